@@ -23,9 +23,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod ancestry;
 mod client_instructions;
+mod client_process;
 pub mod hooks;
 mod locked_json;
 pub mod mcp;
-pub mod session_places;
+pub mod session_roots;

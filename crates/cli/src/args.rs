@@ -11,11 +11,11 @@ use crate::commands::init;
 #[command(name = "surehand", version, max_term_width = 100)]
 pub(crate) struct Args {
     #[command(subcommand)]
-    pub command: Command,
+    pub command: CliCommand,
 }
 
 #[derive(Subcommand)]
-pub(crate) enum Command {
+pub(crate) enum CliCommand {
     /// Work on a story with a model: plan, change files, run commands, until it is done.
     Run(RunArgs),
     /// Serve the file tools to MCP clients, over standard input and output or over HTTP.
@@ -50,21 +50,21 @@ pub(crate) enum Command {
     Man(ManArgs),
 }
 
-impl Command {
+impl CliCommand {
     /// Whether what is printed is to be JSON.
     pub(crate) fn json(&self) -> bool {
         match self {
-            Command::Run(args) => args.json,
-            Command::Init(args) => args.json,
-            Command::Call(args) => args.json,
-            Command::Status(args) | Command::Snapshot(args) | Command::Doctor(args) => args.json,
-            Command::Tasks(args) => args.json,
-            Command::Log(args) => args.json,
-            Command::Diff(args) => args.json,
-            Command::Undo(args) => args.json,
-            Command::Scan(args) => args.json,
-            Command::Demo(args) => args.json,
-            Command::Mcp(_) | Command::Hook(_) | Command::Completions(_) | Command::Man(_) => false,
+            CliCommand::Run(args) => args.json,
+            CliCommand::Init(args) => args.json,
+            CliCommand::Call(args) => args.json,
+            CliCommand::Status(args) | CliCommand::Snapshot(args) | CliCommand::Doctor(args) => args.json,
+            CliCommand::Tasks(args) => args.json,
+            CliCommand::Log(args) => args.json,
+            CliCommand::Diff(args) => args.json,
+            CliCommand::Undo(args) => args.json,
+            CliCommand::Scan(args) => args.json,
+            CliCommand::Demo(args) => args.json,
+            CliCommand::Mcp(_) | CliCommand::Hook(_) | CliCommand::Completions(_) | CliCommand::Man(_) => false,
         }
     }
 }
@@ -190,11 +190,11 @@ pub(crate) struct InitArgs {
     /// Which clients of claude, codex, gemini, cursor, opencode, qwen, copilot, goose, cline, reasonix, continue, vscode; by
     /// default those that are installed, or with --remove those that are set up.
     #[arg(value_enum, value_name = "CLIENT", hide_possible_values = true)]
-    pub clients: Vec<init::client::Client>,
+    pub clients: Vec<init::clients::InitClient>,
     /// For whom: `me` in this project, in files that git does not see; me `everywhere`; or the whole `project`, in files to commit.
     /// By default where the client is set up already, else `me`.
     #[arg(long, value_enum, value_name = "SCOPE", hide_possible_values = true)]
-    pub scope: Option<init::places::Scope>,
+    pub scope: Option<init::config_dirs::ConfigScope>,
     /// Add the MCP server as well. Clients without hooks get it anyway, except in the scope `project`.
     #[arg(long, conflicts_with = "remove")]
     pub mcp: bool,
@@ -225,9 +225,9 @@ pub(crate) struct InitArgs {
 
 impl InitArgs {
     /// The scope that was asked for.
-    pub(crate) fn scope(&self) -> Option<init::places::Scope> {
-        use init::places::Scope;
-        self.scope.or(self.user.then_some(Scope::Everywhere)).or(self.project.then_some(Scope::Project))
+    pub(crate) fn scope(&self) -> Option<init::config_dirs::ConfigScope> {
+        use init::config_dirs::ConfigScope;
+        self.scope.or(self.user.then_some(ConfigScope::Everywhere)).or(self.project.then_some(ConfigScope::Project))
     }
 }
 

@@ -4,18 +4,18 @@ use std::{fs, io::Write, os::unix::fs::DirBuilderExt, path::PathBuf};
 
 use rustix::fs::{self as sys, Mode, OFlags};
 
-use crate::user;
+use crate::user_dirs;
 
 /// Longer than this it begins anew.
 const MOST_BYTES: u64 = 256 * 1024;
 
 /// Where it is; nothing without a home.
 pub(crate) fn path() -> Option<PathBuf> {
-    Some(user::state_dir()?.join("hooks.log"))
+    Some(user_dirs::state_dir()?.join("hooks.log"))
 }
 
 /// Adds a line. If even that fails there is nobody left to tell.
-pub(crate) fn add(client: &str, why: &str) {
+pub(crate) fn append(client: &str, why: &str) {
     let Some(path) = path() else { return };
     if let Some(directory) = path.parent() {
         // State may be kept beside it, which is for its owner's eyes only.
@@ -33,7 +33,7 @@ pub(crate) fn add(client: &str, why: &str) {
 }
 
 /// The last lines, newest last.
-pub(crate) fn last(lines: usize) -> Vec<String> {
+pub(crate) fn last_lines(lines: usize) -> Vec<String> {
     let content = path().and_then(|path| fs::read_to_string(path).ok()).unwrap_or_default();
     let all: Vec<&str> = content.lines().collect();
     all[all.len().saturating_sub(lines)..].iter().map(|line| (*line).to_owned()).collect()

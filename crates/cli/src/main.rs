@@ -1,46 +1,46 @@
 //! The `surehand` command. Reads the environment and the command line; everything else is done by the library and the doors.
 
+mod api_keys;
 mod args;
 mod commands;
+mod display;
 mod hook_log;
-mod keys;
 mod output;
-mod place;
-mod user;
-mod view;
+mod user_dirs;
+mod workspace;
 
 use std::process::ExitCode;
 
 use clap::Parser;
 
-use args::{Args, Command, HookArgs};
+use args::{Args, CliCommand, HookArgs};
 
 fn main() -> ExitCode {
     let args = match HookArgs::plain(std::env::args_os()) {
-        Some(hook) => Args { command: Command::Hook(hook) },
+        Some(hook) => Args { command: CliCommand::Hook(hook) },
         None => match Args::try_parse() {
             Ok(args) => args,
             Err(error) => return mistyped(&error),
         },
     };
-    let (json, is_hook) = (args.command.json(), matches!(args.command, Command::Hook(_)));
+    let (json, is_hook) = (args.command.json(), matches!(args.command, CliCommand::Hook(_)));
     let done = match args.command {
-        Command::Run(args) => commands::run::run(&args),
-        Command::Mcp(args) => commands::mcp::run(&args),
-        Command::Hook(args) => commands::hook::run(&args),
-        Command::Init(args) => commands::init::run(&args),
-        Command::Doctor(args) => commands::doctor::run(&args),
-        Command::Call(args) => commands::call::run(&args),
-        Command::Status(args) => commands::status::run(&args),
-        Command::Snapshot(args) => commands::snapshot::run(&args),
-        Command::Tasks(args) => commands::tasks::run(&args),
-        Command::Log(args) => commands::log::run(&args),
-        Command::Diff(args) => commands::diff::run(&args),
-        Command::Undo(args) => commands::undo::run(&args),
-        Command::Scan(args) => commands::scan::run(&args),
-        Command::Demo(args) => commands::demo::run(&args),
-        Command::Completions(args) => commands::completions::run(&args),
-        Command::Man(args) => commands::man::run(&args),
+        CliCommand::Run(args) => commands::run::run(&args),
+        CliCommand::Mcp(args) => commands::mcp::run(&args),
+        CliCommand::Hook(args) => commands::hook::run(&args),
+        CliCommand::Init(args) => commands::init::run(&args),
+        CliCommand::Doctor(args) => commands::doctor::run(&args),
+        CliCommand::Call(args) => commands::call::run(&args),
+        CliCommand::Status(args) => commands::status::run(&args),
+        CliCommand::Snapshot(args) => commands::snapshot::run(&args),
+        CliCommand::Tasks(args) => commands::tasks::run(&args),
+        CliCommand::Log(args) => commands::log::run(&args),
+        CliCommand::Diff(args) => commands::diff::run(&args),
+        CliCommand::Undo(args) => commands::undo::run(&args),
+        CliCommand::Scan(args) => commands::scan::run(&args),
+        CliCommand::Demo(args) => commands::demo::run(&args),
+        CliCommand::Completions(args) => commands::completions::run(&args),
+        CliCommand::Man(args) => commands::man::run(&args),
     };
     match done {
         Ok(code) => code,
@@ -51,7 +51,7 @@ fn main() -> ExitCode {
             HOOK_FAILED.into()
         }
         Err(error) => {
-            output::fail(&format!("{error:#}"), json);
+            output::print_error(&format!("{error:#}"), json);
             ExitCode::from(2)
         }
     }
@@ -65,7 +65,7 @@ fn mistyped(error: &clap::Error) -> ExitCode {
     let typed: Vec<_> = std::env::args_os().skip(1).take_while(|word| word != "--").collect();
     let wants_json = typed.iter().any(|word| word == "--json");
     match (error.use_stderr(), typed.first()) {
-        (true, _) if wants_json => output::fail(error.render().to_string().trim().trim_start_matches("error: "), true),
+        (true, _) if wants_json => output::print_error(error.render().to_string().trim().trim_start_matches("error: "), true),
         // Where nobody reads it nothing can be done about it.
         _ => drop(error.print()),
     }

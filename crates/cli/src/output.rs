@@ -6,9 +6,9 @@ use std::{
 };
 
 use anyhow::Context;
-use surehand_engine::{Refusal, render::Reply};
+use surehand_engine::render::Reply;
 
-use crate::view::safe::prose;
+use crate::display::escape::prose;
 
 /// Prints text. Colours are left out where nobody sees them, and a terminal obeys nothing else that is in it: the name of a file can
 /// be anything.
@@ -39,7 +39,7 @@ pub(crate) fn print_as_it_is(text: &str) -> anyhow::Result<()> {
 }
 
 /// Prints what came of a call: its text, or with `json` its result object with the text in it. A refusal is exit code 1.
-pub(crate) fn say(mut reply: Reply, json: bool) -> anyhow::Result<ExitCode> {
+pub(crate) fn print_reply(mut reply: Reply, json: bool) -> anyhow::Result<ExitCode> {
     if json {
         reply.result["text"] = reply.text.into();
         print(&format!("{:#}\n", reply.result))?;
@@ -50,17 +50,12 @@ pub(crate) fn say(mut reply: Reply, json: bool) -> anyhow::Result<ExitCode> {
 }
 
 /// Says why a command could not be carried out: to people on standard error, to programs as an object on standard output.
-pub(crate) fn fail(why: &str, json: bool) {
+pub(crate) fn print_error(why: &str, json: bool) {
     if !json {
         anstream::eprintln!("error: {}", prose(why));
     } else if print(&format!("{}\n", serde_json::json!({ "error": why }))).is_err() {
         anstream::eprintln!("error: {why}");
     }
-}
-
-/// A refusal as an error of the command.
-pub(crate) fn refused(refused: Refusal) -> anyhow::Error {
-    anyhow::Error::new(refused)
 }
 
 /// Milliseconds since 1970.

@@ -126,7 +126,7 @@ fn core_touches_no_file_clock_thread_or_environment() {
 
 #[test]
 fn sql_stays_in_the_store_and_protocol_types_in_the_adapters() {
-    let of_goose = ["crates/adapters/src/hooks/goose_record.rs", "crates/adapters/tests/it/hooks.rs"];
+    let of_goose = ["crates/adapters/src/hooks/goose_database.rs", "crates/adapters/tests/it/hooks.rs"];
     for (word, homes) in [
         // goose keeps its sessions in a database of its own.
         ("rusqlite", ["crates/store/", of_goose[0], of_goose[1]].as_slice()),
@@ -154,8 +154,8 @@ fn user_files_are_written_in_one_place() {
         let homes = ["/tests/", "/examples/", "testkit/", "xtask/", "torture/", "fuzz/"];
         let for_tests = homes.iter().any(|home| name.contains(home)) || name.ends_with("/tests.rs");
         let known = [
-            "crates/cli/src/commands/demo/others.rs",
-            "crates/cli/src/commands/init/save.rs",
+            "crates/cli/src/commands/demo/other_programs.rs",
+            "crates/cli/src/commands/init/backup.rs",
             "crates/cli/src/hook_log.rs",
             "crates/store/src/sqlite.rs",
         ];

@@ -4,53 +4,54 @@ use serde_json::Value;
 use surehand_engine::{Tool, ToolNames};
 
 use super::{
-    Denial, Dialect, EVENT, Heard, Shown, ToolOutcome, Transcript, Use, What, beginning,
-    cut::{self, Size},
-    edit, line_number, replacements, say_as_claude, several_edits, some_edit, text, write,
+    ClientAdapter, DenialChannel, EVENT, HookEvent, HookInput, ShownLines, ToolOutcome, ToolUse, TranscriptUse, beginning, edit,
+    line_number, replacements, say_as_claude, several_edits, some_edit, text,
+    truncation::{self, CutSize},
+    write,
 };
 use crate::client_instructions;
 
-pub(super) const DIALECT: Dialect = Dialect {
+pub(super) const DIALECT: ClientAdapter = ClientAdapter {
     names: || ToolNames::reading_with("Read").with(Tool::EditFile, "Edit").with(Tool::WriteFile, "Write"),
     // Of more than 10,000 characters it shows only the beginning.
     room: 9_500,
     hears_at: &["SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "PostToolUseFailure"],
     event: EVENT,
-    denial: Denial::Answered,
+    denial: DenialChannel::Answered,
     beside_denial: "",
     hear,
     say: say_as_claude,
     person: Some("systemMessage"),
     instructions: &client_instructions::CLAUDE,
-    transcript: Transcript::HoldsFiles,
+    transcript: TranscriptUse::HoldsFiles,
 };
 
-fn hear(input: &Value) -> Option<Heard> {
+fn hear(input: &Value) -> Option<HookInput> {
     // Cursor runs these hooks as well, and has its own.
     if input.get("cursor_version").is_some() {
         return None;
     }
     let what = match input[EVENT].as_str()? {
-        "SessionStart" => What::Begins(beginning(input["source"].as_str())),
+        "SessionStart" => HookEvent::Begins(beginning(input["source"].as_str())),
         // Of the whole conversation, a beginning has said it already.
-        "PostCompact" if input["agent_id"].is_string() => What::Forgot,
-        "UserPromptSubmit" => What::Prompted(Vec::new()),
-        "PreToolUse" => What::Before(used(input)?),
-        "PostToolUse" => What::After(used(input)?, outcome(input)),
+        "PostCompact" if input["agent_id"].is_string() => HookEvent::Forgot,
+        "UserPromptSubmit" => HookEvent::Prompted(Vec::new()),
+        "PreToolUse" => HookEvent::Before(used(input)?),
+        "PostToolUse" => HookEvent::After(used(input)?, outcome(input)),
         // A command that ends with an error has run all the same.
-        "PostToolUseFailure" => What::After(used(input)?, failure(input)),
+        "PostToolUseFailure" => HookEvent::After(used(input)?, failure(input)),
         _ => return None,
     };
     let (transcript, gave) = (text(input, "transcript_path"), Vec::new());
     let (session, agent, directory) = (text(input, "session_id")?, text(input, "agent_id"), text(input, "cwd")?);
-    Some(Heard { session, agent, directory, transcript, gave, what })
+    Some(HookInput { session, agent, directory, transcript, gave, what })
 }
 
-fn used(input: &Value) -> Option<Use> {
+fn used(input: &Value) -> Option<ToolUse> {
     let arguments = &input["tool_input"];
     let path = || text(arguments, "file_path");
     Some(match input["tool_name"].as_str()? {
-        "Read" => Use::Read,
+        "Read" => ToolUse::Read,
         "Edit" => {
             let all = arguments["replace_all"].as_bool().unwrap_or_default();
             edit(&path()?, arguments["old_string"].as_str()?, arguments["new_string"].as_str()?, all)
@@ -63,8 +64,10 @@ fn used(input: &Value) -> Option<Use> {
         // What becomes of the file cannot be told from the cell; that it is edited is enough to ask for a read.
         "NotebookEdit" => some_edit(&text(arguments, "notebook_path")?),
         // The names of files show nothing of them.
-        "Grep" if arguments["output_mode"] == "content" => Use::Search { paths: text(arguments, "path").into_iter().collect() },
-        "Bash" => Use::Shell { command: text(arguments, "command")?, directory: None },
+        "Grep" if arguments["output_mode"] == "content" => {
+            ToolUse::Search { paths: text(arguments, "path").into_iter().collect() }
+        }
+        "Bash" => ToolUse::Shell { command: text(arguments, "command")?, directory: None },
         _ => return None,
     })
 }
@@ -88,7 +91,7 @@ fn read(input: &Value) -> ToolOutcome {
     match (file["content"].as_str(), file["cells"].as_array()) {
         (Some(content), _) => {
             let start = line_number(file, "startLine").unwrap_or(1);
-            ToolOutcome::Showed(vec![Shown { path, start, content: content.to_owned() }])
+            ToolOutcome::Showed(vec![ShownLines { path, start, content: content.to_owned() }])
         }
         (None, Some(cells)) => {
             let sources = cells.iter().filter_map(|cell| cell["source"].as_str());
@@ -102,7 +105,7 @@ fn read(input: &Value) -> ToolOutcome {
 fn printed(response: &Value) -> String {
     let output = response["stdout"].as_str().unwrap_or_default();
     let is_kept = response["persistedOutputPath"].as_str().is_some_and(|path| !path.is_empty());
-    if is_kept { cut::head(output, Size::Units(2_000)).to_owned() } else { output.to_owned() }
+    if is_kept { truncation::head(output, CutSize::Units(2_000)).to_owned() } else { output.to_owned() }
 }
 
 fn failure(input: &Value) -> ToolOutcome {
@@ -111,7 +114,7 @@ fn failure(input: &Value) -> ToolOutcome {
             let status = error.starts_with("Exit code ");
             let output = error.split_once('\n').map_or("", |(_, output)| output);
             let is_cut = |line: &str| line.starts_with("... [") && line.ends_with(" characters truncated] ...");
-            ToolOutcome::Printed(cut::without_marker(if status { output } else { error }, is_cut))
+            ToolOutcome::Printed(truncation::without_marker(if status { output } else { error }, is_cut))
         }
         _ => ToolOutcome::Failed,
     }

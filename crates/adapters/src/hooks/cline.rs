@@ -6,57 +6,58 @@ use serde_json::{Value, json};
 use surehand_engine::{Tool, ToolNames};
 
 use super::{
-    Beginning, Denial, Dialect, Heard, Shown, ToolOutcome, Transcript, Use, What,
-    cut::{self, Size},
-    decide::Verdict,
-    edit, in_a_row, some_edit, text, write,
+    ClientAdapter, DenialChannel, HookEvent, HookInput, SessionStart, ShownLines, ToolOutcome, ToolUse, TranscriptUse, edit,
+    handle::HookVerdict,
+    in_a_row, some_edit, text,
+    truncation::{self, CutSize},
+    write,
 };
 use crate::client_instructions;
 
-pub(super) const DIALECT: Dialect = Dialect {
+pub(super) const DIALECT: ClientAdapter = ClientAdapter {
     names: || ToolNames::reading_with("read_files").with(Tool::EditFile, "editor").with(Tool::WriteFile, "editor"),
     // More than 50,000 characters are cut.
     room: 16_000,
     hears_at: &["tool_call", "tool_result"],
     event: "hookName",
-    denial: Denial::Answered,
+    denial: DenialChannel::Answered,
     beside_denial: "",
     hear,
     say,
     person: None,
     instructions: &client_instructions::CLINE,
-    transcript: Transcript::Unread,
+    transcript: TranscriptUse::Unread,
 };
 
-fn hear(input: &Value) -> Option<Heard> {
+fn hear(input: &Value) -> Option<HookInput> {
     let what = match input["hookName"].as_str()? {
-        "agent_start" => What::Begins(Beginning::New),
-        "agent_resume" => What::Begins(Beginning::Resumed),
+        "agent_start" => HookEvent::Begins(SessionStart::New),
+        "agent_resume" => HookEvent::Begins(SessionStart::Resumed),
         // Only some versions say it.
-        "PreCompact" => What::Forgot,
-        "tool_call" => What::Before(used(&input["tool_call"])?),
-        "tool_result" => What::After(used(&input["tool_result"])?, outcome(&input["tool_result"])),
+        "PreCompact" => HookEvent::Forgot,
+        "tool_call" => HookEvent::Before(used(&input["tool_call"])?),
+        "tool_result" => HookEvent::After(used(&input["tool_result"])?, outcome(&input["tool_result"])),
         _ => return None,
     };
     // The main agent has a name as well, but no parent.
     let agent = text(input, "parent_agent_id").and_then(|_| text(input, "agent_id"));
     let directory = input["workspaceRoots"][0].as_str().or_else(|| input["workspaceInfo"]["rootPath"].as_str())?.to_owned();
-    Some(Heard { session: text(input, "taskId")?, agent, directory, transcript: None, gave: Vec::new(), what })
+    Some(HookInput { session: text(input, "taskId")?, agent, directory, transcript: None, gave: Vec::new(), what })
 }
 
-fn used(call: &Value) -> Option<Use> {
+fn used(call: &Value) -> Option<ToolUse> {
     let arguments = &call["input"];
     let path = || text(arguments, "path");
     Some(match call["name"].as_str()? {
-        "read_files" => Use::Read,
+        "read_files" => ToolUse::Read,
         "editor" if !arguments["insert_line"].is_null() => some_edit(&path()?),
         "editor" => match arguments["old_text"].as_str().filter(|old| !old.is_empty()) {
             Some(old) => edit(&path()?, old, arguments["new_text"].as_str().unwrap_or_default(), false),
             None => write(&path()?, arguments["new_text"].as_str()?),
         },
-        "apply_patch" => Use::Patch(arguments.as_str().map(str::to_owned).or_else(|| text(arguments, "input"))?),
-        "run_commands" => Use::Shell { command: commands(arguments)?, directory: None },
-        "search_codebase" => Use::Search { paths: Vec::new() },
+        "apply_patch" => ToolUse::Patch(arguments.as_str().map(str::to_owned).or_else(|| text(arguments, "input"))?),
+        "run_commands" => ToolUse::Shell { command: commands(arguments)?, directory: None },
+        "search_codebase" => ToolUse::Search { paths: Vec::new() },
         _ => return None,
     })
 }
@@ -88,13 +89,13 @@ fn outcome(call: &Value) -> ToolOutcome {
 
 /// What the model is shown of a result: of a long one its ends. Cline takes a few characters more of each, by the length of its own words.
 fn shortened(result: &str) -> String {
-    const MOST: Size = Size::Units(8_000);
-    const END: Size = Size::Units(3_980);
-    if MOST.is_exceeded_by(result) { cut::ends(result, END, END) } else { result.to_owned() }
+    const MOST: CutSize = CutSize::Units(8_000);
+    const END: CutSize = CutSize::Units(3_980);
+    if MOST.is_exceeded_by(result) { truncation::ends(result, END, END) } else { result.to_owned() }
 }
 
 /// The rows (`12 | text`) of a file, which may have a gap. Behind its name may stand which lines were asked for.
-fn shown(query: &str, result: &str) -> Option<Vec<Shown>> {
+fn shown(query: &str, result: &str) -> Option<Vec<ShownLines>> {
     let is_range = |range: &str| !range.is_empty() && range.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');
     let path = query.rsplit_once(':').filter(|(_, range)| is_range(range)).map_or(query, |(path, _)| path);
     let row = |row: &str| -> Option<(u32, String)> {
@@ -102,26 +103,26 @@ fn shown(query: &str, result: &str) -> Option<Vec<Shown>> {
         Some((number.trim_start().parse().ok()?, line.to_owned()))
     };
     let parts = result.split("\u{0}\n").map(|part| in_a_row(part.lines().map_while(row).collect()));
-    let shown = parts.flatten().map(|(start, content)| Shown { path: path.to_owned(), start, content });
+    let shown = parts.flatten().map(|(start, content)| ShownLines { path: path.to_owned(), start, content });
     Some(shown.collect())
 }
 
 /// What a command printed, without what Cline puts above it, and what it cut itself.
 fn printed(result: &str) -> String {
     let is_status = result.starts_with("[Command exited with code ");
-    let output = if is_status { cut::without_first_line(result) } else { result };
-    let whole = cut::without_marker(output, |line| line.starts_with("[... output truncated: "));
+    let output = if is_status { truncation::without_first_line(result) } else { result };
+    let whole = truncation::without_marker(output, |line| line.starts_with("[... output truncated: "));
     if whole.is_empty() || whole.ends_with('\n') { whole } else { whole + "\n" }
 }
 
-fn say(input: &Value, verdict: &Verdict) -> Value {
+fn say(input: &Value, verdict: &HookVerdict) -> Value {
     match verdict {
-        Verdict::Pass => Value::Null,
-        Verdict::Deny(why) => {
+        HookVerdict::Pass => Value::Null,
+        HookVerdict::Deny(why) => {
             let why = format!("This call was denied and did nothing. {why}");
             json!({ "cancel": false, "contextModification": why, "overrideInput": harmless(input["tool_call"]["name"].as_str()) })
         }
-        Verdict::Context(text) => json!({ "cancel": false, "contextModification": text }),
+        HookVerdict::Context(text) => json!({ "cancel": false, "contextModification": text }),
     }
 }
 
@@ -144,7 +145,7 @@ mod tests {
     #[test]
     fn rows_are_read_with_and_without_a_range() {
         let of = |query, result| shown(query, result).unwrap();
-        let expected = |start, content: &str| Shown { path: "/w/a".to_owned(), start, content: content.to_owned() };
+        let expected = |start, content: &str| ShownLines { path: "/w/a".to_owned(), start, content: content.to_owned() };
         assert_eq!(of("/w/a:2-3", "2 | beta\n3 | "), [expected(2, "beta\n")]);
         let cut = " 9 | i | j\n10 |\n\n[Showing lines 9-10 of 60. Use start_line/end_line to read other sections.]";
         assert_eq!(of("/w/a", cut), [expected(9, "i | j\n")]);
@@ -168,7 +169,7 @@ mod tests {
 
     #[test]
     fn a_denied_call_gets_arguments_that_can_only_fail() {
-        let said = |tool: &str| say(&json!({ "tool_call": { "name": tool } }), &Verdict::Deny("no".to_owned()));
+        let said = |tool: &str| say(&json!({ "tool_call": { "name": tool } }), &HookVerdict::Deny("no".to_owned()));
         let editor = said("editor");
         assert_eq!(
             (&editor["cancel"], &editor["contextModification"]),
@@ -181,6 +182,6 @@ mod tests {
     #[test]
     fn several_commands_are_one_script() {
         let call = json!({ "name": "run_commands", "input": { "commands": ["cat a", "cat b"] } });
-        assert_eq!(used(&call), Some(Use::Shell { command: "cat a\ncat b".to_owned(), directory: None }));
+        assert_eq!(used(&call), Some(ToolUse::Shell { command: "cat a\ncat b".to_owned(), directory: None }));
     }
 }

@@ -4,10 +4,13 @@
 use serde_json::Value;
 use surehand_engine::{Tool, ToolNames};
 
-use super::{Denial, Dialect, EVENT, Heard, ToolOutcome, Transcript, Use, What, beginning, cut, say_as_claude, text};
+use super::{
+    ClientAdapter, DenialChannel, EVENT, HookEvent, HookInput, ToolOutcome, ToolUse, TranscriptUse, beginning, say_as_claude,
+    text, truncation,
+};
 use crate::client_instructions;
 
-pub(super) const DIALECT: Dialect = Dialect {
+pub(super) const DIALECT: ClientAdapter = ClientAdapter {
     names: || {
         ToolNames::reading_with("cat (or sed -n)")
             .with(Tool::ApplyPatch, "apply_patch")
@@ -17,38 +20,38 @@ pub(super) const DIALECT: Dialect = Dialect {
     room: 9_500,
     hears_at: &["SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse"],
     event: EVENT,
-    denial: Denial::Answered,
+    denial: DenialChannel::Answered,
     beside_denial: "",
     hear,
     say: say_as_claude,
     person: Some("systemMessage"),
     instructions: &client_instructions::CODEX,
-    transcript: Transcript::Unread,
+    transcript: TranscriptUse::Unread,
 };
 
-fn hear(input: &Value) -> Option<Heard> {
+fn hear(input: &Value) -> Option<HookInput> {
     let what = match input[EVENT].as_str()? {
-        "SessionStart" => What::Begins(beginning(input["source"].as_str())),
+        "SessionStart" => HookEvent::Begins(beginning(input["source"].as_str())),
         // A beginning follows that says it; of a subagent none may.
-        "PostCompact" => What::Forgot,
-        "UserPromptSubmit" => What::Prompted(Vec::new()),
-        "PreToolUse" => What::Before(used(input)?),
-        "PostToolUse" => What::After(used(input)?, outcome(input)),
+        "PostCompact" => HookEvent::Forgot,
+        "UserPromptSubmit" => HookEvent::Prompted(Vec::new()),
+        "PreToolUse" => HookEvent::Before(used(input)?),
+        "PostToolUse" => HookEvent::After(used(input)?, outcome(input)),
         _ => return None,
     };
     let (transcript, gave) = (None, Vec::new());
     // For a command this is where it runs.
     let (session, agent, directory) = (text(input, "session_id")?, text(input, "agent_id"), text(input, "cwd")?);
-    Some(Heard { session, agent, directory, transcript, gave, what })
+    Some(HookInput { session, agent, directory, transcript, gave, what })
 }
 
-fn used(input: &Value) -> Option<Use> {
+fn used(input: &Value) -> Option<ToolUse> {
     let command = text(&input["tool_input"], "command")?;
     Some(match input["tool_name"].as_str()? {
-        "apply_patch" => Use::Patch(command),
+        "apply_patch" => ToolUse::Patch(command),
         // A patch that is given to a command of that name is not run by the shell.
-        "Bash" if command.trim_start().starts_with("apply_patch") => Use::Patch(command),
-        "Bash" => Use::Shell { command, directory: None },
+        "Bash" if command.trim_start().starts_with("apply_patch") => ToolUse::Patch(command),
+        "Bash" => ToolUse::Shell { command, directory: None },
         _ => return None,
     })
 }
@@ -76,7 +79,7 @@ fn printed(response: &str) -> String {
         _ => output,
     };
     const MARKS: [&str; 2] = [" tokens truncated…", " chars truncated…"];
-    cut::without_marked_line(output, |line| MARKS.iter().any(|mark| line.contains(mark)))
+    truncation::without_marked_line(output, |line| MARKS.iter().any(|mark| line.contains(mark)))
 }
 
 #[cfg(test)]

@@ -10,10 +10,9 @@ use std::{
 use rustix::fs::{self as sys, AtFlags, Dir, Mode, OFlags};
 use surehand_engine::{SessionId, Workspace};
 
-use super::notebook::shelf;
-use crate::ancestry::Process;
+use super::pending_notes::shelf;
+use crate::client_process::ClientProcess;
 
-/// What the names of notes begin with.
 const PREFIX: &str = "client-";
 
 /// Longer than any name of a session.
@@ -21,7 +20,7 @@ const MOST_BYTES: u64 = 1024;
 
 /// The client of this process is in this conversation from here on. Where that cannot be noted, it is as if nobody had said it.
 pub(super) fn enter(workspace: &Workspace, session: &SessionId) {
-    let (Some(client), Ok(shelf)) = (Process::client(), shelf(workspace)) else { return };
+    let (Some(client), Ok(shelf)) = (ClientProcess::client(), shelf(workspace)) else { return };
     let _ = forget_the_dead(&shelf);
     let _ = write(&shelf, &client.name(), session);
 }
@@ -44,12 +43,11 @@ fn write(shelf: &OwnedFd, client: &str, session: &SessionId) -> io::Result<()> {
     Ok(sys::renameat(shelf, &new, shelf, &name)?)
 }
 
-/// Takes away what clients left that have ended.
 fn forget_the_dead(shelf: &OwnedFd) -> io::Result<()> {
     for entry in Dir::read_from(shelf)? {
         let entry = entry?;
         let client = entry.file_name().to_str().ok().and_then(|name| name.strip_prefix(PREFIX));
-        if client.is_some_and(|client| !Process::is_alive(client.trim_end_matches(".new"))) {
+        if client.is_some_and(|client| !ClientProcess::is_alive(client.trim_end_matches(".new"))) {
             sys::unlinkat(shelf, entry.file_name(), AtFlags::empty())?;
         }
     }

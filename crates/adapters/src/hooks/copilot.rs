@@ -5,37 +5,38 @@ use serde_json::{Value, json};
 use surehand_engine::{Tool, ToolNames};
 
 use super::{
-    Denial, Dialect, EVENT, Heard, Shown, ToolOutcome, Transcript, Use, What, beginning, cut, decide::Verdict, edit, text, write,
+    ClientAdapter, DenialChannel, EVENT, HookEvent, HookInput, ShownLines, ToolOutcome, ToolUse, TranscriptUse, beginning, edit,
+    handle::HookVerdict, text, truncation, write,
 };
 use crate::client_instructions;
 
-pub(super) const DIALECT: Dialect = Dialect {
+pub(super) const DIALECT: ClientAdapter = ClientAdapter {
     names: || ToolNames::reading_with("view").with(Tool::EditFile, "edit").with(Tool::WriteFile, "create"),
     // It has no limit that is documented; of a long result it shows the beginning.
     room: 9_500,
     hears_at: &["sessionStart", "userPromptSubmitted", "postToolUse"],
     event: EVENT,
-    denial: Denial::Answered,
+    denial: DenialChannel::Answered,
     beside_denial: "",
     hear,
     say,
     person: None,
     instructions: &client_instructions::COPILOT,
-    transcript: Transcript::Unread,
+    transcript: TranscriptUse::Unread,
 };
 
-fn hear(input: &Value) -> Option<Heard> {
+fn hear(input: &Value) -> Option<HookInput> {
     let what = match input[EVENT].as_str()? {
-        "sessionStart" => What::Begins(beginning(input["source"].as_str())),
-        "preCompact" => What::Forgot,
-        "userPromptSubmitted" => What::Prompted(Vec::new()),
-        "preToolUse" => What::Before(used(input)?),
-        "postToolUse" => What::After(used(input)?, outcome(input)),
-        "postToolUseFailure" => What::After(used(input)?, ToolOutcome::Failed),
+        "sessionStart" => HookEvent::Begins(beginning(input["source"].as_str())),
+        "preCompact" => HookEvent::Forgot,
+        "userPromptSubmitted" => HookEvent::Prompted(Vec::new()),
+        "preToolUse" => HookEvent::Before(used(input)?),
+        "postToolUse" => HookEvent::After(used(input)?, outcome(input)),
+        "postToolUseFailure" => HookEvent::After(used(input)?, ToolOutcome::Failed),
         _ => return None,
     };
     let (session, agent, directory) = (text(input, "sessionId")?, text(input, "agentId"), text(input, "cwd")?);
-    Some(Heard { session, agent, directory, transcript: None, gave: Vec::new(), what })
+    Some(HookInput { session, agent, directory, transcript: None, gave: Vec::new(), what })
 }
 
 /// The arguments of a tool. Older versions give them as a text that holds JSON.
@@ -46,21 +47,20 @@ fn arguments(input: &Value) -> Value {
     }
 }
 
-fn used(input: &Value) -> Option<Use> {
+fn used(input: &Value) -> Option<ToolUse> {
     let arguments = arguments(input);
     let path = || text(&arguments, "path");
     Some(match input["toolName"].as_str()? {
-        "view" => Use::Read,
+        "view" => ToolUse::Read,
         "edit" => edit(&path()?, arguments["old_str"].as_str()?, arguments["new_str"].as_str().unwrap_or_default(), false),
         "create" => write(&path()?, arguments["file_text"].as_str().unwrap_or_default()),
-        "apply_patch" => Use::Patch(arguments.as_str().map(str::to_owned).or_else(|| text(&arguments, "input"))?),
-        "grep" | "rg" => Use::Search { paths: paths(&arguments) },
-        "bash" => Use::Shell { command: text(&arguments, "command")?, directory: None },
+        "apply_patch" => ToolUse::Patch(arguments.as_str().map(str::to_owned).or_else(|| text(&arguments, "input"))?),
+        "grep" | "rg" => ToolUse::Search { paths: paths(&arguments) },
+        "bash" => ToolUse::Shell { command: text(&arguments, "command")?, directory: None },
         _ => return None,
     })
 }
 
-/// The one or several places of a search.
 fn paths(arguments: &Value) -> Vec<String> {
     match &arguments["paths"] {
         Value::Array(paths) => paths.iter().filter_map(|path| path.as_str().map(str::to_owned)).collect(),
@@ -77,7 +77,7 @@ fn outcome(input: &Value) -> ToolOutcome {
         (Some("view"), _) => {
             let arguments = arguments(input);
             let start = arguments["view_range"][0].as_u64().and_then(|start| u32::try_from(start).ok()).unwrap_or(1);
-            let shown = text(&arguments, "path").map(|path| Shown { path, start, content: said.to_owned() });
+            let shown = text(&arguments, "path").map(|path| ShownLines { path, start, content: said.to_owned() });
             ToolOutcome::Showed(shown.into_iter().collect())
         }
         (Some("grep" | "rg"), _) => ToolOutcome::Printed(preview(said).to_owned()),
@@ -101,14 +101,14 @@ fn preview(said: &str) -> &str {
         return said;
     }
     let shown = said.split_once("\nPreview (first ").and_then(|(_, shown)| shown.split_once(" chars):\n"));
-    shown.map_or("", |(_, shown)| cut::without_part_line(shown))
+    shown.map_or("", |(_, shown)| truncation::without_part_line(shown))
 }
 
-fn say(_input: &Value, verdict: &Verdict) -> Value {
+fn say(_input: &Value, verdict: &HookVerdict) -> Value {
     match verdict {
-        Verdict::Pass => Value::Null,
-        Verdict::Deny(why) => json!({ "permissionDecision": "deny", "permissionDecisionReason": why }),
-        Verdict::Context(text) => json!({ "additionalContext": text }),
+        HookVerdict::Pass => Value::Null,
+        HookVerdict::Deny(why) => json!({ "permissionDecision": "deny", "permissionDecisionReason": why }),
+        HookVerdict::Context(text) => json!({ "additionalContext": text }),
     }
 }
 
@@ -134,8 +134,8 @@ mod tests {
     #[test]
     fn arguments_may_be_a_text() {
         let input = json!({ "toolName": "bash", "toolArgs": "{\"command\":\"cat a\"}" });
-        assert_eq!(used(&input), Some(Use::Shell { command: "cat a".to_owned(), directory: None }));
+        assert_eq!(used(&input), Some(ToolUse::Shell { command: "cat a".to_owned(), directory: None }));
         let patch = json!({ "toolName": "apply_patch", "toolArgs": "*** Begin Patch\n*** End Patch" });
-        assert_eq!(used(&patch), Some(Use::Patch("*** Begin Patch\n*** End Patch".to_owned())));
+        assert_eq!(used(&patch), Some(ToolUse::Patch("*** Begin Patch\n*** End Patch".to_owned())));
     }
 }

@@ -6,72 +6,71 @@ use serde_json::{Value, json};
 use surehand_engine::{Edit, Tool, ToolNames};
 
 use super::{
-    Beginning, Denial, Dialect, EVENT, Heard, Shown, ToolOutcome, Transcript, Use, What, any_text, decide::Verdict, edit,
-    in_a_row, line_number, replacement, several_edits, some_edit, text, write,
+    ClientAdapter, DenialChannel, EVENT, HookEvent, HookInput, SessionStart, ShownLines, ToolOutcome, ToolUse, TranscriptUse,
+    any_text, edit, handle::HookVerdict, in_a_row, line_number, replacement, several_edits, some_edit, text, write,
 };
 use crate::client_instructions;
 
-pub(super) const DIALECT: Dialect = Dialect {
+pub(super) const DIALECT: ClientAdapter = ClientAdapter {
     names: || ToolNames::reading_with("Read").with(Tool::EditFile, "Write").with(Tool::WriteFile, "Write"),
     // More than 10,000 characters are dropped.
     room: 9_500,
     hears_at: &["sessionStart", "postToolUse"],
     event: EVENT,
-    denial: Denial::Answered,
+    denial: DenialChannel::Answered,
     beside_denial: "",
     hear,
     say,
     person: Some("user_message"),
     instructions: &client_instructions::CURSOR,
-    transcript: Transcript::Unread,
+    transcript: TranscriptUse::Unread,
 };
 
-fn hear(input: &Value) -> Option<Heard> {
+fn hear(input: &Value) -> Option<HookInput> {
     let what = match input[EVENT].as_str()? {
-        "sessionStart" => What::Begins(Beginning::New),
-        "preCompact" => What::Forgot,
-        "preToolUse" => What::Before(used(input)?),
-        "postToolUse" => What::After(used(input)?, outcome(input)),
-        "beforeShellExecution" => What::Before(shell(input)?),
-        "afterShellExecution" => What::After(shell(input)?, ToolOutcome::Printed(text(input, "output").unwrap_or_default())),
-        "afterFileEdit" => What::After(edits(input)?, ToolOutcome::Done),
+        "sessionStart" => HookEvent::Begins(SessionStart::New),
+        "preCompact" => HookEvent::Forgot,
+        "preToolUse" => HookEvent::Before(used(input)?),
+        "postToolUse" => HookEvent::After(used(input)?, outcome(input)),
+        "beforeShellExecution" => HookEvent::Before(shell(input)?),
+        "afterShellExecution" => HookEvent::After(shell(input)?, ToolOutcome::Printed(text(input, "output").unwrap_or_default())),
+        "afterFileEdit" => HookEvent::After(edits(input)?, ToolOutcome::Done),
         _ => return None,
     };
     let session = text(input, "conversation_id").or_else(|| text(input, "session_id"))?;
     let root = input["workspace_roots"].as_array().and_then(|roots| roots.first()?.as_str()).map(str::to_owned);
     let directory = text(input, "cwd").or(root)?;
     let (agent, transcript, gave) = (text(input, "agent_id"), None, Vec::new());
-    Some(Heard { session, agent, directory, transcript, gave, what })
+    Some(HookInput { session, agent, directory, transcript, gave, what })
 }
 
 fn path(arguments: &Value) -> Option<&str> {
     any_text(arguments, &["file_path", "path", "target_file"])
 }
 
-fn used(input: &Value) -> Option<Use> {
+fn used(input: &Value) -> Option<ToolUse> {
     let arguments = &input["tool_input"];
     let old_and_new = || Some((arguments["old_string"].as_str()?, arguments["new_string"].as_str()?));
     Some(match input["tool_name"].as_str()? {
-        "Read" => Use::Read,
+        "Read" => ToolUse::Read,
         "Write" => match (old_and_new(), any_text(arguments, &["content", "contents"])) {
             (Some((old, new)), _) => edit(path(arguments)?, old, new, arguments["replace_all"] == true),
             (None, Some(content)) => write(path(arguments)?, content),
             // What it writes it does not say: that it is an edit is the least.
             (None, None) => some_edit(path(arguments)?),
         },
-        "Delete" => Use::Change(Edit::Delete { path: path(arguments)?.to_owned() }),
-        "Grep" => Use::Search { paths: path(arguments).map(str::to_owned).into_iter().collect() },
+        "Delete" => ToolUse::Change(Edit::Delete { path: path(arguments)?.to_owned() }),
+        "Grep" => ToolUse::Search { paths: path(arguments).map(str::to_owned).into_iter().collect() },
         "Shell" => shell(arguments)?,
         _ => return None,
     })
 }
 
-fn shell(arguments: &Value) -> Option<Use> {
-    Some(Use::Shell { command: text(arguments, "command")?, directory: text(arguments, "working_directory") })
+fn shell(arguments: &Value) -> Option<ToolUse> {
+    Some(ToolUse::Shell { command: text(arguments, "command")?, directory: text(arguments, "working_directory") })
 }
 
-/// The edits of a file that were made.
-fn edits(input: &Value) -> Option<Use> {
+fn edits(input: &Value) -> Option<ToolUse> {
     let path = text(input, "file_path")?;
     let edit = |edit: &Value| Some(replacement(&path, edit["old_string"].as_str()?, edit["new_string"].as_str()?, false));
     Some(several_edits(&path, input["edits"].as_array()?.iter().map(edit).collect()))
@@ -98,13 +97,12 @@ fn outcome(input: &Value) -> ToolOutcome {
     }
 }
 
-/// Lines with their numbers in front, or without.
-fn shown(path: String, arguments: &Value, said: &str) -> Shown {
+fn shown(path: String, arguments: &Value, said: &str) -> ShownLines {
     if let Some((start, content)) = numbered(said) {
-        return Shown { path, start, content };
+        return ShownLines { path, start, content };
     }
     let start = line_number(arguments, "offset").filter(|offset| *offset > 0).unwrap_or(1);
-    Shown { path, start, content: said.to_owned() }
+    ShownLines { path, start, content: said.to_owned() }
 }
 
 /// The lines of `12|text` rows, with the number of the first.
@@ -116,14 +114,14 @@ fn numbered(said: &str) -> Option<(u32, String)> {
     in_a_row(said.lines().map_while(row).collect())
 }
 
-fn say(_input: &Value, verdict: &Verdict) -> Value {
+fn say(_input: &Value, verdict: &HookVerdict) -> Value {
     match verdict {
-        Verdict::Pass => Value::Null,
-        Verdict::Deny(why) => {
+        HookVerdict::Pass => Value::Null,
+        HookVerdict::Deny(why) => {
             let user: &str = why.lines().next().unwrap_or_default();
             json!({ "permission": "deny", "user_message": format!("Surehand: {user}"), "agent_message": why })
         }
-        Verdict::Context(text) => json!({ "additional_context": text }),
+        HookVerdict::Context(text) => json!({ "additional_context": text }),
     }
 }
 

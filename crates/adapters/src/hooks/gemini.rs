@@ -7,49 +7,50 @@ use serde_json::Value;
 use surehand_engine::{Tool, ToolNames};
 
 use super::{
-    Denial, Dialect, EVENT, Heard, Shown, ToolOutcome, Transcript, Use, What, beginning,
-    cut::{self, Size},
-    decide::Verdict,
-    edit, line_number, references, say_as_claude, text, write,
+    ClientAdapter, DenialChannel, EVENT, HookEvent, HookInput, ShownLines, ToolOutcome, ToolUse, TranscriptUse, beginning, edit,
+    handle::HookVerdict,
+    line_number, prompt_files, say_as_claude, text,
+    truncation::{self, CutSize},
+    write,
 };
 use crate::client_instructions;
 
-pub(super) const DIALECT: Dialect = Dialect {
+pub(super) const DIALECT: ClientAdapter = ClientAdapter {
     names: || ToolNames::reading_with("read_file").with(Tool::EditFile, "replace").with(Tool::WriteFile, "write_file"),
     // It has no limit that is documented.
     room: 16_000,
     hears_at: &["SessionStart", "BeforeAgent", "AfterTool"],
     event: EVENT,
-    denial: Denial::Answered,
+    denial: DenialChannel::Answered,
     beside_denial: "",
     hear,
     say,
     person: Some("systemMessage"),
     // It gives its own GEMINI.md.
     instructions: &client_instructions::GEMINI,
-    transcript: Transcript::TellsLoss,
+    transcript: TranscriptUse::TellsLoss,
 };
 
-fn hear(input: &Value) -> Option<Heard> {
+fn hear(input: &Value) -> Option<HookInput> {
     let what = match input[EVENT].as_str()? {
-        "SessionStart" => What::Begins(beginning(input["source"].as_str())),
-        "BeforeAgent" => What::Prompted(references::referenced(input["prompt"].as_str().unwrap_or_default())),
-        "BeforeTool" => What::Before(used(input)?),
-        "AfterTool" => What::After(used(input)?, outcome(input)),
+        "SessionStart" => HookEvent::Begins(beginning(input["source"].as_str())),
+        "BeforeAgent" => HookEvent::Prompted(prompt_files::referenced(input["prompt"].as_str().unwrap_or_default())),
+        "BeforeTool" => HookEvent::Before(used(input)?),
+        "AfterTool" => HookEvent::After(used(input)?, outcome(input)),
         _ => return None,
     };
     let (transcript, gave) = (text(input, "transcript_path"), Vec::new());
     let (session, directory) = (text(input, "session_id")?, text(input, "cwd")?);
-    Some(Heard { session, agent: None, directory, transcript, gave, what })
+    Some(HookInput { session, agent: None, directory, transcript, gave, what })
 }
 
-fn used(input: &Value) -> Option<Use> {
+fn used(input: &Value) -> Option<ToolUse> {
     let arguments = &input["tool_input"];
     let path = || text(arguments, "file_path").or_else(|| text(arguments, "absolute_path"));
     Some(match input["tool_name"].as_str()? {
-        "read_file" | "read_many_files" => Use::Read,
+        "read_file" | "read_many_files" => ToolUse::Read,
         "grep_search" | "search_file_content" => {
-            Use::Search { paths: text(arguments, "dir_path").or_else(|| text(arguments, "path")).into_iter().collect() }
+            ToolUse::Search { paths: text(arguments, "dir_path").or_else(|| text(arguments, "path")).into_iter().collect() }
         }
         "replace" => {
             let all = arguments["allow_multiple"] == true || arguments["expected_replacements"].as_u64().is_some_and(|n| n > 1);
@@ -58,7 +59,7 @@ fn used(input: &Value) -> Option<Use> {
         "write_file" => write(&path()?, arguments["content"].as_str()?),
         "run_shell_command" => {
             let directory = text(arguments, "dir_path").or_else(|| text(arguments, "directory"));
-            Use::Shell { command: text(arguments, "command")?, directory }
+            ToolUse::Shell { command: text(arguments, "command")?, directory }
         }
         _ => return None,
     })
@@ -93,16 +94,16 @@ pub(super) fn said(content: &Value) -> String {
 /// What stands below the instructions that it adds at the end.
 const ADDED: &str = "\n\n--- Newly Discovered Project Context ---\n";
 
-fn shown(path: String, arguments: &Value, content: &str) -> Shown {
+fn shown(path: String, arguments: &Value, content: &str) -> ShownLines {
     let content = content.rsplit_once(ADDED).map_or(content, |(content, _)| content);
     // Above a part stands which part it is.
     let part =
         content.split_once("--- FILE CONTENT (truncated) ---\n").and_then(|(above, part)| Some((first_line(above)?, part)));
     if let Some((start, part)) = part {
-        return Shown { path, start, content: part.to_owned() };
+        return ShownLines { path, start, content: part.to_owned() };
     }
     let asked = line_number(arguments, "start_line").or_else(|| line_number(arguments, "offset")?.checked_add(1));
-    Shown { path, start: asked.unwrap_or(1), content: content.to_owned() }
+    ShownLines { path, start: asked.unwrap_or(1), content: content.to_owned() }
 }
 
 /// The first number in "lines 3-5 of 10".
@@ -112,13 +113,13 @@ fn first_line(above: &str) -> Option<u32> {
 }
 
 /// Several files, each below a line with its name. Of a file that has such a line itself, what comes after it does not count.
-pub(super) fn shown_of_many(content: &str) -> Vec<Shown> {
+pub(super) fn shown_of_many(content: &str) -> Vec<ShownLines> {
     const WARNING: &str = "[WARNING: This file was truncated.";
-    let mut files: Vec<Shown> = Vec::new();
+    let mut files: Vec<ShownLines> = Vec::new();
     for line in content.split_inclusive('\n') {
         let name = line.trim_end().strip_prefix("--- ").and_then(|line| line.strip_suffix(" ---"));
         match (name, files.last_mut()) {
-            (Some(name), _) => files.push(Shown { path: name.to_owned(), start: 1, content: String::new() }),
+            (Some(name), _) => files.push(ShownLines { path: name.to_owned(), start: 1, content: String::new() }),
             (None, Some(file)) => file.content.push_str(line),
             (None, None) => {}
         }
@@ -134,9 +135,9 @@ pub(super) fn shown_of_many(content: &str) -> Vec<Shown> {
 
 /// What a command printed, without what Gemini puts around it. Of much it shows the ends, after its hook was told all.
 fn printed(content: &str) -> String {
-    const MOST: Size = Size::Units(40_000);
+    const MOST: CutSize = CutSize::Units(40_000);
     let content = if MOST.is_exceeded_by(content) {
-        cut::ends(content, Size::Units(8_000), Size::Units(32_000))
+        truncation::ends(content, CutSize::Units(8_000), CutSize::Units(32_000))
     } else {
         content.to_owned()
     };
@@ -158,10 +159,10 @@ pub(super) fn without_status<'a>(mut output: &'a str, words: &[&str]) -> &'a str
     output
 }
 
-fn say(input: &Value, verdict: &Verdict) -> Value {
+fn say(input: &Value, verdict: &HookVerdict) -> Value {
     match verdict {
-        Verdict::Deny(why) => serde_json::json!({ "decision": "deny", "reason": why }),
-        Verdict::Pass | Verdict::Context(_) => say_as_claude(input, verdict),
+        HookVerdict::Deny(why) => serde_json::json!({ "decision": "deny", "reason": why }),
+        HookVerdict::Pass | HookVerdict::Context(_) => say_as_claude(input, verdict),
     }
 }
 
@@ -175,7 +176,7 @@ mod tests {
     fn a_part_of_a_file_has_its_number_above() {
         let content = "\nIMPORTANT: The file content has been truncated.\nStatus: Showing lines 3-5 of 10 total lines.\nAction: …\n\n\
             --- FILE CONTENT (truncated) ---\nc\nd\ne\n\n--- Newly Discovered Project Context ---\nrules\n--- End Project Context ---";
-        let expected = Shown { path: "a".to_owned(), start: 3, content: "c\nd\ne".to_owned() };
+        let expected = ShownLines { path: "a".to_owned(), start: 3, content: "c\nd\ne".to_owned() };
         assert_eq!(shown("a".to_owned(), &json!({}), content), expected);
     }
 

@@ -4,12 +4,12 @@ use serde_json::{Value, json};
 use surehand_engine::{Edit, Tool, ToolNames};
 
 use super::{
-    Beginning, Denial, Dialect, Heard, Shown, ToolOutcome, Transcript, Use, What, decide::Verdict, edit, line_number,
-    replacements, several_edits, some_edit, text, write,
+    ClientAdapter, DenialChannel, HookEvent, HookInput, SessionStart, ShownLines, ToolOutcome, ToolUse, TranscriptUse, edit,
+    handle::HookVerdict, line_number, replacements, several_edits, some_edit, text, write,
 };
 use crate::client_instructions;
 
-pub(super) const DIALECT: Dialect = Dialect {
+pub(super) const DIALECT: ClientAdapter = ClientAdapter {
     // An agent that calls them otherwise can tell its model so.
     names: || {
         ToolNames::reading_with("read")
@@ -22,59 +22,58 @@ pub(super) const DIALECT: Dialect = Dialect {
     room: 16_000,
     hears_at: &["begin", "prompt", "before", "after", "shown"],
     event: "event",
-    denial: Denial::Answered,
+    denial: DenialChannel::Answered,
     beside_denial: "",
     hear,
     say,
     person: Some("person"),
     instructions: &client_instructions::NOTHING,
-    transcript: Transcript::Unread,
+    transcript: TranscriptUse::Unread,
 };
 
 const EVENTS: &[&str] = &["begin", "prompt", "before", "after", "shown", "reset"];
 
 const TOOLS: &[&str] = &["read", "search", "edit", "write", "patch", "delete", "move", "shell"];
 
-fn hear(input: &Value) -> Option<Heard> {
+fn hear(input: &Value) -> Option<HookInput> {
     let what = match input["event"].as_str()? {
-        "begin" => What::Begins(beginning(input["source"].as_str())),
-        "prompt" => What::Prompted(shown(input)),
-        "before" => What::Before(used(&input["tool"])?),
-        "after" => What::After(used(&input["tool"])?, outcome(input)),
+        "begin" => HookEvent::Begins(beginning(input["source"].as_str())),
+        "prompt" => HookEvent::Prompted(shown(input)),
+        "before" => HookEvent::Before(used(&input["tool"])?),
+        "after" => HookEvent::After(used(&input["tool"])?, outcome(input)),
         "shown" => match text(input, "printed") {
-            Some(printed) => What::After(Use::Search { paths: Vec::new() }, ToolOutcome::Printed(printed)),
-            None => What::After(Use::Read, ToolOutcome::Showed(shown(input))),
+            Some(printed) => HookEvent::After(ToolUse::Search { paths: Vec::new() }, ToolOutcome::Printed(printed)),
+            None => HookEvent::After(ToolUse::Read, ToolOutcome::Showed(shown(input))),
         },
-        "reset" => What::Forgot,
+        "reset" => HookEvent::Forgot,
         _ => return None,
     };
     let (session, agent, directory) = (text(input, "session")?, text(input, "agent"), text(input, "directory")?);
-    Some(Heard { session, agent, directory, transcript: None, gave: Vec::new(), what })
+    Some(HookInput { session, agent, directory, transcript: None, gave: Vec::new(), what })
 }
 
-fn beginning(source: Option<&str>) -> Beginning {
+fn beginning(source: Option<&str>) -> SessionStart {
     match source {
-        Some("resumed") => Beginning::Resumed,
-        Some("cleared") => Beginning::Cleared,
-        Some("compacted") => Beginning::Compacted,
-        _ => Beginning::New,
+        Some("resumed") => SessionStart::Resumed,
+        Some("cleared") => SessionStart::Cleared,
+        Some("compacted") => SessionStart::Compacted,
+        _ => SessionStart::New,
     }
 }
 
-/// The tool and its arguments.
 fn tool(tool: &Value) -> Option<(&str, &Value)> {
     let fields = tool.as_object()?;
     fields.iter().find(|(name, _)| TOOLS.contains(&name.as_str())).map(|(name, arguments)| (name.as_str(), arguments))
 }
 
-fn used(tool_use: &Value) -> Option<Use> {
+fn used(tool_use: &Value) -> Option<ToolUse> {
     let (name, arguments) = tool(tool_use)?;
     let path = || text(arguments, "path");
     Some(match name {
-        "read" => Use::Read,
+        "read" => ToolUse::Read,
         "search" => {
             let paths = arguments["paths"].as_array().into_iter().flatten();
-            Use::Search { paths: paths.filter_map(|path| path.as_str().map(str::to_owned)).collect() }
+            ToolUse::Search { paths: paths.filter_map(|path| path.as_str().map(str::to_owned)).collect() }
         }
         "edit" if !arguments["edits"].is_null() => {
             let path = path()?;
@@ -86,10 +85,10 @@ fn used(tool_use: &Value) -> Option<Use> {
             _ => some_edit(&path()?),
         },
         "write" => write(&path()?, arguments["content"].as_str()?),
-        "patch" => Use::Patch(text(arguments, "text")?),
-        "delete" => Use::Change(Edit::Delete { path: path()? }),
-        "move" => Use::Change(Edit::Move { from: text(arguments, "from")?, to: text(arguments, "to")? }),
-        _ => Use::Shell { command: text(arguments, "command")?, directory: text(arguments, "directory") },
+        "patch" => ToolUse::Patch(text(arguments, "text")?),
+        "delete" => ToolUse::Change(Edit::Delete { path: path()? }),
+        "move" => ToolUse::Change(Edit::Move { from: text(arguments, "from")?, to: text(arguments, "to")? }),
+        _ => ToolUse::Shell { command: text(arguments, "command")?, directory: text(arguments, "directory") },
     })
 }
 
@@ -104,10 +103,10 @@ fn outcome(input: &Value) -> ToolOutcome {
 }
 
 /// Lines of files, each with the number of the first.
-fn shown(input: &Value) -> Vec<Shown> {
+fn shown(input: &Value) -> Vec<ShownLines> {
     let of = |shown: &Value| {
         let start = line_number(shown, "start").unwrap_or(1);
-        Some(Shown { path: text(shown, "path")?, start, content: shown["text"].as_str()?.to_owned() })
+        Some(ShownLines { path: text(shown, "path")?, start, content: shown["text"].as_str()?.to_owned() })
     };
     input["shown"].as_array().into_iter().flatten().filter_map(of).collect()
 }
@@ -123,25 +122,22 @@ pub(super) fn slip(input: &Value) -> String {
     }
 }
 
-/// The answer that lets a call pass.
 pub(super) fn allow() -> Value {
     json!({ "decision": "allow" })
 }
 
-/// The same, with what went wrong.
 pub(super) fn failed(why: &str) -> Value {
     json!({ "decision": "allow", "error": why })
 }
 
-/// An answer as it is printed.
 pub(super) fn line(answer: &Value) -> String {
     format!("{answer}\n")
 }
 
-fn say(_input: &Value, verdict: &Verdict) -> Value {
+fn say(_input: &Value, verdict: &HookVerdict) -> Value {
     match verdict {
-        Verdict::Pass => allow(),
-        Verdict::Deny(why) => json!({ "decision": "deny", "reason": why }),
-        Verdict::Context(text) => json!({ "decision": "allow", "context": text }),
+        HookVerdict::Pass => allow(),
+        HookVerdict::Deny(why) => json!({ "decision": "deny", "reason": why }),
+        HookVerdict::Context(text) => json!({ "decision": "allow", "context": text }),
     }
 }

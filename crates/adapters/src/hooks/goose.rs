@@ -7,26 +7,29 @@ use std::path::Path;
 use serde_json::{Value, json};
 use surehand_engine::{Tool, ToolNames};
 
-use super::{Beginning, Denial, Dialect, Heard, ToolOutcome, Transcript, Use, What, decide::Verdict, edit, text, write};
+use super::{
+    ClientAdapter, DenialChannel, HookEvent, HookInput, SessionStart, ToolOutcome, ToolUse, TranscriptUse, edit,
+    handle::HookVerdict, text, write,
+};
 use crate::client_instructions;
 
-pub(super) const DIALECT: Dialect = Dialect {
+pub(super) const DIALECT: ClientAdapter = ClientAdapter {
     names: || ToolNames::reading_with("shell (cat)").with(Tool::EditFile, "edit").with(Tool::WriteFile, "write"),
     // It has no limit that is documented.
     room: 9_500,
     hears_at: &[],
     event: "event",
-    denial: Denial::Answered,
+    denial: DenialChannel::Answered,
     beside_denial: "goose adds to this that you should not retry. That does not hold here: once you have seen the lines, the call may be sent again.\n",
     hear,
     say,
     person: None,
     instructions: &client_instructions::GOOSE,
-    transcript: Transcript::HoldsResults,
+    transcript: TranscriptUse::HoldsResults,
 };
 
 /// What goose tells, with what it does not: where it works, and where its database of sessions is. `variable` gives those of the environment.
-pub fn with_surroundings(input: &str, directory: &Path, variable: impl Fn(&str) -> Option<String>) -> String {
+pub fn with_environment(input: &str, directory: &Path, variable: impl Fn(&str) -> Option<String>) -> String {
     let Ok(Value::Object(mut fields)) = serde_json::from_str(input) else { return input.to_owned() };
     if let (false, Some(directory)) = (fields.contains_key(DIRECTORY), directory.to_str()) {
         fields.insert(DIRECTORY.to_owned(), directory.into());
@@ -39,7 +42,6 @@ pub fn with_surroundings(input: &str, directory: &Path, variable: impl Fn(&str) 
 
 const DIRECTORY: &str = "working_dir";
 
-/// A field of ours.
 const RECORD: &str = "sessions_database";
 
 fn record(variable: impl Fn(&str) -> Option<String>) -> Option<String> {
@@ -50,37 +52,37 @@ fn record(variable: impl Fn(&str) -> Option<String>) -> Option<String> {
     Some(format!("{directory}/sessions/sessions.db"))
 }
 
-fn hear(input: &Value) -> Option<Heard> {
+fn hear(input: &Value) -> Option<HookInput> {
     let what = match input["event"].as_str()? {
-        "SessionStart" => What::Begins(Beginning::New),
-        "PostCompact" => What::Forgot,
-        "UserPromptSubmit" => What::Prompted(Vec::new()),
-        "PreToolUse" => What::Before(used(input)?),
-        "PostToolUse" => What::After(used(input)?, ToolOutcome::Done),
-        "PostToolUseFailure" => What::After(used(input)?, ToolOutcome::Failed),
+        "SessionStart" => HookEvent::Begins(SessionStart::New),
+        "PostCompact" => HookEvent::Forgot,
+        "UserPromptSubmit" => HookEvent::Prompted(Vec::new()),
+        "PreToolUse" => HookEvent::Before(used(input)?),
+        "PostToolUse" => HookEvent::After(used(input)?, ToolOutcome::Done),
+        "PostToolUseFailure" => HookEvent::After(used(input)?, ToolOutcome::Failed),
         _ => return None,
     };
     let (session, directory) = (text(input, "session_id")?, text(input, DIRECTORY)?);
-    Some(Heard { session, agent: None, directory, transcript: text(input, RECORD), gave: Vec::new(), what })
+    Some(HookInput { session, agent: None, directory, transcript: text(input, RECORD), gave: Vec::new(), what })
 }
 
-fn used(input: &Value) -> Option<Use> {
+fn used(input: &Value) -> Option<ToolUse> {
     let arguments = &input["tool_input"];
     let path = || text(arguments, "path");
     let name = input["tool_name"].as_str()?;
     Some(match name.strip_prefix("developer__").unwrap_or(name) {
         "edit" => edit(&path()?, arguments["before"].as_str()?, arguments["after"].as_str()?, false),
         "write" => write(&path()?, arguments["content"].as_str()?),
-        "shell" => Use::Shell { command: text(arguments, "command")?, directory: None },
+        "shell" => ToolUse::Shell { command: text(arguments, "command")?, directory: None },
         _ => return None,
     })
 }
 
-fn say(_input: &Value, verdict: &Verdict) -> Value {
+fn say(_input: &Value, verdict: &HookVerdict) -> Value {
     match verdict {
         // What is kept for it waits for a denial.
-        Verdict::Pass | Verdict::Context(_) => Value::Null,
-        Verdict::Deny(why) => json!({ "decision": "block", "reason": why }),
+        HookVerdict::Pass | HookVerdict::Context(_) => Value::Null,
+        HookVerdict::Deny(why) => json!({ "decision": "block", "reason": why }),
     }
 }
 
@@ -92,12 +94,12 @@ mod tests {
     fn what_goose_does_not_say_is_added() {
         let input = r#"{"event":"SessionStart","session_id":"1"}"#;
         let home = |name: &str| (name == "HOME").then(|| "/h".to_owned());
-        let told: Value = serde_json::from_str(&with_surroundings(input, Path::new("/w"), home)).unwrap();
+        let told: Value = serde_json::from_str(&with_environment(input, Path::new("/w"), home)).unwrap();
         assert_eq!((&told[DIRECTORY], &told[RECORD]), (&json!("/w"), &json!("/h/.local/share/goose/sessions/sessions.db")));
         let all = |name: &str| Some(format!("/{name}"));
         let said = r#"{"event":"PreToolUse","working_dir":"/x"}"#;
-        let told: Value = serde_json::from_str(&with_surroundings(said, Path::new("/w"), all)).unwrap();
+        let told: Value = serde_json::from_str(&with_environment(said, Path::new("/w"), all)).unwrap();
         assert_eq!((&told[DIRECTORY], &told[RECORD]), (&json!("/x"), &json!("/GOOSE_PATH_ROOT/data/sessions/sessions.db")));
-        assert_eq!(with_surroundings("nonsense", Path::new("/w"), |_| None), "nonsense");
+        assert_eq!(with_environment("nonsense", Path::new("/w"), |_| None), "nonsense");
     }
 }

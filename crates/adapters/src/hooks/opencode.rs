@@ -5,25 +5,25 @@ use serde_json::{Value, json};
 use surehand_engine::{Tool, ToolNames};
 
 use super::{
-    Beginning, Denial, Dialect, EVENT, Heard, Shown, ToolOutcome, Transcript, Use, What, cut, decide::Verdict, edit, in_a_row,
-    replacements, several_edits, text, write,
+    ClientAdapter, DenialChannel, EVENT, HookEvent, HookInput, SessionStart, ShownLines, ToolOutcome, ToolUse, TranscriptUse,
+    edit, handle::HookVerdict, in_a_row, replacements, several_edits, text, truncation, write,
 };
 use crate::client_instructions;
 
-pub(super) const DIALECT: Dialect = Dialect {
+pub(super) const DIALECT: ClientAdapter = ClientAdapter {
     names: || ToolNames::reading_with("read").with(Tool::EditFile, "edit").with(Tool::WriteFile, "write"),
     // It has no limit: what we say is put below what the tool printed.
     room: 16_000,
     hears_at: &["tool.execute.after"],
     event: EVENT,
-    denial: Denial::Answered,
+    denial: DenialChannel::Answered,
     beside_denial: "",
     hear,
     say,
     person: Some("person"),
     // It says with each read which ones it gave.
     instructions: &client_instructions::OPENCODE,
-    transcript: Transcript::Unread,
+    transcript: TranscriptUse::Unread,
 };
 
 const PLUGIN: &str = include_str!("opencode.js");
@@ -33,25 +33,25 @@ pub fn plugin(program: &str) -> String {
     PLUGIN.replacen("\"surehand\"", &Value::from(program).to_string(), 1)
 }
 
-fn hear(input: &Value) -> Option<Heard> {
+fn hear(input: &Value) -> Option<HookInput> {
     let what = match input[EVENT].as_str()? {
-        "session.created" => What::Begins(Beginning::New),
-        "session.compacted" => What::Forgot,
-        "tool.execute.before" => What::Before(used(input)?),
-        "tool.execute.after" => What::After(used(input)?, outcome(input)),
+        "session.created" => HookEvent::Begins(SessionStart::New),
+        "session.compacted" => HookEvent::Forgot,
+        "tool.execute.before" => HookEvent::Before(used(input)?),
+        "tool.execute.after" => HookEvent::After(used(input)?, outcome(input)),
         _ => return None,
     };
     let gave = input["loaded"].as_array().into_iter().flatten().filter_map(|path| path.as_str().map(str::to_owned)).collect();
     // A subagent has a session of its own.
     let (session, directory) = (text(input, "session")?, text(input, "directory")?);
-    Some(Heard { session, agent: None, directory, transcript: None, gave, what })
+    Some(HookInput { session, agent: None, directory, transcript: None, gave, what })
 }
 
-fn used(input: &Value) -> Option<Use> {
+fn used(input: &Value) -> Option<ToolUse> {
     let arguments = &input["args"];
     let path = || text(arguments, "filePath");
     Some(match input["tool"].as_str()? {
-        "read" => Use::Read,
+        "read" => ToolUse::Read,
         // With nothing to replace, all is replaced.
         "edit" if arguments["oldString"] == "" => write(&path()?, arguments["newString"].as_str()?),
         "edit" => {
@@ -63,9 +63,9 @@ fn used(input: &Value) -> Option<Use> {
             several_edits(&path, replacements(&path, &arguments["edits"], ["oldString", "newString", "replaceAll"]))
         }
         "write" => write(&path()?, arguments["content"].as_str()?),
-        "apply_patch" | "patch" => Use::Patch(text(arguments, "patchText")?),
-        "grep" => Use::Search { paths: text(arguments, "path").into_iter().collect() },
-        "bash" => Use::Shell { command: text(arguments, "command")?, directory: text(arguments, "workdir") },
+        "apply_patch" | "patch" => ToolUse::Patch(text(arguments, "patchText")?),
+        "grep" => ToolUse::Search { paths: text(arguments, "path").into_iter().collect() },
+        "bash" => ToolUse::Shell { command: text(arguments, "command")?, directory: text(arguments, "workdir") },
         _ => return None,
     })
 }
@@ -76,7 +76,7 @@ fn outcome(input: &Value) -> ToolOutcome {
     match input["tool"].as_str() {
         Some("read") => {
             let path = text(&input["args"], "filePath");
-            let shown = path.and_then(|path| numbered(output).map(|(start, content)| Shown { path, start, content }));
+            let shown = path.and_then(|path| numbered(output).map(|(start, content)| ShownLines { path, start, content }));
             ToolOutcome::Showed(shown.into_iter().collect())
         }
         Some("bash") => ToolOutcome::Printed(printed(output).to_owned()),
@@ -88,7 +88,7 @@ fn outcome(input: &Value) -> ToolOutcome {
 /// What a command printed: of much the end, below words of opencode's own. The first and the last line of it may be cut.
 fn printed(output: &str) -> &str {
     match output.strip_prefix("...output truncated...\n\n").and_then(|rest| rest.split_once("\n\n")) {
-        Some((_, shown)) => cut::without_part_line(cut::without_first_line(shown)),
+        Some((_, shown)) => truncation::without_part_line(truncation::without_first_line(shown)),
         None => output,
     }
 }
@@ -105,11 +105,11 @@ fn numbered(output: &str) -> Option<(u32, String)> {
     in_a_row(output.split('\n').skip_while(above).skip(1).map_while(row).collect())
 }
 
-fn say(_input: &Value, verdict: &Verdict) -> Value {
+fn say(_input: &Value, verdict: &HookVerdict) -> Value {
     match verdict {
-        Verdict::Pass => Value::Null,
-        Verdict::Deny(why) => json!({ "deny": why }),
-        Verdict::Context(text) => json!({ "context": text }),
+        HookVerdict::Pass => Value::Null,
+        HookVerdict::Deny(why) => json!({ "deny": why }),
+        HookVerdict::Context(text) => json!({ "context": text }),
     }
 }
 

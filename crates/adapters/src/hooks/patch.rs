@@ -13,44 +13,40 @@ const DELETE: &str = "*** Delete File:";
 const UPDATE: &str = "*** Update File:";
 const MOVE: &str = "*** Move to:";
 
-/// A patch, with full names of files.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Patch {
+pub(crate) struct ClientPatch {
     /// All of it as one edit: so it is one change.
     pub whole: Edit,
     /// The same, file by file.
-    pub parts: Vec<Part>,
+    pub parts: Vec<PatchPart>,
 }
 
-/// What a patch does to one file.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Part {
+pub(crate) struct PatchPart {
     /// As an edit.
     pub edit: Edit,
     /// What it is about to do to which file, whatever else it says.
     pub intents: Vec<(FileIntent, String)>,
 }
 
-/// What stands under one header.
 #[derive(Debug, Clone, Default)]
-struct Section {
+struct PatchSection {
     verb: &'static str,
     path: String,
     move_to: Option<String>,
-    /// The lines below the headers.
     rows: Vec<String>,
 }
 
-impl Patch {
+impl ClientPatch {
     /// Takes a patch apart; `None` if there is none in the text. Names of files are seen from this directory.
     pub(super) fn parse(text: &str, directory: &str) -> Option<Self> {
-        let mut sections: Vec<Section> = Vec::new();
+        let mut sections: Vec<PatchSection> = Vec::new();
         let lines = text.lines().skip_while(|line| line.trim() != BEGIN).skip(1).take_while(|line| line.trim() != END);
         for line in lines {
             let header = [ADD, DELETE, UPDATE].into_iter().find_map(|verb| Some((verb, line.strip_prefix(verb)?.trim())));
             match (header, sections.last_mut()) {
                 (Some((verb, path)), _) => {
-                    sections.push(Section { verb, path: located(directory, path), ..Section::default() });
+                    sections.push(PatchSection { verb, path: located(directory, path), ..PatchSection::default() });
                 }
                 (None, Some(section)) => match line.strip_prefix(MOVE) {
                     Some(to) => section.move_to = Some(located(directory, to.trim())),
@@ -62,20 +58,23 @@ impl Patch {
         if sections.is_empty() { None } else { Some(Self::of(&sections)) }
     }
 
-    fn of(sections: &[Section]) -> Self {
-        let mut files: Vec<Vec<&Section>> = Vec::new();
+    fn of(sections: &[PatchSection]) -> Self {
+        let mut files: Vec<Vec<&PatchSection>> = Vec::new();
         for section in sections {
             match files.iter_mut().find(|file| file[0].path == section.path) {
                 Some(file) => file.push(section),
                 None => files.push(vec![section]),
             }
         }
-        Self { whole: as_patch(&sections.iter().collect::<Vec<_>>()), parts: files.iter().map(|file| Part::of(file)).collect() }
+        Self {
+            whole: as_patch(&sections.iter().collect::<Vec<_>>()),
+            parts: files.iter().map(|file| PatchPart::of(file)).collect(),
+        }
     }
 }
 
-impl Part {
-    fn of(sections: &[&Section]) -> Self {
+impl PatchPart {
+    fn of(sections: &[&PatchSection]) -> Self {
         let edit = match sections {
             [only] if only.verb == ADD => only.as_write(),
             [only] if only.verb == DELETE => only.as_delete(),
@@ -85,7 +84,7 @@ impl Part {
     }
 }
 
-impl Section {
+impl PatchSection {
     fn intents(&self) -> Vec<(FileIntent, String)> {
         let intent = match self.verb {
             ADD => FileIntent::Overwrite,
@@ -112,7 +111,7 @@ impl Section {
     }
 }
 
-fn as_patch(sections: &[&Section]) -> Edit {
+fn as_patch(sections: &[&PatchSection]) -> Edit {
     let text: String = sections.iter().map(|section| section.text()).collect();
     Edit::Patch { patch: format!("{BEGIN}\n{text}{END}\n") }
 }
@@ -123,14 +122,14 @@ mod tests {
 
     #[track_caller]
     fn intents(patch: &str) -> Vec<(FileIntent, String)> {
-        Patch::parse(patch, "/w/sub").unwrap().parts.into_iter().flat_map(|part| part.intents).collect()
+        ClientPatch::parse(patch, "/w/sub").unwrap().parts.into_iter().flat_map(|part| part.intents).collect()
     }
 
     #[test]
     fn names_are_seen_from_the_directory() {
         let patch = "*** Begin Patch\n*** Update File: a.txt\n@@\n-b\n+B\n*** Delete File: /w/c\n*** End Patch";
         assert_eq!(intents(patch), [(FileIntent::Edit, "/w/sub/a.txt".to_owned()), (FileIntent::TakeAway, "/w/c".to_owned())]);
-        let whole = Patch::parse(patch, "/w/sub").unwrap().whole;
+        let whole = ClientPatch::parse(patch, "/w/sub").unwrap().whole;
         let expected = "*** Begin Patch\n*** Update File: /w/sub/a.txt\n@@\n-b\n+B\n*** Delete File: /w/c\n*** End Patch\n";
         assert_eq!(whole, Edit::Patch { patch: expected.to_owned() });
     }
@@ -138,7 +137,7 @@ mod tests {
     #[test]
     fn an_added_file_is_a_write() {
         let patch = "*** Begin Patch\n*** Add File: new.txt\n+one\n++two\n*** End Patch\n";
-        let parts = Patch::parse(patch, "/w").unwrap().parts;
+        let parts = ClientPatch::parse(patch, "/w").unwrap().parts;
         assert_eq!(parts[0].edit, Edit::write("/w/new.txt", "one\n+two\n"));
     }
 
@@ -151,13 +150,13 @@ mod tests {
     #[test]
     fn what_is_named_twice_is_one_part() {
         let patch = "*** Begin Patch\n*** Update File: a\n@@\n-1\n+2\n*** Update File: a\n@@\n-3\n+4\n*** End Patch\n";
-        assert_eq!(Patch::parse(patch, "/w").unwrap().parts.len(), 1);
+        assert_eq!(ClientPatch::parse(patch, "/w").unwrap().parts.len(), 1);
     }
 
     #[test]
     fn a_patch_in_a_command_is_found() {
         assert_eq!(intents("apply_patch <<'EOF'\n*** Begin Patch\n*** Delete File: a\n*** End Patch\nEOF\n").len(), 1);
-        assert_eq!(Patch::parse("echo hello", "/w"), None);
-        assert_eq!(Patch::parse("*** Begin Patch\n*** End Patch\n", "/w"), None);
+        assert_eq!(ClientPatch::parse("echo hello", "/w"), None);
+        assert_eq!(ClientPatch::parse("*** Begin Patch\n*** End Patch\n", "/w"), None);
     }
 }

@@ -5,60 +5,61 @@ use serde_json::Value;
 use surehand_engine::{Tool, ToolNames};
 
 use super::{
-    Denial, Dialect, EVENT, Heard, Shown, ToolOutcome, Transcript, Use, What, beginning,
-    cut::{self, Size},
-    edit, gemini, line_number, references, say_as_claude, some_edit, text, write,
+    ClientAdapter, DenialChannel, EVENT, HookEvent, HookInput, ShownLines, ToolOutcome, ToolUse, TranscriptUse, beginning, edit,
+    gemini, line_number, prompt_files, say_as_claude, some_edit, text,
+    truncation::{self, CutSize},
+    write,
 };
 use crate::client_instructions;
 
-pub(super) const DIALECT: Dialect = Dialect {
+pub(super) const DIALECT: ClientAdapter = ClientAdapter {
     names: || ToolNames::reading_with("read_file").with(Tool::EditFile, "edit").with(Tool::WriteFile, "write_file"),
     // What it adds to a long result is cut with it.
     room: 9_500,
     hears_at: &["SessionStart", "UserPromptSubmit", "PostToolUse"],
     event: EVENT,
-    denial: Denial::Answered,
+    denial: DenialChannel::Answered,
     beside_denial: "Qwen Code itself takes an edit only of what read_file has shown as it is now: call read_file first.\n",
     hear,
     say: say_as_claude,
     person: Some("systemMessage"),
     instructions: &client_instructions::QWEN,
-    transcript: Transcript::Unread,
+    transcript: TranscriptUse::Unread,
 };
 
-fn hear(input: &Value) -> Option<Heard> {
+fn hear(input: &Value) -> Option<HookInput> {
     let what = match input[EVENT].as_str()? {
-        "SessionStart" => What::Begins(beginning(input["source"].as_str())),
+        "SessionStart" => HookEvent::Begins(beginning(input["source"].as_str())),
         // Of the whole conversation, a beginning says it.
-        "PostCompact" if input["agent_id"].is_string() => What::Forgot,
-        "UserPromptSubmit" => What::Prompted(references::referenced(input["prompt"].as_str().unwrap_or_default())),
-        "PreToolUse" => What::Before(used(input)?),
-        "PostToolUse" => What::After(used(input)?, outcome(input)),
+        "PostCompact" if input["agent_id"].is_string() => HookEvent::Forgot,
+        "UserPromptSubmit" => HookEvent::Prompted(prompt_files::referenced(input["prompt"].as_str().unwrap_or_default())),
+        "PreToolUse" => HookEvent::Before(used(input)?),
+        "PostToolUse" => HookEvent::After(used(input)?, outcome(input)),
         // A command that ends with an error has run all the same.
-        "PostToolUseFailure" => What::After(used(input)?, failure(input)),
+        "PostToolUseFailure" => HookEvent::After(used(input)?, failure(input)),
         _ => return None,
     };
     let (session, agent, directory) = (text(input, "session_id")?, text(input, "agent_id"), text(input, "cwd")?);
-    Some(Heard { session, agent, directory, transcript: None, gave: Vec::new(), what })
+    Some(HookInput { session, agent, directory, transcript: None, gave: Vec::new(), what })
 }
 
 fn path(arguments: &Value) -> Option<String> {
     text(arguments, "file_path").or_else(|| text(arguments, "absolute_path"))
 }
 
-fn used(input: &Value) -> Option<Use> {
+fn used(input: &Value) -> Option<ToolUse> {
     let arguments = &input["tool_input"];
     let path = || path(arguments);
     Some(match input["tool_name"].as_str()? {
-        "read_file" | "read_many_files" => Use::Read,
+        "read_file" | "read_many_files" => ToolUse::Read,
         "edit" => {
             let all = arguments["replace_all"] == true;
             edit(&path()?, arguments["old_string"].as_str()?, arguments["new_string"].as_str()?, all)
         }
         "write_file" => write(&path()?, arguments["content"].as_str()?),
         "notebook_edit" => some_edit(&text(arguments, "notebook_path")?),
-        "grep_search" => Use::Search { paths: text(arguments, "path").into_iter().collect() },
-        "run_shell_command" => Use::Shell { command: text(arguments, "command")?, directory: text(arguments, "directory") },
+        "grep_search" => ToolUse::Search { paths: text(arguments, "path").into_iter().collect() },
+        "run_shell_command" => ToolUse::Shell { command: text(arguments, "command")?, directory: text(arguments, "directory") },
         _ => return None,
     })
 }
@@ -92,14 +93,14 @@ fn failure(input: &Value) -> ToolOutcome {
 }
 
 /// Above a part of a file stands which part it is.
-fn shown(path: String, arguments: &Value, content: &str) -> Shown {
+fn shown(path: String, arguments: &Value, content: &str) -> ShownLines {
     let part = content.strip_prefix("Showing lines ").and_then(|rest| {
         let (above, content) = rest.split_once("\n\n---\n\n")?;
         Some((above.split_once('-')?.0.parse().ok()?, content))
     });
     let asked = || line_number(arguments, "offset")?.checked_add(1);
     let (start, content) = part.unwrap_or_else(|| (asked().unwrap_or(1), content));
-    Shown { path, start, content: content.to_owned() }
+    ShownLines { path, start, content: content.to_owned() }
 }
 
 /// What stands in the place of what it cut.
@@ -110,7 +111,7 @@ fn printed(content: &str) -> String {
     // What it says of a cut has a line of its own above the part that it shows.
     let content = match content.split_once("\n\nTruncated part of the output:\n") {
         Some((above, shown)) if above.starts_with("Tool output was too large") => {
-            cut::without_marker(&shown.replace(&format!("---\n{CUT}\n---\n"), &format!("{CUT}\n")), |line| line == CUT)
+            truncation::without_marker(&shown.replace(&format!("---\n{CUT}\n---\n"), &format!("{CUT}\n")), |line| line == CUT)
         }
         _ => content.to_owned(),
     };
@@ -127,11 +128,11 @@ fn printed(content: &str) -> String {
 fn found(content: &str) -> String {
     const MOST: usize = 20_000;
     const BETWEEN: &str = "\n\n---\n... [CONTENT TRUNCATED] ...\n---\n\n";
-    if !Size::Units(MOST).is_exceeded_by(content) {
+    if !CutSize::Units(MOST).is_exceeded_by(content) {
         return content.to_owned();
     }
     let first = (MOST - BETWEEN.len()) / 5;
-    cut::ends(content, Size::Units(first), Size::Units(MOST - BETWEEN.len() - first - 1))
+    truncation::ends(content, CutSize::Units(first), CutSize::Units(MOST - BETWEEN.len() - first - 1))
 }
 
 #[cfg(test)]
@@ -144,7 +145,7 @@ mod tests {
     fn a_part_of_a_file_has_its_number_above() {
         let part =
             shown("a".to_owned(), &json!({ "offset": 1, "limit": 1 }), "Showing lines 2-2 of 4 total lines.\n\n---\n\nbeta");
-        assert_eq!(part, Shown { path: "a".to_owned(), start: 2, content: "beta".to_owned() });
+        assert_eq!(part, ShownLines { path: "a".to_owned(), start: 2, content: "beta".to_owned() });
         assert_eq!(shown("a".to_owned(), &json!({}), "alpha\n").start, 1);
         assert_eq!(shown("a".to_owned(), &json!({ "offset": u64::MAX }), "alpha\n").start, 1);
     }

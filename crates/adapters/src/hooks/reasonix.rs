@@ -5,14 +5,15 @@ use serde_json::Value;
 use surehand_engine::{Edit, Tool, ToolNames};
 
 use super::{
-    Denial, Dialect, Heard, Shown, ToolOutcome, Transcript, Use, What, beginning,
-    cut::{self, Size},
-    decide::Verdict,
-    edit, in_a_row, replacements, several_edits, some_edit, text, write,
+    ClientAdapter, DenialChannel, HookEvent, HookInput, ShownLines, ToolOutcome, ToolUse, TranscriptUse, beginning, edit,
+    handle::HookVerdict,
+    in_a_row, replacements, several_edits, some_edit, text,
+    truncation::{self, CutSize},
+    write,
 };
 use crate::client_instructions;
 
-pub(super) const DIALECT: Dialect = Dialect {
+pub(super) const DIALECT: ClientAdapter = ClientAdapter {
     names: || {
         ToolNames::reading_with("read_file")
             .with(Tool::EditFile, "edit_file")
@@ -24,33 +25,33 @@ pub(super) const DIALECT: Dialect = Dialect {
     room: 9_500,
     hears_at: &["SessionStart"],
     event: "event",
-    denial: Denial::ExitCode,
+    denial: DenialChannel::ExitCode,
     beside_denial: "Reasonix itself takes an edit only of what read_file has shown as it is now: call read_file first.\n",
     hear,
     say,
     person: None,
     instructions: &client_instructions::REASONIX,
-    transcript: Transcript::Unread,
+    transcript: TranscriptUse::Unread,
 };
 
-fn hear(input: &Value) -> Option<Heard> {
+fn hear(input: &Value) -> Option<HookInput> {
     let what = match input["event"].as_str()? {
-        "SessionStart" => What::Begins(beginning(input["source"].as_str())),
-        "PostCompact" => What::Forgot,
-        "UserPromptSubmit" => What::Prompted(Vec::new()),
-        "PreToolUse" => What::Before(used(input)?),
-        "PostToolUse" => What::After(used(input)?, outcome(input)),
+        "SessionStart" => HookEvent::Begins(beginning(input["source"].as_str())),
+        "PostCompact" => HookEvent::Forgot,
+        "UserPromptSubmit" => HookEvent::Prompted(Vec::new()),
+        "PreToolUse" => HookEvent::Before(used(input)?),
+        "PostToolUse" => HookEvent::After(used(input)?, outcome(input)),
         _ => return None,
     };
     let (session, agent, directory) = (text(input, "sessionId")?, text(input, "agentId"), text(input, "cwd")?);
-    Some(Heard { session, agent, directory, transcript: None, gave: Vec::new(), what })
+    Some(HookInput { session, agent, directory, transcript: None, gave: Vec::new(), what })
 }
 
-fn used(input: &Value) -> Option<Use> {
+fn used(input: &Value) -> Option<ToolUse> {
     let arguments = &input["toolArgs"];
     let path = || text(arguments, "path");
     Some(match input["toolName"].as_str()? {
-        "read_file" => Use::Read,
+        "read_file" => ToolUse::Read,
         "edit_file" => edit(&path()?, arguments["old_string"].as_str()?, arguments["new_string"].as_str()?, false),
         "multi_edit" => {
             let path = path()?;
@@ -63,10 +64,10 @@ fn used(input: &Value) -> Option<Use> {
         "move_file" => {
             let [from, to] = [["source_path", "source", "from"], ["destination_path", "destination", "to"]]
                 .map(|names| names.iter().find_map(|name| text(arguments, name)));
-            Use::Change(Edit::Move { from: from?, to: to? })
+            ToolUse::Change(Edit::Move { from: from?, to: to? })
         }
-        "grep" => Use::Search { paths: path().into_iter().collect() },
-        "bash" => Use::Shell { command: text(arguments, "command")?, directory: None },
+        "grep" => ToolUse::Search { paths: path().into_iter().collect() },
+        "bash" => ToolUse::Shell { command: text(arguments, "command")?, directory: None },
         _ => return None,
     })
 }
@@ -80,7 +81,7 @@ fn outcome(input: &Value) -> ToolOutcome {
         (Some("read_file"), None) => {
             let path = text(&input["toolArgs"], "path");
             let shown =
-                path.and_then(|path| numbered(beginning_of(result)).map(|(start, content)| Shown { path, start, content }));
+                path.and_then(|path| numbered(beginning_of(result)).map(|(start, content)| ShownLines { path, start, content }));
             ToolOutcome::Showed(shown.into_iter().collect())
         }
         (Some("grep"), None) => ToolOutcome::Printed(beginning_of(result).to_owned()),
@@ -89,18 +90,18 @@ fn outcome(input: &Value) -> ToolOutcome {
 }
 
 /// A longer result is cut.
-const MOST: Size = Size::Bytes(32 * 1024);
+const MOST: CutSize = CutSize::Bytes(32 * 1024);
 
 /// What a command has shown: of much the ends.
 fn printed(result: &str) -> String {
-    const END: Size = Size::Bytes(8_000);
-    if MOST.is_exceeded_by(result) { cut::ends(result, END, END) } else { result.to_owned() }
+    const END: CutSize = CutSize::Bytes(8_000);
+    if MOST.is_exceeded_by(result) { truncation::ends(result, END, END) } else { result.to_owned() }
 }
 
 /// What another tool has shown: of much the beginning.
 fn beginning_of(result: &str) -> &str {
-    const KEPT: Size = Size::Bytes(31 * 1024);
-    if MOST.is_exceeded_by(result) { cut::head(result, KEPT) } else { result }
+    const KEPT: CutSize = CutSize::Bytes(31 * 1024);
+    if MOST.is_exceeded_by(result) { truncation::head(result, KEPT) } else { result }
 }
 
 /// The lines of `12→text` rows, with the number of the first.
@@ -112,11 +113,11 @@ fn numbered(result: &str) -> Option<(u32, String)> {
     in_a_row(result.lines().map_while(row).collect())
 }
 
-fn say(input: &Value, verdict: &Verdict) -> Value {
+fn say(input: &Value, verdict: &HookVerdict) -> Value {
     match verdict {
         // It is given by the exit code.
-        Verdict::Pass | Verdict::Deny(_) => Value::Null,
-        Verdict::Context(text) => serde_json::json!({ "hookSpecificOutput": {
+        HookVerdict::Pass | HookVerdict::Deny(_) => Value::Null,
+        HookVerdict::Context(text) => serde_json::json!({ "hookSpecificOutput": {
             "hookEventName": input["event"], "additionalContext": text,
         } }),
     }

@@ -8,11 +8,10 @@ use std::{
 
 use serde_json::Value;
 
-use super::{Shown, line_number};
+use super::{ShownLines, line_number};
 
-/// What was found in a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Looked {
+pub(super) struct TranscriptState {
     /// Whether messages were replaced by others, or taken back.
     pub is_rewritten: bool,
     /// How far it was looked through; nothing if it cannot be read.
@@ -23,8 +22,8 @@ pub(super) struct Looked {
 const REWRITING: &[&str] = &[r#"{"$set":{"messages":"#, r#"{"$rewindTo":"#];
 
 /// Looks through what was added to a record since the last time.
-pub(super) fn look(path: &str, from: Option<u64>) -> Looked {
-    let nothing = Looked { is_rewritten: false, until: None };
+pub(super) fn look(path: &str, from: Option<u64>) -> TranscriptState {
+    let nothing = TranscriptState { is_rewritten: false, until: None };
     let Ok(mut file) = File::open(path) else { return nothing };
     let Ok(end) = file.seek(SeekFrom::End(0)) else { return nothing };
     // A record that is shorter than it was is another one.
@@ -32,7 +31,7 @@ pub(super) fn look(path: &str, from: Option<u64>) -> Looked {
     if file.seek(SeekFrom::Start(from)).is_err() {
         return nothing;
     }
-    let mut looked = Looked { is_rewritten: false, until: Some(from) };
+    let mut looked = TranscriptState { is_rewritten: false, until: Some(from) };
     let mut lines = BufReader::new(file);
     let mut line = Vec::new();
     while lines.read_until(b'\n', &mut line).is_ok_and(|read| read > 0) {
@@ -48,7 +47,7 @@ pub(super) fn look(path: &str, from: Option<u64>) -> Looked {
 }
 
 /// What a record shows of a file that was put into the context since that was last made shorter. The record may lag behind.
-pub(super) fn attached(record: &str, path: &str) -> Vec<Shown> {
+pub(super) fn attached(record: &str, path: &str) -> Vec<ShownLines> {
     const FORGOT: &str = r#""subtype":"compact_boundary""#;
     let Ok(file) = File::open(record) else { return Vec::new() };
     let mut lines = BufReader::new(file);
@@ -69,7 +68,7 @@ fn is_boundary(line: &str) -> bool {
     serde_json::from_str(line).is_ok_and(|line: Value| line["subtype"] == "compact_boundary")
 }
 
-fn attachment(line: &str) -> Option<Shown> {
+fn attachment(line: &str) -> Option<ShownLines> {
     let line: Value = serde_json::from_str(line).ok()?;
     let attachment = &line["attachment"];
     let file = &attachment["content"]["file"];
@@ -77,5 +76,5 @@ fn attachment(line: &str) -> Option<Shown> {
         return None;
     }
     let (path, content) = (file["filePath"].as_str()?.to_owned(), file["content"].as_str()?.to_owned());
-    Some(Shown { path, start: line_number(file, "startLine").unwrap_or(1), content })
+    Some(ShownLines { path, start: line_number(file, "startLine").unwrap_or(1), content })
 }

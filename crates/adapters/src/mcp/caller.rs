@@ -3,7 +3,6 @@
 
 use surehand_engine::SessionId;
 
-/// Whose call it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Caller {
     /// A session that is known to this server alone.
@@ -22,13 +21,12 @@ impl Caller {
 
 /// A conversation as the environment of a server names it, which the client has started.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Named {
+pub struct NamedConversation {
     /// The client, as hooks call it. What it calls itself begins with that.
     client: &'static str,
     conversation: String,
 }
 
-/// The variables, and whose they are.
 const VARIABLES: [(&str, &str); 4] = [
     ("CLAUDE_CODE_SESSION_ID", "claude"),
     ("QWEN_CODE_SESSION_ID", "qwen"),
@@ -39,7 +37,7 @@ const VARIABLES: [(&str, &str); 4] = [
 /// A longer name is nobody's.
 const MOST_CHARACTERS: usize = 200;
 
-impl Named {
+impl NamedConversation {
     /// The conversations that an environment names. There may be several, when one agent runs in another's shell.
     pub fn in_environment(variable: impl Fn(&str) -> Option<String>) -> Vec<Self> {
         let named = |(name, client)| Some(Self { client, conversation: variable(name).filter(|name| is_name(name))? });
@@ -49,7 +47,11 @@ impl Named {
 
 /// The session that the environment names for this client, or the one that the client is in by now, as its hooks say. A name that is there for
 /// another client was only inherited.
-pub(super) fn by_environment(named: &[Named], client: &str, present: impl FnOnce() -> Option<SessionId>) -> Option<SessionId> {
+pub(super) fn by_environment(
+    named: &[NamedConversation],
+    client: &str,
+    present: impl FnOnce() -> Option<SessionId>,
+) -> Option<SessionId> {
     let named = named.iter().find(|named| client.starts_with(named.client))?;
     let is_this_client = |id: &SessionId| id.0.strip_prefix(named.client).is_some_and(|rest| rest.starts_with('-'));
     let first = || SessionId(format!("{}-{}", named.client, named.conversation));
@@ -87,7 +89,7 @@ mod tests {
     #[track_caller]
     fn check_environment(variables: &[(&str, &str)], client: &str, expected: Option<&str>) {
         let find = |name: &str| variables.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned());
-        let found = by_environment(&Named::in_environment(find), client, || None);
+        let found = by_environment(&NamedConversation::in_environment(find), client, || None);
         assert_eq!(found.map(|id| id.0), expected.map(str::to_owned));
     }
 
@@ -110,7 +112,7 @@ mod tests {
 
     #[test]
     fn a_client_may_be_in_another_conversation_by_now() {
-        let named = Named::in_environment(|name| (name == "CLAUDE_CODE_SESSION_ID").then(|| "c1".to_owned()));
+        let named = NamedConversation::in_environment(|name| (name == "CLAUDE_CODE_SESSION_ID").then(|| "c1".to_owned()));
         let session = |client: &str, present: &str| by_environment(&named, client, || Some(SessionId(present.to_owned())));
         assert_eq!(session("claude-code", "claude-c2"), Some(SessionId("claude-c2".to_owned())));
         assert_eq!(session("claude-code", "codex-c2"), Some(SessionId("claude-c1".to_owned())), "the note of another client");

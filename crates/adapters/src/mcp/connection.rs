@@ -17,9 +17,8 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::{hub::lock, process, socket_table::SocketTable};
+use super::{peer_process, sessions::lock, socket_table::SocketTable};
 
-/// How much of the server connections may take.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ConnectionLimits {
     /// How many there may be at once.
@@ -38,7 +37,7 @@ impl Default for ConnectionLimits {
 
 /// What a connection is doing. The order is the one in which connections make room for new ones, the first first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Phase {
+pub(super) enum ConnectionPhase {
     /// No request was let in yet: the client is silent, slow, or was refused.
     Unproven,
     /// The last request is answered.
@@ -51,7 +50,7 @@ pub(super) enum Phase {
     Listening,
 }
 
-impl Phase {
+impl ConnectionPhase {
     fn may_make_room(self) -> bool {
         self < Self::Answering
     }
@@ -59,43 +58,43 @@ impl Phase {
 
 /// A connection, as far as its requests need to know it.
 #[derive(Debug)]
-pub(super) struct Connection {
+pub(super) struct HttpConnection {
     far: SocketAddr,
     near: SocketAddr,
     sockets: SocketTable,
     process: OnceLock<Option<String>>,
-    phase: Mutex<(Phase, Instant)>,
+    phase: Mutex<(ConnectionPhase, Instant)>,
     /// Cancelled when the connection must make room for another.
     pub evicted: CancellationToken,
 }
 
-impl Connection {
+impl HttpConnection {
     pub(super) fn new(far: SocketAddr, near: SocketAddr, sockets: SocketTable) -> Self {
-        let phase = Mutex::new((Phase::Unproven, Instant::now()));
+        let phase = Mutex::new((ConnectionPhase::Unproven, Instant::now()));
         Self { far, near, sockets, process: OnceLock::new(), phase, evicted: CancellationToken::new() }
     }
 
     /// A name for the client at the other end, when nothing better is known.
     pub(super) fn who(&self, client: &str) -> SessionId {
-        let process = self.process.get_or_init(|| self.sockets.owner(self.far, self.near).and_then(process::holding));
+        let process = self.process.get_or_init(|| self.sockets.owner(self.far, self.near).and_then(peer_process::holding));
         SessionId(match process {
             Some(process) => format!("process-{process}"),
             None => format!("peer-{}-{client}", self.far.ip()),
         })
     }
 
-    pub(super) fn phase(&self) -> Phase {
+    pub(super) fn phase(&self) -> ConnectionPhase {
         lock(&self.phase).0
     }
 
-    fn enter(&self, phase: Phase) {
+    fn enter(&self, phase: ConnectionPhase) {
         *lock(&self.phase) = (phase, Instant::now());
     }
 
     /// Ends if no request is let in within this time, however many bytes come.
     pub(super) async fn overdue(&self, limit: Duration) {
         sleep(limit).await;
-        if self.phase() != Phase::Unproven {
+        if self.phase() != ConnectionPhase::Unproven {
             std::future::pending().await
         }
     }
@@ -103,22 +102,22 @@ impl Connection {
 
 /// A request that was let in. The connection is idle again when it is dropped.
 #[derive(Debug)]
-pub(super) struct RequestGuard(Arc<Connection>);
+pub(super) struct RequestGuard(Arc<HttpConnection>);
 
 impl RequestGuard {
-    pub(super) fn new(connection: Arc<Connection>) -> Self {
-        connection.enter(Phase::Receiving);
+    pub(super) fn new(connection: Arc<HttpConnection>) -> Self {
+        connection.enter(ConnectionPhase::Receiving);
         Self(connection)
     }
 
-    pub(super) fn enter(&self, phase: Phase) {
+    pub(super) fn enter(&self, phase: ConnectionPhase) {
         self.0.enter(phase);
     }
 }
 
 impl Drop for RequestGuard {
     fn drop(&mut self) {
-        self.0.enter(Phase::Idle);
+        self.0.enter(ConnectionPhase::Idle);
     }
 }
 
@@ -154,7 +153,7 @@ impl<B: Body + Unpin> Body for GuardedBody<B> {
 /// The connections that are open, and the tasks that serve them.
 pub(super) struct ConnectionTable {
     limit: usize,
-    open: Vec<(Arc<Connection>, AbortHandle)>,
+    open: Vec<(Arc<HttpConnection>, AbortHandle)>,
     tasks: JoinSet<()>,
 }
 
@@ -164,7 +163,7 @@ impl ConnectionTable {
     }
 
     /// Serves a connection. If the table is full, another connection makes room. If all of them are at work, the new one is closed.
-    pub(super) fn insert(&mut self, connection: Arc<Connection>, serve: impl Future<Output = ()> + Send + 'static) {
+    pub(super) fn insert(&mut self, connection: Arc<HttpConnection>, serve: impl Future<Output = ()> + Send + 'static) {
         while self.tasks.try_join_next().is_some() {}
         self.open.retain(|(_, task)| !task.is_finished());
         if self.open.len() >= self.limit && !self.evict() {
@@ -183,7 +182,6 @@ impl ConnectionTable {
         true
     }
 
-    /// Waits until all connections are closed.
     pub(super) async fn join(&mut self) {
         while self.tasks.join_next().await.is_some() {}
     }
@@ -193,16 +191,16 @@ impl ConnectionTable {
 mod tests {
     use super::*;
 
-    fn connection(phase: Phase) -> Arc<Connection> {
+    fn connection(phase: ConnectionPhase) -> Arc<HttpConnection> {
         let address = "127.0.0.1:1".parse().unwrap();
-        let connection = Connection::new(address, address, SocketTable::ProcNet);
+        let connection = HttpConnection::new(address, address, SocketTable::ProcNet);
         connection.enter(phase);
         Arc::new(connection)
     }
 
     /// Which connections, of those that come in this order, a table of three closes.
     #[track_caller]
-    fn check(phases: &[Phase], expected: &[usize]) {
+    fn check(phases: &[ConnectionPhase], expected: &[usize]) {
         let connections: Vec<_> = phases.iter().map(|phase| connection(*phase)).collect();
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         runtime.block_on(async {
@@ -217,7 +215,7 @@ mod tests {
 
     #[test]
     fn the_oldest_connection_that_nobody_waits_for_makes_room() {
-        use Phase::{Answering, Idle, Listening, Receiving, Unproven};
+        use ConnectionPhase::{Answering, Idle, Listening, Receiving, Unproven};
         check(&[Unproven, Unproven, Unproven], &[]);
         check(&[Unproven, Unproven, Unproven, Unproven, Unproven], &[0, 1]);
         check(&[Idle, Unproven, Idle, Idle, Idle], &[0, 1]);
@@ -230,7 +228,7 @@ mod tests {
     #[test]
     fn a_table_has_room_again_when_a_connection_ends() {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        let (one, other) = (connection(Phase::Answering), connection(Phase::Answering));
+        let (one, other) = (connection(ConnectionPhase::Answering), connection(ConnectionPhase::Answering));
         let open = runtime.block_on(async {
             let mut table = ConnectionTable::new(1);
             table.insert(one, std::future::ready(()));
@@ -243,12 +241,12 @@ mod tests {
 
     #[test]
     fn a_request_that_was_answered_leaves_the_connection_idle() {
-        let connection = connection(Phase::Unproven);
+        let connection = connection(ConnectionPhase::Unproven);
         let guard = RequestGuard::new(connection.clone());
-        assert_eq!(connection.phase(), Phase::Receiving);
-        guard.enter(Phase::Answering);
-        assert_eq!(connection.phase(), Phase::Answering);
+        assert_eq!(connection.phase(), ConnectionPhase::Receiving);
+        guard.enter(ConnectionPhase::Answering);
+        assert_eq!(connection.phase(), ConnectionPhase::Answering);
         drop(guard);
-        assert_eq!(connection.phase(), Phase::Idle);
+        assert_eq!(connection.phase(), ConnectionPhase::Idle);
     }
 }

@@ -38,11 +38,11 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     Server,
+    bearer_token::Token,
     caller::Caller,
-    connection::{Connection, ConnectionLimits, ConnectionTable, GuardedBody, Phase, RequestGuard},
-    hub::{Hub, lock},
+    connection::{ConnectionLimits, ConnectionPhase, ConnectionTable, GuardedBody, HttpConnection, RequestGuard},
+    sessions::{SessionPool, lock},
     socket_table::{SocketOwner, SocketTable},
-    token::Token,
 };
 
 /// Where the tools are served.
@@ -72,7 +72,7 @@ const OTHER_USER: &str = "Forbidden: without a token, only processes of the user
 /// How long the answers that are under way may take when the server is to end.
 const FAREWELL: Duration = Duration::from_secs(5);
 
-type Answer = Response<BoxBody<Bytes, Infallible>>;
+type HttpAnswer = Response<BoxBody<Bytes, Infallible>>;
 
 /// Why a server cannot be reached where it should be.
 #[derive(Debug, thiserror::Error)]
@@ -176,7 +176,7 @@ fn as_origin(typed: &str) -> Result<String, EndpointError> {
 }
 
 /// What all connections share.
-struct Door {
+struct HttpServer {
     service: StreamableHttpService<Server, LocalSessionManager>,
     sockets: SocketTable,
     token: Option<Token>,
@@ -188,10 +188,10 @@ struct Door {
 }
 
 /// Serves until it is told to stop, by a signal or from elsewhere.
-pub(super) async fn serve(hub: Arc<Hub>, endpoint: Endpoint) -> io::Result<()> {
+pub(super) async fn serve(hub: Arc<SessionPool>, endpoint: Endpoint) -> io::Result<()> {
     let listener = tokio::net::TcpListener::from_std(endpoint.listener.try_clone()?)?;
     let end = CancellationToken::new();
-    let door = Arc::new(Door {
+    let door = Arc::new(HttpServer {
         service: service(&hub, &endpoint, end.clone()),
         closing: hub.closing.clone(),
         sockets: SocketTable::detect(endpoint.address),
@@ -217,7 +217,7 @@ pub(super) async fn serve(hub: Arc<Hub>, endpoint: Endpoint) -> io::Result<()> {
                     }
                 }
                 Ok((stream, far, near)) => {
-                    let connection = Arc::new(Connection::new(far, near, door.sockets));
+                    let connection = Arc::new(HttpConnection::new(far, near, door.sockets));
                     connections.insert(connection.clone(), attend(door.clone(), stream, connection));
                 }
                 // Too many open files, say: it will pass.
@@ -245,7 +245,11 @@ async fn accept(listener: &tokio::net::TcpListener) -> io::Result<(TcpStream, So
 }
 
 /// The SDK's part, as we want it.
-fn service(hub: &Arc<Hub>, endpoint: &Endpoint, end: CancellationToken) -> StreamableHttpService<Server, LocalSessionManager> {
+fn service(
+    hub: &Arc<SessionPool>,
+    endpoint: &Endpoint,
+    end: CancellationToken,
+) -> StreamableHttpService<Server, LocalSessionManager> {
     let mut sessions = LocalSessionManager::default();
     // Some clients drop a server whose streams begin with an empty event, which this and the same setting below would send.
     sessions.session_config.sse_retry = None;
@@ -257,13 +261,13 @@ fn service(hub: &Arc<Hub>, endpoint: &Endpoint, end: CancellationToken) -> Strea
         .with_allowed_origins(endpoint.origins.iter().cloned())
         .enforce_origin_validation()
         .with_max_request_body_bytes(largest_body(hub));
-    config.session_store = Some(Arc::new(PutAway { hub: hub.clone(), sessions: Mutex::default() }));
+    config.session_store = Some(Arc::new(IdleSessions { hub: hub.clone(), sessions: Mutex::default() }));
     let hub = hub.clone();
     StreamableHttpService::new(move || Ok(Server::over_http(hub.clone())), Arc::new(sessions), config)
 }
 
 /// A file at its limit, every byte escaped, and something around it.
-fn largest_body(hub: &Hub) -> usize {
+fn largest_body(hub: &SessionPool) -> usize {
     let file_bytes = usize::try_from(hub.workspace().config().limits.file_bytes).unwrap_or(usize::MAX);
     file_bytes.saturating_mul(6).saturating_add(1 << 20)
 }
@@ -280,12 +284,12 @@ async fn asked_to_stop(stop: CancellationToken) -> io::Result<()> {
 }
 
 /// Answers the requests of one connection.
-async fn attend(door: Arc<Door>, mut stream: TcpStream, connection: Arc<Connection>) {
+async fn attend(door: Arc<HttpServer>, mut stream: TcpStream, connection: Arc<HttpConnection>) {
     // Answers are small, and somebody waits for each.
     let _ = stream.set_nodelay(true);
     let service = service_fn(|request| {
         let (door, connection) = (door.clone(), connection.clone());
-        async move { Ok::<Answer, Infallible>(door.answer(request, connection).await) }
+        async move { Ok::<HttpAnswer, Infallible>(door.answer(request, connection).await) }
     });
     let mut builder = http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(SILENCE);
@@ -294,14 +298,14 @@ async fn attend(door: Arc<Door>, mut stream: TcpStream, connection: Arc<Connecti
         biased;
         () = connection.evicted.cancelled() => {
             // What was answered may still be on the way.
-            if connection.phase() == Phase::Idle {
+            if connection.phase() == ConnectionPhase::Idle {
                 serving.as_mut().graceful_shutdown();
                 let _ = timeout(LAST_ANSWER, serving).await;
             }
         }
         () = door.closing.cancelled() => {
             // A connection on which nothing is owed would not end by itself.
-            if !matches!(connection.phase(), Phase::Unproven | Phase::Listening) {
+            if !matches!(connection.phase(), ConnectionPhase::Unproven | ConnectionPhase::Listening) {
                 serving.as_mut().graceful_shutdown();
                 let _ = serving.await;
             }
@@ -317,7 +321,7 @@ async fn attend(door: Arc<Door>, mut stream: TcpStream, connection: Arc<Connecti
 
 /// Answers a connection of another user, whatever it asks.
 async fn turn_away(mut stream: TcpStream) {
-    let service = service_fn(|_| async { Ok::<Answer, Infallible>(plain(StatusCode::FORBIDDEN, OTHER_USER)) });
+    let service = service_fn(|_| async { Ok::<HttpAnswer, Infallible>(plain(StatusCode::FORBIDDEN, OTHER_USER)) });
     let _ = http1::Builder::new().keep_alive(false).serve_connection(TokioIo::new(&mut stream), service).await;
     hang_up(stream).await;
 }
@@ -329,14 +333,14 @@ async fn hang_up(mut stream: TcpStream) {
     let _ = tokio::io::copy(&mut stream, &mut tokio::io::sink()).await;
 }
 
-impl Door {
+impl HttpServer {
     /// Whether requests of this connection are looked at. With a token, each request must show it. Without one, the far end must be a
     /// socket of our own user, and if that cannot be determined, it is not: a port forward from a container, say, hides who calls.
     fn may_connect(&self, far: SocketAddr, near: SocketAddr) -> bool {
         self.token.is_some() || self.sockets.owner(far, near).is_some_and(SocketOwner::is_this_user)
     }
 
-    async fn answer(&self, request: Request<Incoming>, connection: Arc<Connection>) -> Answer {
+    async fn answer(&self, request: Request<Incoming>, connection: Arc<HttpConnection>) -> HttpAnswer {
         let origin = match self.origin(request.headers()) {
             Ok(origin) => origin,
             Err(refused) => return refused,
@@ -355,12 +359,12 @@ impl Door {
     }
 
     /// Has the SDK answer a request that was let in, and mends the statuses that it gets wrong.
-    async fn call(&self, request: Request<Incoming>, connection: Arc<Connection>) -> Result<Answer, Answer> {
+    async fn call(&self, request: Request<Incoming>, connection: Arc<HttpConnection>) -> Result<HttpAnswer, HttpAnswer> {
         let guard = RequestGuard::new(connection.clone());
         let (mut head, body) = request.into_parts();
         let body = self.collect(body).await?;
         let (method, is_json) = (head.method.clone(), is_json(&head.headers));
-        guard.enter(if method == Method::GET { Phase::Listening } else { Phase::Answering });
+        guard.enter(if method == Method::GET { ConnectionPhase::Listening } else { ConnectionPhase::Answering });
         head.extensions.insert(connection);
         let mut answer = self.service.handle(Request::from_parts(head, Full::new(body))).await;
         let status = match answer.status() {
@@ -375,7 +379,7 @@ impl Door {
     }
 
     /// The whole body of a request. The SDK would answer 500 to a body that cannot be read, such as one with a malformed chunk.
-    async fn collect(&self, body: Incoming) -> Result<Bytes, Answer> {
+    async fn collect(&self, body: Incoming) -> Result<Bytes, HttpAnswer> {
         let Ok(collected) = timeout(self.limits.body, Limited::new(body, self.largest_body).collect()).await else {
             return Err(plain(StatusCode::REQUEST_TIMEOUT, "Request Timeout: the body took too long"));
         };
@@ -390,7 +394,7 @@ impl Door {
     }
 
     /// The page that a browser calls for, if it is a browser; pages of other origins are refused.
-    fn origin(&self, headers: &HeaderMap) -> Result<Option<HeaderValue>, Answer> {
+    fn origin(&self, headers: &HeaderMap) -> Result<Option<HeaderValue>, HttpAnswer> {
         let is_allowed = |origin: &HeaderValue| {
             origin.to_str().is_ok_and(|origin| self.origins.iter().any(|allowed| allowed.eq_ignore_ascii_case(origin)))
         };
@@ -403,7 +407,7 @@ impl Door {
     }
 
     /// What is wrong with a request before anybody reads what it says.
-    fn refuse(&self, request: &Request<Incoming>) -> Option<Answer> {
+    fn refuse(&self, request: &Request<Incoming>) -> Option<HttpAnswer> {
         if request.uri().path().trim_end_matches('/') != PATH {
             return Some(plain(StatusCode::NOT_FOUND, "Not Found: the tools are served at /mcp"));
         }
@@ -424,13 +428,13 @@ fn is_json(headers: &HeaderMap) -> bool {
     headers.get(CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(b"application/json"))
 }
 
-fn plain(status: StatusCode, why: impl Into<Bytes>) -> Answer {
+fn plain(status: StatusCode, why: impl Into<Bytes>) -> HttpAnswer {
     let mut answer = Response::new(Full::new(why.into()).boxed());
     *answer.status_mut() = status;
     answer
 }
 
-fn preflight() -> Answer {
+fn preflight() -> HttpAnswer {
     const HEADERS: &str = "Authorization, Content-Type, Last-Event-ID, Mcp-Method, Mcp-Name, Mcp-Protocol-Version, Mcp-Session-Id, Surehand-Session";
     let mut answer = plain(StatusCode::NO_CONTENT, "");
     answer.headers_mut().insert(ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static("GET, POST, DELETE"));
@@ -444,13 +448,13 @@ pub(super) fn with_id(id: &str) -> Caller {
 }
 
 /// Sessions that may have been put away, with what their clients said when they shook hands. What they have seen is in the store.
-struct PutAway {
-    hub: Arc<Hub>,
+struct IdleSessions {
+    hub: Arc<SessionPool>,
     sessions: Mutex<Vec<(String, SessionState)>>,
 }
 
 #[async_trait::async_trait]
-impl SessionStore for PutAway {
+impl SessionStore for IdleSessions {
     async fn load(&self, id: &str) -> Result<Option<SessionState>, SessionStoreError> {
         Ok(lock(&self.sessions).iter().find(|(known, _)| known == id).map(|(_, state)| state.clone()))
     }
@@ -482,14 +486,14 @@ mod tests {
     use super::{super::serve_http, *};
 
     /// A server in a thread of its own.
-    struct Running {
+    struct RunningServer {
         address: SocketAddr,
         stopper: Stopper,
         thread: std::thread::JoinHandle<io::Result<()>>,
         _dir: tempfile::TempDir,
     }
 
-    impl Running {
+    impl RunningServer {
         fn start(change: impl FnOnce(&mut Endpoint)) -> Self {
             let dir = surehand_testkit::repository();
             let workspace = Workspace::open(dir.path(), Config::default()).unwrap();
@@ -560,7 +564,7 @@ mod tests {
 
     #[test]
     fn a_session_that_was_idle_goes_on_where_it_was() {
-        let server = Running::start(|endpoint| endpoint.idle = Duration::from_millis(300));
+        let server = RunningServer::start(|endpoint| endpoint.idle = Duration::from_millis(300));
         let id = server.shake_hands();
         let call = |tool: &str, arguments: serde_json::Value| {
             let params = json!({ "name": tool, "arguments": arguments, "_meta": { "surehand/result": true } });
@@ -576,7 +580,7 @@ mod tests {
 
     #[test]
     fn silent_connections_make_room_the_oldest_first() {
-        let server = Running::start(|endpoint| {
+        let server = RunningServer::start(|endpoint| {
             endpoint.limits = ConnectionLimits { count: 4, first_head: Duration::from_secs(3600), ..endpoint.limits };
         });
         let mut silent: Vec<_> = (0..20).map(|_| server.connect()).collect();
@@ -592,7 +596,7 @@ mod tests {
 
     #[test]
     fn a_head_that_trickles_in_is_cut_off() {
-        let server = Running::start(|endpoint| endpoint.limits.first_head = Duration::from_millis(200));
+        let server = RunningServer::start(|endpoint| endpoint.limits.first_head = Duration::from_millis(200));
         let mut stream = server.connect();
         stream.write_all(b"POST /mcp HTTP/1.1\r\nhost: ").unwrap();
         assert_eq!(trickle(stream), "");
@@ -605,7 +609,7 @@ mod tests {
 
     #[test]
     fn a_body_that_trickles_in_is_cut_off() {
-        let server = Running::start(|endpoint| endpoint.limits.body = Duration::from_millis(200));
+        let server = RunningServer::start(|endpoint| endpoint.limits.body = Duration::from_millis(200));
         let mut stream = server.connect();
         stream.write_all(b"POST /mcp HTTP/1.1\r\nhost: localhost\r\ncontent-length: 100000\r\n\r\n").unwrap();
         assert!(trickle(stream).starts_with("HTTP/1.1 408"));

@@ -1,20 +1,20 @@
 //! The MCP server, by the official SDK: over standard input and output for the client that starts it, or over HTTP for several.
 
+mod bearer_token;
 mod caller;
+mod client_log;
 mod client_names;
+mod client_roots;
 mod connection;
-mod direct;
+mod fast_path;
 mod http;
-mod hub;
-mod log;
-mod long;
-mod process;
+mod long_calls;
+mod peer_process;
 mod prompts;
 mod resources;
-mod roots;
+mod sessions;
 mod socket_table;
-mod token;
-mod transport;
+mod stdio_transport;
 
 use std::{
     io,
@@ -43,30 +43,35 @@ use serde_json::Value;
 use surehand_engine::{CallProgress, Done, Outcome, Tool as EngineTool, ToolNames, Workspace, core::EditDialect, render};
 
 use crate::client_instructions;
-use crate::{ancestry::Process, hooks::conversation};
+use crate::{client_process::ClientProcess, hooks::conversation};
 
 pub use self::{
-    caller::Named,
+    bearer_token::Token,
+    caller::NamedConversation,
     http::{Endpoint, EndpointError, Stopper},
-    hub::OpenRoot,
-    token::Token,
+    sessions::OpenRoot,
 };
 use self::{
     caller::{Caller, by_call, by_environment, by_header},
-    connection::Connection,
-    direct::KnownClient,
-    hub::{Hub, RenderedAnswer, Seat, ToolCall, call, lock},
-    log::Level,
-    long::{EVERY, attend},
-    resources::{News, Subscriptions, Touched},
-    transport::StdioTransport,
+    client_log::LogLevel,
+    connection::HttpConnection,
+    fast_path::KnownClient,
+    long_calls::{EVERY, attend},
+    resources::{ResourceChange, Subscriptions, TouchedResource},
+    sessions::{RenderedAnswer, SessionPool, SharedSession, ToolCall, call, lock},
+    stdio_transport::StdioTransport,
 };
 
 /// Serves one client over standard input and output until it hangs up. `open` is asked when the root was removed and made again; `named` is
 /// what the environment calls the conversation of the client.
-pub fn serve_stdio(workspace: Arc<Workspace>, open: OpenRoot, dialects: &[EditDialect], named: Vec<Named>) -> io::Result<()> {
+pub fn serve_stdio(
+    workspace: Arc<Workspace>,
+    open: OpenRoot,
+    dialects: &[EditDialect],
+    named: Vec<NamedConversation>,
+) -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
-    let hub = Arc::new(Hub::new(workspace, open, dialects));
+    let hub = Arc::new(SessionPool::new(workspace, open, dialects));
     runtime.block_on(async {
         let server = Arc::new(Server::over_stdio(hub, named));
         let transport = StdioTransport::open(server.clone())?;
@@ -88,7 +93,7 @@ const LAST_CALLS: Duration = Duration::from_secs(5);
 /// Serves any number of clients over HTTP until it is told to stop. `open` is asked when the root was removed and made again.
 pub fn serve_http(workspace: Arc<Workspace>, open: OpenRoot, dialects: &[EditDialect], endpoint: Endpoint) -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().max_blocking_threads(MOST_THREADS).build()?;
-    let hub = Arc::new(Hub::new(workspace, open, dialects));
+    let hub = Arc::new(SessionPool::new(workspace, open, dialects));
     let served = runtime.block_on(http::serve(hub, endpoint));
     runtime.shutdown_timeout(LAST_CALLS);
     served
@@ -96,26 +101,23 @@ pub fn serve_http(workspace: Arc<Workspace>, open: OpenRoot, dialects: &[EditDia
 
 /// One connection; over the newest revision and HTTP, one request.
 struct Server {
-    hub: Arc<Hub>,
-    door: Door,
-    /// Tells the connections of a hub apart.
+    hub: Arc<SessionPool>,
+    door: ClientLink,
     number: u64,
     subscriptions: Arc<Subscriptions>,
     /// How grave something must be for the client to hear of it.
-    level: Mutex<Level>,
+    level: Mutex<LogLevel>,
     /// What is to be said with the next reply.
     notes: Mutex<Vec<String>>,
     /// The client over standard input, once it has made a call.
     known_client: OnceLock<KnownClient>,
 }
 
-/// How the client is connected.
-enum Door {
+enum ClientLink {
     Stdio {
         /// The session of a client that does not name its conversation.
         own: Caller,
-        named: Vec<Named>,
-        /// The process that has started the server.
+        named: Vec<NamedConversation>,
         client: Option<String>,
     },
     Http {
@@ -124,24 +126,23 @@ enum Door {
     },
 }
 
-/// Where a call is carried out.
-enum Where {
+enum CallThread {
     Here,
     OnAThread,
 }
 
 impl Server {
-    fn over_stdio(hub: Arc<Hub>, named: Vec<Named>) -> Self {
+    fn over_stdio(hub: Arc<SessionPool>, named: Vec<NamedConversation>) -> Self {
         let own = hub.fresh_seat();
-        let client = if named.is_empty() { None } else { Process::client().map(|client| client.name()) };
-        Self::new(hub, Door::Stdio { own, named, client })
+        let client = if named.is_empty() { None } else { ClientProcess::client().map(|client| client.name()) };
+        Self::new(hub, ClientLink::Stdio { own, named, client })
     }
 
-    fn over_http(hub: Arc<Hub>) -> Self {
-        Self::new(hub, Door::Http { has_id: AtomicBool::new(false) })
+    fn over_http(hub: Arc<SessionPool>) -> Self {
+        Self::new(hub, ClientLink::Http { has_id: AtomicBool::new(false) })
     }
 
-    fn new(hub: Arc<Hub>, door: Door) -> Self {
+    fn new(hub: Arc<SessionPool>, door: ClientLink) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         Self {
@@ -149,29 +150,28 @@ impl Server {
             door,
             number,
             subscriptions: Arc::default(),
-            level: Mutex::new(Level::WARNING),
+            level: Mutex::new(LogLevel::WARNING),
             notes: Mutex::default(),
             known_client: OnceLock::new(),
         }
     }
 
-    /// Whose call it is.
     fn caller(&self, context: &RequestContext<RoleServer>) -> Caller {
-        let is_anonymous = context.meta.is_empty() && matches!(&self.door, Door::Stdio { named, .. } if named.is_empty());
+        let is_anonymous = context.meta.is_empty() && matches!(&self.door, ClientLink::Stdio { named, .. } if named.is_empty());
         let client = if is_anonymous { None } else { context.client_info().map(|client| client.name) };
         let client = client.as_deref().unwrap_or_default();
         if let Some(id) = by_call(client, |key| context.meta.get(key).and_then(Value::as_str)) {
             return Caller::Shared(id);
         }
         match &self.door {
-            Door::Stdio { .. } => self.caller_over_stdio(client),
-            Door::Http { has_id } => over_http(context.extensions.get::<Parts>(), has_id.load(Ordering::Relaxed), client),
+            ClientLink::Stdio { .. } => self.caller_over_stdio(client),
+            ClientLink::Http { has_id } => over_http(context.extensions.get::<Parts>(), has_id.load(Ordering::Relaxed), client),
         }
     }
 
     /// Whose call it is that the client over standard input makes and that does not say so itself.
     fn caller_over_stdio(&self, client: &str) -> Caller {
-        let Door::Stdio { own, named, client: process } = &self.door else { return http::with_id("nobody") };
+        let ClientLink::Stdio { own, named, client: process } = &self.door else { return http::with_id("nobody") };
         let present = || process.as_ref().and_then(|process| conversation::of(&self.hub.workspace(), process));
         by_environment(named, client, present).map_or_else(|| own.clone(), Caller::Shared)
     }
@@ -184,11 +184,11 @@ impl Server {
     /// Carries out a call where it disturbs nobody.
     async fn carry_out(
         &self,
-        seat: Seat,
+        seat: SharedSession,
         tool_call: ToolCall,
         context: &RequestContext<RoleServer>,
     ) -> io::Result<RenderedAnswer> {
-        if let (Where::Here, Ok(mut session)) = (self.place(&tool_call.tool), seat.try_lock()) {
+        if let (CallThread::Here, Ok(mut session)) = (self.place(&tool_call.tool), seat.try_lock()) {
             return Ok(call(&mut session, &CallProgress::default(), tool_call, RenderedAnswer::of));
         }
         let course = CallProgress::default();
@@ -211,18 +211,18 @@ impl Server {
 
     /// Most calls take microseconds to milliseconds: for one client alone they run where they arrive, because to hand them to
     /// another thread would cost as much as the call itself.
-    fn place(&self, tool: &str) -> Where {
+    fn place(&self, tool: &str) -> CallThread {
         let walks = matches!(EngineTool::named(tool), Some(EngineTool::SearchFiles | EngineTool::ListFiles));
         match &self.door {
-            Door::Stdio { .. } if !walks => Where::Here,
-            Door::Stdio { .. } | Door::Http { .. } => Where::OnAThread,
+            ClientLink::Stdio { .. } if !walks => CallThread::Here,
+            ClientLink::Stdio { .. } | ClientLink::Http { .. } => CallThread::OnAThread,
         }
     }
 
     /// Says what a call has changed to whoever wants to know.
-    async fn tell_touched(&self, touched: Touched, peer: &Peer<RoleServer>) {
+    async fn tell_touched(&self, touched: TouchedResource, peer: &Peer<RoleServer>) {
         for uri in touched.addresses() {
-            self.hub.resources.tell(News { uri, by: self.number });
+            self.hub.resources.tell(ResourceChange { uri, by: self.number });
             if self.subscriptions.has(uri) {
                 // A client that is gone will not miss it.
                 let _ = peer.notify_resource_updated(ResourceUpdatedNotificationParam::new(*uri)).await;
@@ -235,26 +235,25 @@ impl Server {
         std::mem::take(&mut *lock(&self.notes)).iter().map(|note| format!("note: {note}\n")).collect()
     }
 
-    /// Logs the warnings that come with an outcome.
     async fn warn(&self, outcome: &Outcome, context: &RequestContext<RoleServer>) {
         for warning in &outcome.notes.warnings {
-            let least = Level::asked_for(context).unwrap_or_else(|| *lock(&self.level));
-            log::warn(&render::notice::notice(warning), least, &context.peer).await;
+            let least = LogLevel::asked_for(context).unwrap_or_else(|| *lock(&self.level));
+            client_log::warn(&render::notice::notice(warning), least, &context.peer).await;
         }
     }
 
     /// Notes, and logs, when a client that says where it works does so elsewhere.
     async fn look_at_roots(&self, peer: &Peer<RoleServer>) {
-        let notes = roots::notes(self.hub.workspace().path(), &roots::ask(peer).await);
+        let notes = client_roots::notes(self.hub.workspace().path(), &client_roots::ask(peer).await);
         for note in &notes {
             let least = *lock(&self.level);
-            log::warn(note, least, peer).await;
+            client_log::warn(note, least, peer).await;
         }
         *lock(&self.notes) = notes;
     }
 
     /// Does something that may take a while, on a thread.
-    async fn aside<T: Send + 'static>(&self, work: impl FnOnce(&Hub) -> T + Send + 'static) -> Result<T, ErrorData> {
+    async fn aside<T: Send + 'static>(&self, work: impl FnOnce(&SessionPool) -> T + Send + 'static) -> Result<T, ErrorData> {
         let hub = self.hub.clone();
         let done = tokio::task::spawn_blocking(move || work(&hub)).await;
         done.map_err(|error| ErrorData::internal_error(error.to_string(), None))
@@ -270,7 +269,7 @@ fn over_http(request: Option<&Parts>, has_id: bool, client: &str) -> Caller {
     if let Some(id) = header("mcp-session-id").filter(|_| has_id) {
         return http::with_id(id);
     }
-    match request.and_then(|request| request.extensions.get::<Arc<Connection>>()) {
+    match request.and_then(|request| request.extensions.get::<Arc<HttpConnection>>()) {
         Some(connection) => Caller::Own(connection.who(client)),
         None => http::with_id("nobody"),
     }
@@ -279,7 +278,7 @@ fn over_http(request: Option<&Parts>, has_id: bool, client: &str) -> Caller {
 /// What was read counts until the connection ends. One over HTTP ends when the client says so.
 impl Drop for Server {
     fn drop(&mut self) {
-        if let Door::Stdio { own, .. } = &self.door {
+        if let ClientLink::Stdio { own, .. } = &self.door {
             self.hub.leave(own);
         }
     }
@@ -305,7 +304,7 @@ impl ServerHandler for Server {
         request: InitializeRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<InitializeResult, ErrorData> {
-        if let Door::Http { has_id } = &self.door {
+        if let ClientLink::Http { has_id } = &self.door {
             has_id.store(true, Ordering::Relaxed);
         }
         let answer = self.negotiate_initialize(&request);
@@ -323,7 +322,7 @@ impl ServerHandler for Server {
 
     #[expect(deprecated, reason = "the newest revision has no log of its own any more, but the others have")]
     async fn set_level(&self, request: SetLevelRequestParams, _: RequestContext<RoleServer>) -> Result<(), ErrorData> {
-        *lock(&self.level) = Level::of(request.level);
+        *lock(&self.level) = LogLevel::of(request.level);
         Ok(())
     }
 
@@ -362,7 +361,8 @@ impl ServerHandler for Server {
         request: GetPromptRequestParams,
         _: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
-        let get = move |hub: &Hub| prompts::get(hub.current_workspace(), &request.name, request.arguments.as_ref(), &hub.names);
+        let get =
+            move |hub: &SessionPool| prompts::get(hub.current_workspace(), &request.name, request.arguments.as_ref(), &hub.names);
         self.aside(get).await?.map(Into::into)
     }
 
@@ -459,15 +459,14 @@ fn wants_object(context: &RequestContext<RoleServer>) -> bool {
 }
 
 /// What a call changed of what is shown as a resource.
-fn touched(outcome: &Outcome) -> Touched {
+fn touched(outcome: &Outcome) -> TouchedResource {
     match &outcome.result {
-        Ok(Done::Changed(_)) => Touched::Files,
-        Ok(Done::Tasks(_)) => Touched::Tasks,
-        _ => Touched::Nothing,
+        Ok(Done::Changed(_)) => TouchedResource::Files,
+        Ok(Done::Tasks(_)) => TouchedResource::Tasks,
+        _ => TouchedResource::Nothing,
     }
 }
 
-/// What the client calls itself.
 fn client_name(context: &RequestContext<RoleServer>) -> String {
     context.client_info().map(|client| client.name).unwrap_or_default()
 }

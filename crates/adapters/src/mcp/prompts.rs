@@ -15,7 +15,6 @@ use surehand_engine::{
 const START: &str = "start";
 const CONTINUE: &str = "continue";
 
-/// What there is.
 pub(super) fn list() -> Vec<Prompt> {
     let story = PromptArgument::new("story").with_description("What is to be done").with_required(true);
     vec![
@@ -28,7 +27,6 @@ pub(super) fn list() -> Vec<Prompt> {
     ]
 }
 
-/// The words of one.
 pub(super) fn get(
     workspace: Arc<Workspace>,
     name: &str,

@@ -22,18 +22,16 @@ use surehand_engine::{
 };
 use tokio::sync::broadcast;
 
-use super::hub::lock;
+use super::sessions::lock;
 
 /// The state of the repository as a model gets it.
 const SNAPSHOT: &str = "surehand://snapshot";
 
-/// What there is to do, for programs.
 const TASKS: &str = "surehand://tasks";
 
 /// The changes that were made last.
 const JOURNAL: &str = "surehand://journal";
 
-/// So many changes are in the journal.
 const MOST_CHANGES: usize = 50;
 
 /// All resources, in order: address, name, kind of text, description.
@@ -43,50 +41,43 @@ const ALL: [(&str, &str, &str, &str); 3] = [
     (JOURNAL, "journal", "text/plain", "The last changes: when, with which tool, by which session, to which files"),
 ];
 
-/// What was touched by a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Touched {
+pub(super) enum TouchedResource {
     /// Nothing that is shown here.
     Nothing,
     /// Files, and with them the snapshot and the journal.
     Files,
-    /// Tasks, and with them the snapshot.
     Tasks,
 }
 
-impl Touched {
-    /// The addresses of what has another content now.
+impl TouchedResource {
     pub(super) fn addresses(self) -> &'static [&'static str] {
         match self {
-            Touched::Nothing => &[],
-            Touched::Files => &[SNAPSHOT, JOURNAL],
-            Touched::Tasks => &[SNAPSHOT, TASKS],
+            TouchedResource::Nothing => &[],
+            TouchedResource::Files => &[SNAPSHOT, JOURNAL],
+            TouchedResource::Tasks => &[SNAPSHOT, TASKS],
         }
     }
 }
 
-/// A resource has another content now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct News {
+pub(super) struct ResourceChange {
     /// Its address.
     pub uri: &'static str,
     /// The connection through which it was changed.
     pub by: u64,
 }
 
-/// The resources of a workspace.
 pub(super) struct Resources {
     names: ToolNames,
-    changed: broadcast::Sender<News>,
+    changed: broadcast::Sender<ResourceChange>,
 }
 
 impl Resources {
-    /// The resources of a workspace.
     pub(super) fn new(names: ToolNames) -> Self {
         Self { names, changed: broadcast::channel(64).0 }
     }
 
-    /// What there is.
     pub(super) fn list(&self) -> Vec<Resource> {
         let resource = |(uri, name, kind, description): (&str, &str, &str, &str)| {
             Resource::new(uri, name).with_description(description).with_mime_type(kind)
@@ -94,7 +85,6 @@ impl Resources {
         ALL.map(resource).into()
     }
 
-    /// The content of one.
     pub(super) fn read(&self, workspace: &Arc<Workspace>, uri: &str) -> Result<ReadResourceResult, ErrorData> {
         let Some((uri, _, kind, _)) = ALL.iter().find(|(known, ..)| *known == uri) else { return Err(unknown(uri)) };
         let state = || workspace.snapshot_for(&TaskScope::of_any_session());
@@ -121,13 +111,11 @@ impl Resources {
         accepted
     }
 
-    /// Hears of what changes from now on.
-    pub(super) fn listen(&self) -> broadcast::Receiver<News> {
+    pub(super) fn listen(&self) -> broadcast::Receiver<ResourceChange> {
         self.changed.subscribe()
     }
 
-    /// Tells those who listen.
-    pub(super) fn tell(&self, news: News) {
+    pub(super) fn tell(&self, news: ResourceChange) {
         // Nobody listening is not an error.
         let _ = self.changed.send(news);
     }
@@ -155,13 +143,12 @@ impl Subscriptions {
         lock(&self.addresses).remove(uri);
     }
 
-    /// Whether the client wants to hear of it.
     pub(super) fn has(&self, uri: &str) -> bool {
         lock(&self.addresses).contains(uri)
     }
 
     /// Passes on what others change, as long as the client is there. What it changes itself it hears before the answer.
-    pub(super) async fn pass_on(&self, mut changed: broadcast::Receiver<News>, me: u64, peer: Peer<RoleServer>) {
+    pub(super) async fn pass_on(&self, mut changed: broadcast::Receiver<ResourceChange>, me: u64, peer: Peer<RoleServer>) {
         loop {
             let news = match changed.recv().await {
                 Ok(news) => news,

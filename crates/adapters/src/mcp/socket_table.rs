@@ -14,7 +14,6 @@ const ESTABLISHED: u8 = 1;
 /// The kernel shows this uid for every user that the user namespace does not map.
 const OVERFLOW_UID: u32 = 65534;
 
-/// Where the kernel is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SocketTable {
     /// netlink, one socket at a time. The cost does not grow with the number of sockets, so that a flood of connections does not make
@@ -25,7 +24,6 @@ pub(super) enum SocketTable {
     ProcNet,
 }
 
-/// Who has a socket open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct SocketOwner {
     /// The effective user that made it.
@@ -74,7 +72,6 @@ fn maps_every_user() -> bool {
     map.split_whitespace().eq(["0", "0", "4294967295"])
 }
 
-/// A socket as the kernel lists it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct SocketRow {
     state: u8,

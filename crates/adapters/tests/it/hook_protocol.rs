@@ -3,7 +3,7 @@
 use std::{fs, path::Path, process::Command};
 
 use serde_json::Value;
-use surehand_adapters::hooks::{Client, OpenedWorkspace, Surroundings, answer};
+use surehand_adapters::hooks::{HookClient, HookEnvironment, OpenedWorkspace, answer};
 use surehand_engine::{Config, Durability, StateHome, Workspace, WorkspaceOptions};
 
 fn open(root: &Path) -> Result<OpenedWorkspace, String> {
@@ -37,8 +37,8 @@ fn the_example_of_the_protocol_goes_as_the_page_says() {
             }
             ("> ", told) => {
                 let told = told.replace("DIR", root.to_str().unwrap());
-                let around = Surroundings { state: StateHome::default(), project: None, open: &open };
-                let answer = answer(Client::Generic, None, &told, &around);
+                let around = HookEnvironment { state: StateHome::default(), project: None, open: &open };
+                let answer = answer(HookClient::Generic, None, &told, &around);
                 assert_eq!((answer.exit_code, answer.stderr.as_str()), (0, ""));
                 got = settled(serde_json::from_str(&answer.stdout).unwrap());
             }

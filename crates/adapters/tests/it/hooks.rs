@@ -12,7 +12,7 @@ use std::{
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use surehand_adapters::hooks::{Answer, Client, Surroundings, answer};
+use surehand_adapters::hooks::{HookAnswer, HookClient, HookEnvironment, answer};
 use surehand_engine::{
     Config, Durability, Session, SessionId, StateHome, Workspace, WorkspaceOptions,
     core::{
@@ -58,12 +58,12 @@ impl Place {
     }
 
     /// What a hook answers that runs in a process of its own.
-    fn answer(&self, client: Client, input: &str) -> Answer {
+    fn answer(&self, client: HookClient, input: &str) -> HookAnswer {
         self.answer_to(client, None, input)
     }
 
     /// The same for a client that says what happens beside its input.
-    fn answer_to(&self, client: Client, event: Option<&str>, input: &str) -> Answer {
+    fn answer_to(&self, client: HookClient, event: Option<&str>, input: &str) -> HookAnswer {
         let state = StateHome { user: Some(self.dir.path().join("state")), ..StateHome::default() };
         let opened = RefCell::new(Vec::new());
         let open = |root: &Path| {
@@ -71,16 +71,16 @@ impl Place {
             opened.borrow_mut().push(workspace.clone());
             Ok(workspace.into())
         };
-        let answer = answer(client, event, input, &Surroundings { state, project: None, open: &open });
+        let answer = answer(client, event, input, &HookEnvironment { state, project: None, open: &open });
         opened.into_inner().into_iter().for_each(surehand_testkit::close_leaked);
         answer
     }
 }
 
 /// What a hook answers where nothing can be opened.
-fn nowhere(client: Client, input: &str) -> Answer {
+fn nowhere(client: HookClient, input: &str) -> HookAnswer {
     let open = |_: &Path| Err("no".to_owned());
-    answer(client, Some("session.created"), input, &Surroundings { state: StateHome::default(), project: None, open: &open })
+    answer(client, Some("session.created"), input, &HookEnvironment { state: StateHome::default(), project: None, open: &open })
 }
 
 fn open(root: &Path) -> Result<std::sync::Arc<Workspace>, String> {
@@ -91,7 +91,7 @@ fn open(root: &Path) -> Result<std::sync::Arc<Workspace>, String> {
 
 /// A client in a workspace.
 struct Agent<'a> {
-    client: Client,
+    client: HookClient,
     place: &'a Place,
     session: String,
     /// Of a subagent.
@@ -111,11 +111,11 @@ struct Call {
 }
 
 impl<'a> Agent<'a> {
-    fn new(client: Client, place: &'a Place) -> Self {
+    fn new(client: HookClient, place: &'a Place) -> Self {
         Self::named(client, place, "s1")
     }
 
-    fn named(client: Client, place: &'a Place, session: &str) -> Self {
+    fn named(client: HookClient, place: &'a Place, session: &str) -> Self {
         let agent = Self { client, place, session: session.to_owned(), agent: None, directory: "", calls: Cell::new(0) };
         fs::write(agent.transcript(), "{\"$set\":{\"messages\":[]}}\n").unwrap();
         agent.begins("startup");
@@ -133,39 +133,39 @@ impl<'a> Agent<'a> {
     /// Tells the hook, and gives what it printed.
     fn tell(&self, event: &str, fields: Value) -> Value {
         let mut input = match self.client {
-            Client::Claude | Client::Codex | Client::Gemini | Client::Qwen => {
+            HookClient::Claude | HookClient::Codex | HookClient::Gemini | HookClient::Qwen => {
                 json!({ "session_id": self.session, "cwd": self.cwd(), "transcript_path": self.transcript() })
             }
-            Client::Cursor => json!({
+            HookClient::Cursor => json!({
                 "conversation_id": self.session, "cursor_version": "3", "workspace_roots": [self.place.root()], "cwd": self.cwd(),
             }),
-            Client::Opencode | Client::Generic => json!({ "session": self.session, "directory": self.cwd() }),
-            Client::Copilot | Client::Reasonix => json!({ "sessionId": self.session, "cwd": self.cwd() }),
-            Client::Goose => {
+            HookClient::Opencode | HookClient::Generic => json!({ "session": self.session, "directory": self.cwd() }),
+            HookClient::Copilot | HookClient::Reasonix => json!({ "sessionId": self.session, "cwd": self.cwd() }),
+            HookClient::Goose => {
                 json!({ "session_id": self.session, "working_dir": self.cwd(), "sessions_database": self.database() })
             }
-            Client::Cline => {
+            HookClient::Cline => {
                 json!({ "taskId": self.session, "workspaceRoots": [self.cwd()], "agent_id": "main", "parent_agent_id": null })
             }
         };
         let (field, argument) = match self.client {
-            Client::Goose | Client::Reasonix | Client::Generic => ("event", None),
-            Client::Cline => ("hookName", None),
+            HookClient::Goose | HookClient::Reasonix | HookClient::Generic => ("event", None),
+            HookClient::Cline => ("hookName", None),
             // It does not say it.
-            Client::Copilot => ("", Some(event)),
+            HookClient::Copilot => ("", Some(event)),
             _ => ("hook_event_name", None),
         };
         if argument.is_none() {
             input[field] = event.into();
         }
         if let Some(agent) = &self.agent {
-            input[if self.client == Client::Generic { "agent" } else { "agent_id" }] = agent.as_str().into();
+            input[if self.client == HookClient::Generic { "agent" } else { "agent_id" }] = agent.as_str().into();
         }
         let fields = fields.as_object().unwrap().clone();
         input.as_object_mut().unwrap().extend(fields);
         let answer = self.place.answer_to(self.client, argument, &input.to_string());
         assert_eq!(answer.failed, None, "{input}");
-        if self.client == Client::Reasonix && answer.exit_code == 2 {
+        if self.client == HookClient::Reasonix && answer.exit_code == 2 {
             assert_eq!(answer.stdout, "");
             return json!({ "stderr": answer.stderr });
         }
@@ -190,7 +190,7 @@ impl<'a> Agent<'a> {
 
     /// Whether it hears nothing after a tool has run.
     fn is_deaf(&self) -> bool {
-        matches!(self.client, Client::Goose | Client::Reasonix)
+        matches!(self.client, HookClient::Goose | HookClient::Reasonix)
     }
 
     /// It passes, and the model hears these words, if it hears anything.
@@ -207,29 +207,29 @@ impl<'a> Agent<'a> {
     fn heard(&self, answer: &Value) -> Heard {
         let own = &answer["hookSpecificOutput"];
         let (denied, context) = match self.client {
-            Client::Claude | Client::Codex | Client::Qwen => {
+            HookClient::Claude | HookClient::Codex | HookClient::Qwen => {
                 assert!(answer.is_null() || answer.as_object().unwrap().len() == 1, "only what it knows: {answer}");
                 let is_denied = own["permissionDecision"] == "deny";
                 (is_denied.then(|| own["permissionDecisionReason"].clone()), &own["additionalContext"])
             }
-            Client::Gemini => ((answer["decision"] == "deny").then(|| answer["reason"].clone()), &own["additionalContext"]),
-            Client::Cursor => {
+            HookClient::Gemini => ((answer["decision"] == "deny").then(|| answer["reason"].clone()), &own["additionalContext"]),
+            HookClient::Cursor => {
                 assert!(!answer.is_null(), "always JSON");
                 ((answer["permission"] == "deny").then(|| answer["agent_message"].clone()), &answer["additional_context"])
             }
-            Client::Opencode => (answer.get("deny").cloned(), &answer["context"]),
-            Client::Copilot => {
+            HookClient::Opencode => (answer.get("deny").cloned(), &answer["context"]),
+            HookClient::Copilot => {
                 let is_denied = answer["permissionDecision"] == "deny";
                 (is_denied.then(|| answer["permissionDecisionReason"].clone()), &answer["additionalContext"])
             }
-            Client::Goose => ((answer["decision"] == "block").then(|| answer["reason"].clone()), &Value::Null),
-            Client::Cline => {
+            HookClient::Goose => ((answer["decision"] == "block").then(|| answer["reason"].clone()), &Value::Null),
+            HookClient::Cline => {
                 assert_ne!(answer["cancel"], true, "that would end the task");
                 let context = &answer["contextModification"];
                 (answer.get("overrideInput").map(|_| context.clone()), context)
             }
-            Client::Reasonix => (answer.get("stderr").cloned(), &own["additionalContext"]),
-            Client::Generic => ((answer["decision"] == "deny").then(|| answer["reason"].clone()), &answer["context"]),
+            HookClient::Reasonix => (answer.get("stderr").cloned(), &own["additionalContext"]),
+            HookClient::Generic => ((answer["decision"] == "deny").then(|| answer["reason"].clone()), &answer["context"]),
         };
         match denied {
             Some(why) => Err(why.as_str().filter(|why| !why.trim().is_empty()).expect("a no has a reason").to_owned()),
@@ -241,23 +241,25 @@ impl<'a> Agent<'a> {
     fn call(&self, call: &Call, run: impl FnOnce() -> Value) -> Heard {
         self.calls.set(self.calls.get() + 1);
         let (before, after) = match self.client {
-            Client::Claude | Client::Codex | Client::Qwen | Client::Goose | Client::Reasonix => ("PreToolUse", "PostToolUse"),
-            Client::Gemini => ("BeforeTool", "AfterTool"),
-            Client::Cursor | Client::Copilot => ("preToolUse", "postToolUse"),
-            Client::Opencode => ("tool.execute.before", "tool.execute.after"),
-            Client::Cline => ("tool_call", "tool_result"),
-            Client::Generic => ("before", "after"),
+            HookClient::Claude | HookClient::Codex | HookClient::Qwen | HookClient::Goose | HookClient::Reasonix => {
+                ("PreToolUse", "PostToolUse")
+            }
+            HookClient::Gemini => ("BeforeTool", "AfterTool"),
+            HookClient::Cursor | HookClient::Copilot => ("preToolUse", "postToolUse"),
+            HookClient::Opencode => ("tool.execute.before", "tool.execute.after"),
+            HookClient::Cline => ("tool_call", "tool_result"),
+            HookClient::Generic => ("before", "after"),
         };
         let id = format!("call{}", self.calls.get());
-        if self.client == Client::Goose {
+        if self.client == HookClient::Goose {
             let value = json!({ "name": call.tool, "arguments": call.arguments });
             self.keep(&json!([{ "type": "toolRequest", "id": id, "toolCall": { "status": "success", "value": value } }]));
         }
         let fields = match self.client {
-            Client::Opencode => json!({ "tool": call.tool, "args": call.arguments }),
-            Client::Generic => json!({ "tool": { call.tool: call.arguments } }),
-            Client::Copilot | Client::Reasonix => json!({ "toolName": call.tool, "toolArgs": call.arguments }),
-            Client::Cline => json!({ "tool_call": { "name": call.tool, "input": call.arguments } }),
+            HookClient::Opencode => json!({ "tool": call.tool, "args": call.arguments }),
+            HookClient::Generic => json!({ "tool": { call.tool: call.arguments } }),
+            HookClient::Copilot | HookClient::Reasonix => json!({ "toolName": call.tool, "toolArgs": call.arguments }),
+            HookClient::Cline => json!({ "tool_call": { "name": call.tool, "input": call.arguments } }),
             _ => {
                 json!({ "tool_name": call.tool, "tool_input": call.arguments, "tool_use_id": id })
             }
@@ -266,15 +268,15 @@ impl<'a> Agent<'a> {
         let response = run();
         let mut fields = fields;
         match self.client {
-            Client::Opencode => fields["output"] = response,
-            Client::Cursor => fields["tool_output"] = response.to_string().into(),
-            Client::Generic => fields.as_object_mut().unwrap().extend(response.as_object().cloned().unwrap_or_default()),
-            Client::Copilot => fields["toolResult"] = json!({ "resultType": "success", "textResultForLlm": response }),
-            Client::Reasonix => fields["toolResult"] = response,
-            Client::Cline => {
+            HookClient::Opencode => fields["output"] = response,
+            HookClient::Cursor => fields["tool_output"] = response.to_string().into(),
+            HookClient::Generic => fields.as_object_mut().unwrap().extend(response.as_object().cloned().unwrap_or_default()),
+            HookClient::Copilot => fields["toolResult"] = json!({ "resultType": "success", "textResultForLlm": response }),
+            HookClient::Reasonix => fields["toolResult"] = response,
+            HookClient::Cline => {
                 fields = json!({ "tool_result": { "name": call.tool, "input": call.arguments, "output": response } });
             }
-            Client::Goose => {
+            HookClient::Goose => {
                 let said = said + &self.heard(&self.tell(after, fields)).expect("what is done is not denied");
                 let content = json!([{ "type": "text", "text": response }]);
                 let result = json!({ "status": "success", "value": { "content": content } });
@@ -295,57 +297,57 @@ impl<'a> Agent<'a> {
         let part = all[first - 1..last.min(all.len())].join("\n");
         let full = self.place.full(path);
         match self.client {
-            Client::Claude => self.call(&Call { tool: "Read", arguments: json!({ "file_path": full }) }, || {
+            HookClient::Claude => self.call(&Call { tool: "Read", arguments: json!({ "file_path": full }) }, || {
                 json!({ "type": "text", "file": { "filePath": full, "content": part, "startLine": first, "totalLines": total } })
             }),
-            Client::Codex | Client::Goose => {
+            HookClient::Codex | HookClient::Goose => {
                 let said = match lines {
                     None => self.shell(&format!("cat {path}")),
                     Some(_) => self.shell(&format!("sed -n '{first},{last}p' {path}")),
                 };
-                if self.client == Client::Goose {
+                if self.client == HookClient::Goose {
                     // Its next hook finds the result.
                     self.tell("UserPromptSubmit", json!({}));
                 }
                 said
             }
-            Client::Qwen => {
+            HookClient::Qwen => {
                 let above = format!("Showing lines {first}-{last} of {total} total lines.\n\n---\n\n");
                 let shown = if lines.is_some() { above + &part } else { part };
                 self.call(&Call { tool: "read_file", arguments: json!({ "file_path": full }) }, || {
                     json!({ "llmContent": shown, "returnDisplay": "" })
                 })
             }
-            Client::Copilot => {
+            HookClient::Copilot => {
                 let arguments = json!({ "path": full, "view_range": [first, last] });
                 self.call(&Call { tool: "view", arguments }, || part.into())
             }
-            Client::Cline => {
+            HookClient::Cline => {
                 let rows = part.strip_suffix('\n').unwrap_or(&part).split('\n').zip(first..);
                 let rows: Vec<String> = rows.map(|(line, number)| format!("{number:2} | {line}")).collect();
                 let result = json!([{ "query": format!("{full}:{first}-{last}"), "result": rows.join("\n"), "success": true }]);
                 self.call(&Call { tool: "read_files", arguments: json!({ "files": [{ "path": full }] }) }, || result)
             }
-            Client::Reasonix => {
+            HookClient::Reasonix => {
                 let rows = part.strip_suffix('\n').unwrap_or(&part).split('\n').zip(first..);
                 let rows: String = rows.map(|(line, number)| format!("{number:2}→{line}\n")).collect();
                 self.call(&Call { tool: "read_file", arguments: json!({ "path": full }) }, || rows.into())
             }
-            Client::Generic => {
+            HookClient::Generic => {
                 let shown = json!({ "shown": [{ "path": full, "start": first, "text": part }] });
                 self.call(&Call { tool: "read", arguments: json!({ "path": full }) }, || shown)
             }
-            Client::Gemini => {
+            HookClient::Gemini => {
                 let arguments = json!({ "file_path": full, "start_line": first, "end_line": last });
                 let above = format!("\nIMPORTANT: The file content has been truncated.\nStatus: Showing lines {first}-{last} of {total} total lines.\nAction: …\n\n--- FILE CONTENT (truncated) ---\n");
                 let shown = if lines.is_some() { above + &part } else { part };
                 self.call(&Call { tool: "read_file", arguments }, || json!({ "llmContent": shown, "returnDisplay": "" }))
             }
-            Client::Cursor => {
+            HookClient::Cursor => {
                 let arguments = json!({ "file_path": full, "offset": first });
                 self.call(&Call { tool: "Read", arguments }, || json!({ "content": part }))
             }
-            Client::Opencode => {
+            HookClient::Opencode => {
                 let rows = part.strip_suffix('\n').unwrap_or(&part).split('\n').zip(first..);
                 let rows: String = rows.map(|(line, number)| format!("{number}: {line}\n")).collect();
                 let shown = format!("<path>{full}</path>\n<type>file</type>\n<content>\n{rows}\n(End of file - total {total} lines)\n</content>");
@@ -364,28 +366,30 @@ impl<'a> Agent<'a> {
         let full = self.place.full(path);
         let old_and_new = json!({ "file_path": full, "old_string": old, "new_string": new });
         let (tool, arguments, done) = match self.client {
-            Client::Claude => ("Edit", old_and_new, json!({ "filePath": full })),
-            Client::Codex => {
+            HookClient::Claude => ("Edit", old_and_new, json!({ "filePath": full })),
+            HookClient::Codex => {
                 let patch = format!("*** Begin Patch\n*** Update File: {path}\n@@\n-{old}\n+{new}\n*** End Patch");
                 ("apply_patch", json!({ "command": patch }), json!("Exit code: 0\nWall time: 0 seconds\nOutput:\nSuccess.\n"))
             }
-            Client::Gemini => ("replace", old_and_new, json!({ "llmContent": "Successfully modified file" })),
-            Client::Cursor => ("Write", old_and_new, json!({ "success": true })),
-            Client::Opencode => {
+            HookClient::Gemini => ("replace", old_and_new, json!({ "llmContent": "Successfully modified file" })),
+            HookClient::Cursor => ("Write", old_and_new, json!({ "success": true })),
+            HookClient::Opencode => {
                 ("edit", json!({ "filePath": full, "oldString": old, "newString": new }), json!("Edit applied successfully."))
             }
-            Client::Qwen => ("edit", old_and_new, json!({ "llmContent": "The file has been updated." })),
-            Client::Copilot => {
+            HookClient::Qwen => ("edit", old_and_new, json!({ "llmContent": "The file has been updated." })),
+            HookClient::Copilot => {
                 ("edit", json!({ "path": full, "old_str": old, "new_str": new }), json!("File updated with changes."))
             }
-            Client::Goose => ("edit", json!({ "path": full, "before": old, "after": new }), json!("Edited (1 lines -> 1 lines)")),
-            Client::Cline => (
+            HookClient::Goose => {
+                ("edit", json!({ "path": full, "before": old, "after": new }), json!("Edited (1 lines -> 1 lines)"))
+            }
+            HookClient::Cline => (
                 "editor",
                 json!({ "path": full, "old_text": old, "new_text": new }),
                 json!({ "result": "Edited", "success": true }),
             ),
-            Client::Reasonix => ("edit_file", json!({ "path": full, "old_string": old, "new_string": new }), json!("edited")),
-            Client::Generic => ("edit", json!({ "path": full, "old": old, "new": new }), json!({})),
+            HookClient::Reasonix => ("edit_file", json!({ "path": full, "old_string": old, "new_string": new }), json!("edited")),
+            HookClient::Generic => ("edit", json!({ "path": full, "old": old, "new": new }), json!({})),
         };
         self.call(&Call { tool, arguments }, || {
             run();
@@ -397,23 +401,25 @@ impl<'a> Agent<'a> {
     fn write(&self, path: &str, content: &str) -> Heard {
         let full = self.place.full(path);
         let (tool, arguments, done) = match self.client {
-            Client::Claude => ("Write", json!({ "file_path": full, "content": content }), json!({ "type": "create" })),
-            Client::Codex => {
+            HookClient::Claude => ("Write", json!({ "file_path": full, "content": content }), json!({ "type": "create" })),
+            HookClient::Codex => {
                 let rows: String = content.lines().map(|line| format!("+{line}\n")).collect();
                 let patch = format!("*** Begin Patch\n*** Add File: {path}\n{rows}*** End Patch");
                 ("apply_patch", json!({ "command": patch }), json!("Exit code: 0\nWall time: 0 seconds\nOutput:\nSuccess.\n"))
             }
-            Client::Gemini => ("write_file", json!({ "file_path": full, "content": content }), json!({ "llmContent": "done" })),
-            Client::Cursor => ("Write", json!({ "file_path": full, "contents": content }), json!({ "success": true })),
-            Client::Opencode => ("write", json!({ "filePath": full, "content": content }), json!("Wrote file successfully.")),
-            Client::Qwen => ("write_file", json!({ "file_path": full, "content": content }), json!({ "llmContent": "done" })),
-            Client::Copilot => ("create", json!({ "path": full, "file_text": content }), json!("Created file")),
-            Client::Goose => ("write", json!({ "path": full, "content": content }), json!("Created (1 lines)")),
-            Client::Cline => {
+            HookClient::Gemini => {
+                ("write_file", json!({ "file_path": full, "content": content }), json!({ "llmContent": "done" }))
+            }
+            HookClient::Cursor => ("Write", json!({ "file_path": full, "contents": content }), json!({ "success": true })),
+            HookClient::Opencode => ("write", json!({ "filePath": full, "content": content }), json!("Wrote file successfully.")),
+            HookClient::Qwen => ("write_file", json!({ "file_path": full, "content": content }), json!({ "llmContent": "done" })),
+            HookClient::Copilot => ("create", json!({ "path": full, "file_text": content }), json!("Created file")),
+            HookClient::Goose => ("write", json!({ "path": full, "content": content }), json!("Created (1 lines)")),
+            HookClient::Cline => {
                 ("editor", json!({ "path": full, "new_text": content }), json!({ "result": "created", "success": true }))
             }
-            Client::Reasonix => ("write_file", json!({ "path": full, "content": content }), json!("wrote 6 bytes")),
-            Client::Generic => ("write", json!({ "path": full, "content": content }), json!({})),
+            HookClient::Reasonix => ("write_file", json!({ "path": full, "content": content }), json!("wrote 6 bytes")),
+            HookClient::Generic => ("write", json!({ "path": full, "content": content }), json!({})),
         };
         self.call(&Call { tool, arguments }, || {
             self.place.write(path, content);
@@ -429,30 +435,30 @@ impl<'a> Agent<'a> {
         };
         let arguments = json!({ "command": command });
         match self.client {
-            Client::Claude => self.call(&Call { tool: "Bash", arguments }, || json!({ "stdout": run(), "stderr": "" })),
-            Client::Codex => self.call(&Call { tool: "Bash", arguments }, || run().into()),
-            Client::Gemini => self.call(&Call { tool: "run_shell_command", arguments }, || {
+            HookClient::Claude => self.call(&Call { tool: "Bash", arguments }, || json!({ "stdout": run(), "stderr": "" })),
+            HookClient::Codex => self.call(&Call { tool: "Bash", arguments }, || run().into()),
+            HookClient::Gemini => self.call(&Call { tool: "run_shell_command", arguments }, || {
                 let output = run();
                 let output = if output.is_empty() { "(empty)" } else { output.trim_end() };
                 json!({ "llmContent": format!("<untrusted_context>\nOutput: {output}\nProcess Group PGID: 7\n</untrusted_context>") })
             }),
-            Client::Cursor => self.call(&Call { tool: "Shell", arguments }, || json!({ "output": run(), "exitCode": 0 })),
-            Client::Opencode => self.call(&Call { tool: "bash", arguments }, || run().into()),
-            Client::Qwen => self.call(&Call { tool: "run_shell_command", arguments }, || {
+            HookClient::Cursor => self.call(&Call { tool: "Shell", arguments }, || json!({ "output": run(), "exitCode": 0 })),
+            HookClient::Opencode => self.call(&Call { tool: "bash", arguments }, || run().into()),
+            HookClient::Qwen => self.call(&Call { tool: "run_shell_command", arguments }, || {
                 let output = run();
                 let output = if output.is_empty() { "(empty)" } else { output.trim_end() };
                 let below = "Error: (none)\nExit Code: 0\nSignal: (none)\nProcess Group PGID: (none)";
                 json!({ "llmContent": format!("Command: {command}\nDirectory: (root)\nOutput: {output}\n{below}") })
             }),
-            Client::Copilot => self.call(&Call { tool: "bash", arguments }, || {
+            HookClient::Copilot => self.call(&Call { tool: "bash", arguments }, || {
                 format!("{}<shellId: 0 completed with exit code 0>", run()).into()
             }),
-            Client::Goose => self.call(&Call { tool: "shell", arguments }, || run().trim_end().into()),
-            Client::Cline => self.call(&Call { tool: "run_commands", arguments: json!({ "commands": [command] }) }, || {
+            HookClient::Goose => self.call(&Call { tool: "shell", arguments }, || run().trim_end().into()),
+            HookClient::Cline => self.call(&Call { tool: "run_commands", arguments: json!({ "commands": [command] }) }, || {
                 json!([{ "query": command, "result": run(), "success": true }])
             }),
-            Client::Reasonix => self.call(&Call { tool: "bash", arguments }, || run().into()),
-            Client::Generic => self.call(&Call { tool: "shell", arguments }, || json!({ "printed": run() })),
+            HookClient::Reasonix => self.call(&Call { tool: "bash", arguments }, || run().into()),
+            HookClient::Generic => self.call(&Call { tool: "shell", arguments }, || json!({ "printed": run() })),
         }
     }
 
@@ -470,38 +476,38 @@ impl<'a> Agent<'a> {
         let arguments = json!({ "pattern": text });
         let found = |llm: String| json!({ "llmContent": format!("Found matches for pattern \"{text}\":\n---\n{llm}") });
         match self.client {
-            Client::Claude => {
+            HookClient::Claude => {
                 let arguments = json!({ "pattern": text, "output_mode": "content" });
                 self.call(&Call { tool: "Grep", arguments }, || json!({ "mode": "content", "content": plain }))
             }
-            Client::Codex | Client::Goose => self.shell(&format!("grep -n {text} {}", files.join(" "))),
-            Client::Gemini | Client::Qwen => self.call(&Call { tool: "grep_search", arguments }, || found(below)),
-            Client::Cursor => self.call(&Call { tool: "Grep", arguments }, || json!({ "content": plain })),
-            Client::Opencode => {
+            HookClient::Codex | HookClient::Goose => self.shell(&format!("grep -n {text} {}", files.join(" "))),
+            HookClient::Gemini | HookClient::Qwen => self.call(&Call { tool: "grep_search", arguments }, || found(below)),
+            HookClient::Cursor => self.call(&Call { tool: "Grep", arguments }, || json!({ "content": plain })),
+            HookClient::Opencode => {
                 let rows = rows(|(path, number, line)| format!("{path}:\n  Line {number}: {line}\n"));
                 self.call(&Call { tool: "grep", arguments }, || format!("Found matches\n{rows}").into())
             }
-            Client::Copilot | Client::Reasonix => self.call(&Call { tool: "grep", arguments }, || plain.into()),
-            Client::Cline => {
+            HookClient::Copilot | HookClient::Reasonix => self.call(&Call { tool: "grep", arguments }, || plain.into()),
+            HookClient::Cline => {
                 let rows = rows(|(path, number, line)| format!("{path}:{number}:3\n> {number}: {line}\n"));
                 let result = json!([{ "query": text, "result": format!("Found results\n\n{rows}"), "success": true }]);
                 self.call(&Call { tool: "search_codebase", arguments: json!({ "queries": [text] }) }, || result)
             }
-            Client::Generic => self.call(&Call { tool: "search", arguments: json!({}) }, || json!({ "printed": plain })),
+            HookClient::Generic => self.call(&Call { tool: "search", arguments: json!({}) }, || json!({ "printed": plain })),
         }
     }
 
     fn begins(&self, source: &str) -> String {
         let event = match self.client {
-            Client::Cursor | Client::Copilot => "sessionStart",
-            Client::Opencode => "session.created",
-            Client::Cline => "agent_start",
-            Client::Generic => "begin",
+            HookClient::Cursor | HookClient::Copilot => "sessionStart",
+            HookClient::Opencode => "session.created",
+            HookClient::Cline => "agent_start",
+            HookClient::Generic => "begin",
             _ => "SessionStart",
         };
         let source = match (self.client, source) {
-            (Client::Generic, "resume") => "resumed",
-            (Client::Generic, "clear") => "cleared",
+            (HookClient::Generic, "resume") => "resumed",
+            (HookClient::Generic, "clear") => "cleared",
             (_, source) => source,
         };
         self.heard(&self.tell(event, json!({ "source": source }))).unwrap()
@@ -510,38 +516,38 @@ impl<'a> Agent<'a> {
     /// The context is made shorter. Gives what the model hears at once.
     fn compacts(&self) -> String {
         match self.client {
-            Client::Claude => {
+            HookClient::Claude => {
                 self.tell("PreCompact", json!({ "trigger": "auto" }));
                 let said = self.begins("compact");
                 self.tell("PostCompact", json!({ "trigger": "auto" }));
                 said
             }
-            Client::Codex => {
+            HookClient::Codex => {
                 self.tell("PreCompact", json!({ "trigger": "auto" }));
                 self.tell("PostCompact", json!({ "trigger": "auto" }));
                 self.begins("compact")
             }
-            Client::Gemini => {
+            HookClient::Gemini => {
                 self.tell("PreCompress", json!({ "trigger": "auto" }));
                 self.rewrites_the_record();
                 String::new()
             }
-            Client::Cursor => self.heard(&self.tell("preCompact", json!({ "trigger": "auto" }))).unwrap(),
-            Client::Opencode => self.heard(&self.tell("session.compacted", json!({}))).unwrap(),
-            Client::Qwen => {
+            HookClient::Cursor => self.heard(&self.tell("preCompact", json!({ "trigger": "auto" }))).unwrap(),
+            HookClient::Opencode => self.heard(&self.tell("session.compacted", json!({}))).unwrap(),
+            HookClient::Qwen => {
                 self.tell("PreCompact", json!({ "trigger": "auto" }));
                 self.begins("compact")
             }
-            Client::Copilot => self.heard(&self.tell("preCompact", json!({ "trigger": "auto" }))).unwrap(),
-            Client::Goose => {
+            HookClient::Copilot => self.heard(&self.tell("preCompact", json!({ "trigger": "auto" }))).unwrap(),
+            HookClient::Goose => {
                 // It writes all messages anew; those that the model no longer has are hidden.
                 let database = rusqlite::Connection::open(self.database()).unwrap();
                 database.execute("UPDATE messages SET id = id + 1000, metadata_json = '{\"agentVisible\":false}'", ()).unwrap();
                 String::new()
             }
-            Client::Cline => self.heard(&self.tell("PreCompact", json!({}))).unwrap(),
-            Client::Reasonix => self.heard(&self.tell("PostCompact", json!({}))).unwrap(),
-            Client::Generic => self.heard(&self.tell("reset", json!({}))).unwrap(),
+            HookClient::Cline => self.heard(&self.tell("PreCompact", json!({}))).unwrap(),
+            HookClient::Reasonix => self.heard(&self.tell("PostCompact", json!({}))).unwrap(),
+            HookClient::Generic => self.heard(&self.tell("reset", json!({}))).unwrap(),
         }
     }
 
@@ -554,15 +560,15 @@ impl<'a> Agent<'a> {
     /// What it calls the tools that read and write.
     fn names(&self) -> (&'static str, &'static str) {
         match self.client {
-            Client::Claude => ("Read", "Write"),
-            Client::Codex => ("cat (or sed -n)", "apply_patch (Add File)"),
-            Client::Gemini => ("read_file", "write_file"),
-            Client::Cursor => ("Read", "Write"),
-            Client::Opencode | Client::Generic => ("read", "write"),
-            Client::Qwen | Client::Reasonix => ("read_file", "write_file"),
-            Client::Copilot => ("view", "create"),
-            Client::Goose => ("shell (cat)", "write"),
-            Client::Cline => ("read_files", "editor"),
+            HookClient::Claude => ("Read", "Write"),
+            HookClient::Codex => ("cat (or sed -n)", "apply_patch (Add File)"),
+            HookClient::Gemini => ("read_file", "write_file"),
+            HookClient::Cursor => ("Read", "Write"),
+            HookClient::Opencode | HookClient::Generic => ("read", "write"),
+            HookClient::Qwen | HookClient::Reasonix => ("read_file", "write_file"),
+            HookClient::Copilot => ("view", "create"),
+            HookClient::Goose => ("shell (cat)", "write"),
+            HookClient::Cline => ("read_files", "editor"),
         }
     }
 }
@@ -570,7 +576,7 @@ impl<'a> Agent<'a> {
 /// Plays a transcript for every client.
 #[track_caller]
 fn for_every_client(files: &[(&str, &str)], play: impl Fn(&Agent<'_>, &Place)) {
-    for client in Client::ALL {
+    for client in HookClient::ALL {
         let place = Place::with(files);
         // Shown where a test fails.
         eprintln!("{client:?}");
@@ -665,7 +671,7 @@ fn a_new_file_needs_nothing_and_is_known_to_its_author() {
 
 /// Codex writes files by patches that add them, and it must have read what it adds again.
 fn writes_whole_files(agent: &Agent<'_>) -> bool {
-    agent.client != Client::Codex
+    agent.client != HookClient::Codex
 }
 
 #[test]
@@ -787,7 +793,7 @@ fn after_compaction_all_is_forgotten_and_the_state_is_given() {
 fn before_a_compaction_nothing_is_forgotten() {
     for_every_client(ABC, |agent, _| {
         passes(agent.read("a.txt", None));
-        if !matches!(agent.client, Client::Cursor | Client::Cline | Client::Generic) {
+        if !matches!(agent.client, HookClient::Cursor | HookClient::Cline | HookClient::Generic) {
             agent.tell("PreCompact", json!({ "trigger": "auto" }));
             agent.tell("PreCompress", json!({ "trigger": "auto" }));
         }
@@ -797,9 +803,15 @@ fn before_a_compaction_nothing_is_forgotten() {
 
 #[test]
 fn a_conversation_that_goes_on_knows_what_it_knew() {
-    for client in
-        [Client::Claude, Client::Codex, Client::Gemini, Client::Qwen, Client::Copilot, Client::Reasonix, Client::Generic]
-    {
+    for client in [
+        HookClient::Claude,
+        HookClient::Codex,
+        HookClient::Gemini,
+        HookClient::Qwen,
+        HookClient::Copilot,
+        HookClient::Reasonix,
+        HookClient::Generic,
+    ] {
         let place = Place::with(ABC);
         let agent = Agent::new(client, &place);
         passes(agent.read("a.txt", None));
@@ -821,10 +833,10 @@ fn instructions_are_given_once_unless_the_client_gives_them() {
         let (root, nested) = (said.matches("root rules").count(), said.matches("nested rules").count());
         let expected = match agent.client {
             // Those of what is read as well; opencode says so, which it does not here.
-            Client::Claude | Client::Copilot => (0, 0),
-            Client::Codex | Client::Cursor | Client::Opencode | Client::Qwen | Client::Cline => (0, 1),
-            Client::Gemini | Client::Generic => (1, 1),
-            Client::Goose | Client::Reasonix => (0, 0),
+            HookClient::Claude | HookClient::Copilot => (0, 0),
+            HookClient::Codex | HookClient::Cursor | HookClient::Opencode | HookClient::Qwen | HookClient::Cline => (0, 1),
+            HookClient::Gemini | HookClient::Generic => (1, 1),
+            HookClient::Goose | HookClient::Reasonix => (0, 0),
         };
         assert_eq!((root, nested), expected, "{:?}: {said}", agent.client);
         // A client has read them when it began; what has changed since is news.
@@ -837,9 +849,9 @@ fn instructions_are_given_once_unless_the_client_gives_them() {
 fn claude_gives_its_own_file_where_there_is_one() {
     let files = &[("AGENTS.md", "root rules\n"), ("CLAUDE.md", "own rules\n"), ("a.txt", "two\n")];
     let place = Place::with(files);
-    told(Agent::new(Client::Claude, &place).read("a.txt", None), &["root rules"]);
+    told(Agent::new(HookClient::Claude, &place).read("a.txt", None), &["root rules"]);
     place.write("CLAUDE.md", "See @AGENTS.md\n");
-    passes(Agent::named(Client::Claude, &place, "s2").read("a.txt", None));
+    passes(Agent::named(HookClient::Claude, &place, "s2").read("a.txt", None));
 }
 
 /// With a `CLAUDE.md` at the root, Claude Code gives no `AGENTS.md` at all; nobody but Copilot gives one in lower case.
@@ -848,13 +860,13 @@ fn what_a_client_does_not_load_is_given() {
     let files = &[("CLAUDE.md", "own rules\n"), ("sub/AGENTS.md", "nested rules\n"), ("sub/b.txt", "one\n")];
     for_every_client(files, |agent, _| {
         let said = agent.read("sub/b.txt", None).unwrap();
-        let is_loaded = matches!(agent.client, Client::Copilot) || agent.is_deaf();
+        let is_loaded = matches!(agent.client, HookClient::Copilot) || agent.is_deaf();
         assert_eq!(said.matches("nested rules").count(), usize::from(!is_loaded), "{said}");
     });
     let files = &[("agents.md", "root rules\n"), ("sub/agents.md", "nested rules\n"), ("sub/b.txt", "one\n")];
     for_every_client(files, |agent, _| {
         let said = agent.read("sub/b.txt", None).unwrap();
-        let is_loaded = matches!(agent.client, Client::Copilot) || agent.is_deaf();
+        let is_loaded = matches!(agent.client, HookClient::Copilot) || agent.is_deaf();
         let counts = (said.matches("root rules").count(), said.matches("nested rules").count());
         assert_eq!(counts, if is_loaded { (0, 0) } else { (1, 1) }, "{said}");
     });
@@ -873,14 +885,14 @@ fn what_a_search_shows_counts_as_read() {
 
 #[test]
 fn what_a_prompt_refers_to_counts_as_read() {
-    for client in [Client::Gemini, Client::Qwen, Client::Generic] {
+    for client in [HookClient::Gemini, HookClient::Qwen, HookClient::Generic] {
         let place = Place::with(&[("a.txt", "alpha\nbeta\ngamma\n"), ("b.txt", "one\n")]);
         let agent = Agent::new(client, &place);
         let prompt =
             "See @a.txt\n--- Content from referenced files ---\nContent from @a.txt:\nalpha\nbeta\ngamma\n--- End of content ---";
         let said = match client {
-            Client::Gemini => agent.tell("BeforeAgent", json!({ "prompt": prompt })),
-            Client::Qwen => agent.tell("UserPromptSubmit", json!({ "prompt": prompt })),
+            HookClient::Gemini => agent.tell("BeforeAgent", json!({ "prompt": prompt })),
+            HookClient::Qwen => agent.tell("UserPromptSubmit", json!({ "prompt": prompt })),
             _ => agent.tell("prompt", json!({ "shown": [{ "path": "a.txt", "text": place.content("a.txt") }] })),
         };
         passes(agent.heard(&said));
@@ -892,12 +904,12 @@ fn what_a_prompt_refers_to_counts_as_read() {
 #[test]
 fn a_notebook_is_edited_by_who_has_read_it_as_it_is() {
     let notebook = "{\n \"cells\": [\n  {\"cell_type\": \"code\", \"source\": [\"x = 1\\n\", \"y\"]}\n ]\n}\n";
-    for client in [Client::Claude, Client::Qwen] {
+    for client in [HookClient::Claude, HookClient::Qwen] {
         let place = Place::with(&[("n.ipynb", notebook)]);
         let agent = Agent::new(client, &place);
         let full = place.full("n.ipynb");
         let (read, edit, response) = match client {
-            Client::Claude => {
+            HookClient::Claude => {
                 ("Read", "NotebookEdit", json!({ "type": "notebook", "file": { "cells": [{ "source": "x = 1\ny" }] } }))
             }
             _ => ("read_file", "notebook_edit", json!({ "llmContent": "Jupyter Notebook (1 cells)\n\nx = 1\ny" })),
@@ -920,7 +932,7 @@ fn a_notebook_is_edited_by_who_has_read_it_as_it_is() {
 #[test]
 fn what_goose_finds_late_is_what_the_files_were_then() {
     let place = Place::with(ABC);
-    let agent = Agent::new(Client::Goose, &place);
+    let agent = Agent::new(HookClient::Goose, &place);
     passes(agent.shell("cat a.txt"));
     // Nobody has looked at the result yet.
     place.write("a.txt", "alpha\nbeta by hand\ngamma\n");
@@ -934,7 +946,7 @@ fn what_goose_finds_late_is_what_the_files_were_then() {
 
 #[test]
 fn what_goose_and_reasonix_cannot_hear_comes_with_a_denial() {
-    for client in [Client::Goose, Client::Reasonix] {
+    for client in [HookClient::Goose, HookClient::Reasonix] {
         let place = Place::with(&[("a.txt", "alpha\n"), ("b.txt", "one\n")]);
         let agent = Agent::new(client, &place);
         passes(agent.read("a.txt", None));
@@ -951,7 +963,7 @@ fn who_slips_in_our_protocol_is_told_and_passes() {
         (json!({ "event": "before", "session": "s" }), "directory is missing"),
         (json!({ "event": "before", "session": "s", "directory": "/", "tool": { "rm": {} } }), "the tool is not understood"),
     ] {
-        let answer = place.answer(Client::Generic, &input.to_string());
+        let answer = place.answer(HookClient::Generic, &input.to_string());
         let said: Value = serde_json::from_str(&answer.stdout).unwrap();
         assert_eq!(said["decision"], "allow");
         assert!(said["error"].as_str().unwrap().contains(words), "{said}");
@@ -961,7 +973,7 @@ fn who_slips_in_our_protocol_is_told_and_passes() {
 #[test]
 fn our_protocol_has_every_kind_of_change() {
     let place = Place::with(&[("a.txt", "one\n"), ("b.txt", "two\n")]);
-    let agent = Agent::new(Client::Generic, &place);
+    let agent = Agent::new(HookClient::Generic, &place);
     let patch = "*** Begin Patch\n*** Update File: a.txt\n@@\n-one\n+1\n*** End Patch";
     let calls = [
         Call { tool: "edit", arguments: json!({ "path": "a.txt" }) },
@@ -971,7 +983,7 @@ fn our_protocol_has_every_kind_of_change() {
         Call { tool: "move", arguments: json!({ "from": "a.txt", "to": "c.txt" }) },
     ];
     for (number, call) in calls.iter().enumerate() {
-        let stranger = Agent::named(Client::Generic, &place, &format!("stranger{number}"));
+        let stranger = Agent::named(HookClient::Generic, &place, &format!("stranger{number}"));
         denied(stranger.call(call, || unreachable!("it is denied")), &["a.txt was not read"]);
     }
     passes(agent.heard(&agent.tell("shown", json!({ "shown": [{ "path": "a.txt", "text": "one\n" }] }))));
@@ -992,7 +1004,7 @@ fn our_protocol_has_every_kind_of_change() {
 #[test]
 fn opencode_says_which_instructions_it_gave() {
     let place = Place::with(&[("sub/AGENTS.md", "nested rules\n"), ("sub/b.txt", "one\n")]);
-    let agent = Agent::new(Client::Opencode, &place);
+    let agent = Agent::new(HookClient::Opencode, &place);
     let read = json!({ "tool": "read", "args": { "filePath": place.full("sub/b.txt") },
         "output": "<content>\n1: one\n\n(End of file - total 1 lines)\n</content>", "loaded": [place.full("sub/AGENTS.md")] });
     passes(agent.heard(&agent.tell("tool.execute.after", read)));
@@ -1003,7 +1015,7 @@ fn opencode_says_which_instructions_it_gave() {
 fn too_much_for_one_answer_is_continued_with_the_next() {
     let rules: String = (1..=150).map(|number| format!("Rule {number}: {}\n", "words ".repeat(18))).collect();
     let place = Place::with(&[("sub/AGENTS.md", &rules), ("sub/a.txt", "one\n")]);
-    let agent = Agent::new(Client::Codex, &place);
+    let agent = Agent::new(HookClient::Codex, &place);
     place.open();
     fs::write(place.root().join("surehand.toml"), "").unwrap();
     let mut said = agent.shell("cat sub/a.txt").unwrap();
@@ -1033,7 +1045,7 @@ fn a_tool_that_failed_has_done_nothing() {
 #[test]
 fn a_read_that_failed_has_shown_nothing() {
     let place = Place::with(ABC);
-    let agent = Agent::new(Client::Gemini, &place);
+    let agent = Agent::new(HookClient::Gemini, &place);
     let failed = json!({ "tool_name": "read_file", "tool_input": { "file_path": place.full("a.txt") },
         "tool_response": { "llmContent": "alpha\nbeta\ngamma\n", "error": { "message": "no" } } });
     agent.tell("AfterTool", failed);
@@ -1044,7 +1056,7 @@ fn a_read_that_failed_has_shown_nothing() {
 fn lines_that_were_cut_do_not_count() {
     let long = "x".repeat(3000);
     let place = Place::with(&[("a.txt", &format!("one\n{long}\nthree\n"))]);
-    let agent = Agent::new(Client::Gemini, &place);
+    let agent = Agent::new(HookClient::Gemini, &place);
     let shown = format!("one\n{}... [truncated]\nthree\n", &long[..2000]);
     let read = Call { tool: "read_file", arguments: json!({ "file_path": place.full("a.txt") }) };
     passes(agent.call(&read, || json!({ "llmContent": shown })));
@@ -1078,7 +1090,7 @@ fn files_outside_and_tools_of_servers_are_none_of_our_business() {
         let outside = place.dir.path().join("outside.txt");
         fs::write(&outside, "one\n").unwrap();
         passes(agent.edit_by("../outside.txt", "one", "two", || {}));
-        if agent.client == Client::Generic {
+        if agent.client == HookClient::Generic {
             // It has only the tools of the protocol.
             return;
         }
@@ -1108,16 +1120,16 @@ fn what_is_no_text_is_replaced_by_who_means_it_and_can_be_brought_back() {
 
 #[test]
 fn a_path_is_seen_from_the_directory_of_the_client() {
-    for client in [Client::Codex, Client::Gemini, Client::Opencode] {
+    for client in [HookClient::Codex, HookClient::Gemini, HookClient::Opencode] {
         let place = Place::with(&[("sub/a.txt", "alpha\nbeta\n"), ("a.txt", "other\n")]);
         let agent = Agent { directory: "sub", ..Agent::new(client, &place) };
         passes(agent.shell("cat a.txt"));
         let call = match client {
-            Client::Codex => Call {
+            HookClient::Codex => Call {
                 tool: "apply_patch",
                 arguments: json!({ "command": "*** Begin Patch\n*** Update File: a.txt\n@@\n-beta\n+BETA\n*** End Patch" }),
             },
-            Client::Gemini => {
+            HookClient::Gemini => {
                 Call { tool: "replace", arguments: json!({ "file_path": "a.txt", "old_string": "beta", "new_string": "BETA" }) }
             }
             _ => Call { tool: "edit", arguments: json!({ "filePath": "a.txt", "oldString": "beta", "newString": "BETA" }) },
@@ -1133,7 +1145,7 @@ fn a_path_is_seen_from_the_directory_of_the_client() {
 
 #[test]
 fn a_subagent_has_a_context_of_its_own() {
-    for client in [Client::Claude, Client::Codex, Client::Qwen, Client::Generic] {
+    for client in [HookClient::Claude, HookClient::Codex, HookClient::Qwen, HookClient::Generic] {
         let place = Place::with(ABC);
         let agent = Agent::new(client, &place);
         passes(agent.read("a.txt", None));
@@ -1148,7 +1160,7 @@ fn a_subagent_has_a_context_of_its_own() {
 #[test]
 fn two_clients_on_one_checkout_see_each_others_writes() {
     let place = Place::with(ABC);
-    let (claude, codex) = (Agent::new(Client::Claude, &place), Agent::new(Client::Codex, &place));
+    let (claude, codex) = (Agent::new(HookClient::Claude, &place), Agent::new(HookClient::Codex, &place));
     passes(claude.read("a.txt", None));
     passes(codex.read("a.txt", None));
     passes(codex.edit("a.txt", "beta", "BETA"));
@@ -1163,7 +1175,7 @@ fn two_clients_on_one_checkout_see_each_others_writes() {
 #[test]
 fn a_patch_names_all_files_that_must_be_read() {
     let place = Place::with(&[("a.txt", "one\n"), ("b.txt", "two\n"), ("c.txt", "three\n")]);
-    let agent = Agent::new(Client::Codex, &place);
+    let agent = Agent::new(HookClient::Codex, &place);
     passes(agent.shell("cat c.txt"));
     let patch = "*** Begin Patch\n*** Update File: a.txt\n@@\n-one\n+1\n*** Delete File: b.txt\n*** Update File: c.txt\n@@\n-three\n+3\n*** End Patch";
     let call = Call { tool: "apply_patch", arguments: json!({ "command": patch }) };
@@ -1190,7 +1202,7 @@ fn a_patch_names_all_files_that_must_be_read() {
 #[test]
 fn a_patch_that_only_codex_can_place_needs_a_read_all_the_same() {
     let place = Place::with(ABC);
-    let agent = Agent::new(Client::Codex, &place);
+    let agent = Agent::new(HookClient::Codex, &place);
     // Neither the header nor the lines would mean anything to us.
     let patch = "*** Begin Patch\n*** Environment ID: 7\n*** Update File: a.txt\n@@ nowhere\n- beta \n+BETA\n*** End Patch";
     let call = Call { tool: "apply_patch", arguments: json!({ "command": patch }) };
@@ -1207,7 +1219,7 @@ fn a_patch_that_only_codex_can_place_needs_a_read_all_the_same() {
 #[test]
 fn a_patch_that_moves_over_a_file_overwrites_it() {
     let place = Place::with(&[("a.txt", "one\n"), ("b.txt", "two\n")]);
-    let agent = Agent::new(Client::Codex, &place);
+    let agent = Agent::new(HookClient::Codex, &place);
     passes(agent.shell("cat a.txt"));
     let patch = "*** Begin Patch\n*** Update File: a.txt\n*** Move to: b.txt\n@@\n-one\n+1\n*** End Patch";
     let call = Call { tool: "apply_patch", arguments: json!({ "command": patch }) };
@@ -1217,7 +1229,7 @@ fn a_patch_that_moves_over_a_file_overwrites_it() {
 #[test]
 fn a_patch_in_a_command_is_judged() {
     let place = Place::with(ABC);
-    let agent = Agent::new(Client::Codex, &place);
+    let agent = Agent::new(HookClient::Codex, &place);
     let command = "apply_patch <<'EOF'\n*** Begin Patch\n*** Update File: a.txt\n@@\n-beta\n+BETA\n*** End Patch\nEOF\n";
     let call = Call { tool: "Bash", arguments: json!({ "command": command }) };
     denied(agent.call(&call, || unreachable!("it is denied")), &["a.txt was not read"]);
@@ -1226,7 +1238,7 @@ fn a_patch_in_a_command_is_judged() {
 #[test]
 fn gemini_goes_on_with_all_that_it_knew() {
     let place = Place::with(ABC);
-    let agent = Agent::new(Client::Gemini, &place);
+    let agent = Agent::new(HookClient::Gemini, &place);
     agent.tell("BeforeAgent", json!({}));
     passes(agent.read("a.txt", None));
     agent.begins("resume");
@@ -1241,7 +1253,7 @@ fn gemini_goes_on_with_all_that_it_knew() {
 #[test]
 fn what_claude_puts_into_the_context_itself_is_seen() {
     let place = Place::with(&[("a.txt", "alpha\nbeta\n"), ("b.txt", "one\n")]);
-    let agent = Agent::new(Client::Claude, &place);
+    let agent = Agent::new(HookClient::Claude, &place);
     let attachment = |path: &str| {
         let file = json!({ "filePath": place.full(path), "content": place.content(path), "startLine": 1 });
         json!({ "type": "attachment", "attachment": { "type": "file", "content": { "type": "text", "file": file } } })
@@ -1256,7 +1268,7 @@ fn what_claude_puts_into_the_context_itself_is_seen() {
 #[test]
 fn gemini_reads_many_files_at_once() {
     let place = Place::with(&[("a.txt", "one\n"), ("b.txt", "two\nthree\n")]);
-    let agent = Agent::new(Client::Gemini, &place);
+    let agent = Agent::new(HookClient::Gemini, &place);
     let content = json!([
         format!("--- {} ---\n\none\n\n\n", place.full("a.txt")),
         format!("--- {} ---\n\ntwo\nthree\n\n\n", place.full("b.txt"))
@@ -1270,7 +1282,7 @@ fn gemini_reads_many_files_at_once() {
 #[test]
 fn claude_says_of_a_command_that_failed_what_it_did() {
     let place = Place::with(ABC);
-    let agent = Agent::new(Client::Claude, &place);
+    let agent = Agent::new(HookClient::Claude, &place);
     passes(agent.read("a.txt", None));
     let mut failed = json!({ "tool_name": "Bash", "tool_input": { "command": "sed -i s/gamma/SHELL/ a.txt; exit 3" } });
     passes(agent.heard(&agent.tell("PreToolUse", failed.clone())));
@@ -1282,7 +1294,7 @@ fn claude_says_of_a_command_that_failed_what_it_did() {
 #[test]
 fn cursor_tells_twice_and_it_counts_once() {
     let place = Place::with(ABC);
-    let agent = Agent::new(Client::Cursor, &place);
+    let agent = Agent::new(HookClient::Cursor, &place);
     passes(agent.read("a.txt", None));
     let file = place.full("a.txt");
     let edit = || {
@@ -1302,7 +1314,7 @@ fn cursor_tells_twice_and_it_counts_once() {
 #[test]
 fn claudes_hooks_stand_down_where_cursor_runs_them() {
     let place = Place::with(ABC);
-    let agent = Agent::new(Client::Claude, &place);
+    let agent = Agent::new(HookClient::Claude, &place);
     let edit = json!({ "cursor_version": "3", "tool_name": "Edit",
         "tool_input": { "file_path": place.full("a.txt"), "old_string": "beta", "new_string": "B" } });
     assert_eq!(agent.tell("PreToolUse", edit), Value::Null);
@@ -1321,8 +1333,14 @@ fn a_large_state_is_left_alone_and_takes_in_what_was_done_later() {
     let state = place.root().join(".surehand/repostate.json");
     fs::create_dir_all(place.root().join(".surehand")).unwrap();
     fs::write(&state, written.to_string()).unwrap();
-    let agent =
-        Agent { client: Client::Codex, place: &place, session: "s".to_owned(), agent: None, directory: "", calls: Cell::new(0) };
+    let agent = Agent {
+        client: HookClient::Codex,
+        place: &place,
+        session: "s".to_owned(),
+        agent: None,
+        directory: "",
+        calls: Cell::new(0),
+    };
     passes(agent.read("a.txt", None));
     passes(agent.edit("a.txt", "beta", "BETA"));
     assert_eq!(fs::read_to_string(&state).unwrap(), written.to_string());
@@ -1334,11 +1352,11 @@ fn a_large_state_is_left_alone_and_takes_in_what_was_done_later() {
 #[test]
 fn broken_input_passes() {
     let place = Place::with(ABC);
-    for client in Client::ALL {
+    for client in HookClient::ALL {
         for input in ["", "nonsense", "[]", "null", "{}", "{\"hook_event_name\": 7}", "{\"hook_event_name\":\"PreToolUse\"}"] {
             let answer = place.answer(*client, input);
-            let expected = if *client == Client::Cursor { "{}\n" } else { "" };
-            let is_allowed = *client == Client::Generic && answer.stdout.starts_with("{\"decision\":\"allow\"");
+            let expected = if *client == HookClient::Cursor { "{}\n" } else { "" };
+            let is_allowed = *client == HookClient::Generic && answer.stdout.starts_with("{\"decision\":\"allow\"");
             assert!(is_allowed || answer.stdout == expected, "{client:?} {input}: {}", answer.stdout);
             assert_eq!(answer.exit_code, 0);
         }
@@ -1350,7 +1368,7 @@ fn broken_input_passes() {
 }
 
 /// Inputs of all clients, to be broken.
-fn samples(place: &Place) -> Vec<(Client, Value)> {
+fn samples(place: &Place) -> Vec<(HookClient, Value)> {
     let file = place.full("a.txt");
     let root = place.root();
     let patch = "*** Begin Patch\n*** Update File: a.txt\n@@\n-beta\n+BETA\n*** Add File: a.txt\n+x\n*** End Patch";
@@ -1366,7 +1384,7 @@ fn samples(place: &Place) -> Vec<(Client, Value)> {
     let mut samples = Vec::new();
     let claude = |tool: &str, input: &Value, response: Value| {
         both(
-            Client::Claude,
+            HookClient::Claude,
             "PreToolUse",
             "PostToolUse",
             json!({ "tool_name": tool, "tool_input": input, "tool_response": response }),
@@ -1379,13 +1397,13 @@ fn samples(place: &Place) -> Vec<(Client, Value)> {
     samples.extend(claude("Bash", &json!({ "command": "cat a.txt" }), json!({ "stdout": "alpha\n" })));
     let codex = |tool: &str, command: &str, response: Value| {
         let rest = json!({ "tool_name": tool, "tool_input": { "command": command }, "tool_response": response });
-        both(Client::Codex, "PreToolUse", "PostToolUse", rest)
+        both(HookClient::Codex, "PreToolUse", "PostToolUse", rest)
     };
     samples.extend(codex("apply_patch", patch, json!("Exit code: 0\nOutput:\nSuccess.")));
     samples.extend(codex("Bash", "sed -n 1,2p a.txt", json!("alpha\nbeta\n")));
     let gemini = |tool: &str, input: &Value, response: Value| {
         both(
-            Client::Gemini,
+            HookClient::Gemini,
             "BeforeTool",
             "AfterTool",
             json!({ "tool_name": tool, "tool_input": input, "tool_response": response }),
@@ -1397,7 +1415,7 @@ fn samples(place: &Place) -> Vec<(Client, Value)> {
     samples.extend(gemini("run_shell_command", &json!({ "command": "cat a.txt" }), json!({ "llmContent": "Output: alpha" })));
     let cursor = |tool: &str, input: &Value, output: Value| {
         both(
-            Client::Cursor,
+            HookClient::Cursor,
             "preToolUse",
             "postToolUse",
             json!({ "tool_name": tool, "tool_input": input, "tool_output": output.to_string() }),
@@ -1406,14 +1424,14 @@ fn samples(place: &Place) -> Vec<(Client, Value)> {
     samples.extend(cursor("Write", &edit, json!({})));
     samples.extend(cursor("Read", &json!({ "file_path": file, "offset": 1 }), json!({ "content": "1|alpha" })));
     samples.extend(both(
-        Client::Cursor,
+        HookClient::Cursor,
         "afterFileEdit",
         "beforeShellExecution",
         json!({ "file_path": file, "edits": [edit], "command": "ls" }),
     ));
     let opencode = |tool: &str, args: Value| {
         let rest = json!({ "session": "s", "directory": root, "tool": tool, "args": args, "output": "<content>\n1: alpha\n", "loaded": [file] });
-        both(Client::Opencode, "tool.execute.before", "tool.execute.after", rest)
+        both(HookClient::Opencode, "tool.execute.before", "tool.execute.after", rest)
     };
     samples.extend(opencode("edit", json!({ "filePath": file, "oldString": "beta", "newString": "BETA" })));
     samples.extend(opencode("read", json!({ "filePath": file })));
@@ -1423,7 +1441,7 @@ fn samples(place: &Place) -> Vec<(Client, Value)> {
 }
 
 /// Those of the clients whose inputs have shapes of their own.
-fn new_samples(file: &str, root: &Path) -> Vec<(Client, Value)> {
+fn new_samples(file: &str, root: &Path) -> Vec<(HookClient, Value)> {
     let found = "File: a.txt\nL2: beta\na.txt:1:alpha";
     let output = json!([{ "query": file, "result": "1 | alpha\n2 | beta", "success": true }]);
     let cline = |name: &str, tool: Value| json!({ "hookName": name, "taskId": "s", "workspaceRoots": [root], name: tool });
@@ -1441,15 +1459,15 @@ fn new_samples(file: &str, root: &Path) -> Vec<(Client, Value)> {
     let edits = json!([{ "old": "beta", "new": "B" }]);
     vec![
         (
-            Client::Cline,
+            HookClient::Cline,
             cline("tool_call", json!({ "name": "editor", "input": { "path": file, "old_text": "beta", "new_text": "B" } })),
         ),
-        (Client::Cline, cline("tool_result", json!({ "name": "read_files", "input": {}, "output": output }))),
-        (Client::Copilot, copilot("preToolUse", "edit", json!({ "path": file, "old_str": "beta", "new_str": "B" }), "")),
-        (Client::Copilot, copilot("postToolUse", "view", json!({ "path": file, "view_range": [1, 2] }), "alpha\nbeta")),
-        (Client::Copilot, copilot("postToolUse", "grep", json!({ "paths": [file] }), found)),
+        (HookClient::Cline, cline("tool_result", json!({ "name": "read_files", "input": {}, "output": output }))),
+        (HookClient::Copilot, copilot("preToolUse", "edit", json!({ "path": file, "old_str": "beta", "new_str": "B" }), "")),
+        (HookClient::Copilot, copilot("postToolUse", "view", json!({ "path": file, "view_range": [1, 2] }), "alpha\nbeta")),
+        (HookClient::Copilot, copilot("postToolUse", "grep", json!({ "paths": [file] }), found)),
         (
-            Client::Reasonix,
+            HookClient::Reasonix,
             reasonix(
                 "PreToolUse",
                 "multi_edit",
@@ -1457,13 +1475,13 @@ fn new_samples(file: &str, root: &Path) -> Vec<(Client, Value)> {
                 "",
             ),
         ),
-        (Client::Reasonix, reasonix("PostToolUse", "read_file", json!({ "path": file }), "1→alpha\n2→beta\n")),
-        (Client::Goose, goose),
-        (Client::Generic, generic("before", json!({ "edit": { "path": file, "edits": edits } }))),
-        (Client::Generic, generic("after", json!({ "search": { "paths": [file] } }))),
-        (Client::Generic, generic("shown", Value::Null)),
+        (HookClient::Reasonix, reasonix("PostToolUse", "read_file", json!({ "path": file }), "1→alpha\n2→beta\n")),
+        (HookClient::Goose, goose),
+        (HookClient::Generic, generic("before", json!({ "edit": { "path": file, "edits": edits } }))),
+        (HookClient::Generic, generic("after", json!({ "search": { "paths": [file] } }))),
+        (HookClient::Generic, generic("shown", Value::Null)),
         (
-            Client::Qwen,
+            HookClient::Qwen,
             json!({ "hook_event_name": "UserPromptSubmit", "session_id": "s", "cwd": root,
                 "prompt": "See\n--- Content from referenced files ---\nContent from a.txt:\nalpha\n\n--- End of content ---" }),
         ),
@@ -1519,7 +1537,7 @@ proptest! {
         let answer = place.answer(client, &input.to_string());
         // A directory that is none is the only thing that stops it.
         let is_stopped = |why: &String| why.starts_with("cannot guard this session");
-        prop_assert!(client == Client::Generic || answer.failed.as_ref().is_none_or(is_stopped), "{:?}", answer.failed);
+        prop_assert!(client == HookClient::Generic || answer.failed.as_ref().is_none_or(is_stopped), "{:?}", answer.failed);
         prop_assert_eq!(answer.exit_code == 2, !answer.stderr.trim().is_empty());
         if !answer.stdout.is_empty() {
             let said: Value = serde_json::from_str(&answer.stdout).unwrap();
@@ -1659,7 +1677,7 @@ fn log_of(place: &Place, directory: &str) -> Vec<String> {
 
 #[test]
 fn after_a_change_of_directory_every_file_is_guarded_in_its_own_workspace() {
-    for client in Client::ALL {
+    for client in HookClient::ALL {
         eprintln!("{client:?}");
         let place = nested();
         let agent = Agent::new(*client, &place);
@@ -1669,7 +1687,7 @@ fn after_a_change_of_directory_every_file_is_guarded_in_its_own_workspace() {
         let edit = |path: &str, old: &str, new: &str| {
             let full = place.full(path);
             // Codex names files as seen from where it is.
-            let named = if agent.client == Client::Codex { full.as_str() } else { path };
+            let named = if agent.client == HookClient::Codex { full.as_str() } else { path };
             agent.edit_by(named, old, new, || place.write(path, &place.content(path).replacen(old, new, 1)))
         };
         for (path, directory) in [("a.txt", ""), ("vendor/lib/a.txt", "vendor/lib")] {
@@ -1690,7 +1708,7 @@ fn after_a_change_of_directory_every_file_is_guarded_in_its_own_workspace() {
 
 #[test]
 fn what_a_command_shows_of_a_nested_repository_counts_there() {
-    for client in Client::ALL {
+    for client in HookClient::ALL {
         for command in ["cd vendor/lib && cat a.txt", "cat vendor/lib/a.txt", "grep -rn a vendor"] {
             eprintln!("{client:?} {command}");
             let place = nested();
@@ -1730,12 +1748,14 @@ fn a_file_of_another_worktree_is_guarded_there_and_that_is_said_once() {
 
 #[test]
 fn a_session_that_cannot_be_guarded_is_told_so_once() {
-    for client in &[Client::Claude, Client::Codex, Client::Gemini, Client::Cursor, Client::Opencode, Client::Qwen] {
+    for client in
+        &[HookClient::Claude, HookClient::Codex, HookClient::Gemini, HookClient::Cursor, HookClient::Opencode, HookClient::Qwen]
+    {
         let place = Place::with(ABC);
         fs::create_dir_all(place.root().join(".git/surehand")).unwrap();
         let state = StateHome { user: Some(place.dir.path().join("state")), ..StateHome::default() };
         let open = |_: &Path| Err("settings.toml: line 3: no such key".to_owned());
-        let around = Surroundings { state, project: None, open: &open };
+        let around = HookEnvironment { state, project: None, open: &open };
         let event = |event: &str, session: &str| {
             let input = json!({ "hook_event_name": event, "session_id": session, "conversation_id": session, "session": session,
                 "cwd": place.root(), "directory": place.root(), "tool": "bash", "tool_name": "Bash",
@@ -1745,8 +1765,8 @@ fn a_session_that_cannot_be_guarded_is_told_so_once() {
             answer.stdout
         };
         let first = match client {
-            Client::Cursor => "sessionStart",
-            Client::Opencode => "tool.execute.after",
+            HookClient::Cursor => "sessionStart",
+            HookClient::Opencode => "tool.execute.after",
             _ => "SessionStart",
         };
         let said = event(first, "s1");
@@ -1790,12 +1810,12 @@ fn a_file_that_has_gone_is_made_anew_and_that_is_said() {
 
 #[test]
 fn what_a_command_prints_in_a_nested_repository_is_read_there() {
-    for client in Client::ALL {
+    for client in HookClient::ALL {
         eprintln!("{client:?}");
         let place = nested();
         let agent = Agent { directory: "vendor/lib", ..Agent::new(*client, &place) };
         passes(agent.shell("cat a.txt"));
-        let path = if *client == Client::Codex { "a.txt" } else { "vendor/lib/a.txt" };
+        let path = if *client == HookClient::Codex { "a.txt" } else { "vendor/lib/a.txt" };
         let apply = || place.write("vendor/lib/a.txt", "alpha\nBETA\ngamma\n");
         passes(agent.edit_by(path, "beta", "BETA", apply));
         assert_eq!(log_of(&place, "vendor/lib"), ["a.txt"]);
@@ -1817,7 +1837,7 @@ fn a_command_is_not_blamed_for_what_others_did() {
         assert!(!said.contains("by your command"), "{said}");
         assert!(place.open().log(&EventFilter::default(), 9).unwrap().is_empty());
     });
-    for client in Client::ALL {
+    for client in HookClient::ALL {
         let place = nested();
         let agent = Agent::new(*client, &place);
         passes(agent.shell("cat vendor/lib/a.txt"));
@@ -1841,7 +1861,7 @@ fn who_was_not_shown_a_removal_does_not_write_the_lines_back() {
 #[test]
 fn what_a_model_could_not_hear_it_has_not_seen() {
     let place = Place::with(TEN);
-    let agent = Agent::new(Client::Goose, &place);
+    let agent = Agent::new(HookClient::Goose, &place);
     agent.read("a.txt", None).unwrap();
     passes(agent.shell("true"));
     place.write("a.txt", &place.content("a.txt").replace("two", "HUMAN"));

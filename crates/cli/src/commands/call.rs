@@ -6,7 +6,7 @@ use anyhow::Context;
 use serde_json::Value;
 use surehand_engine::{Session, SessionId};
 
-use crate::{args::CallArgs, output, place};
+use crate::{args::CallArgs, output, workspace};
 
 pub(crate) fn run(args: &CallArgs) -> anyhow::Result<ExitCode> {
     let mut typed = args.arguments.clone();
@@ -15,7 +15,7 @@ pub(crate) fn run(args: &CallArgs) -> anyhow::Result<ExitCode> {
         std::io::stdin().read_to_string(&mut typed).context("standard input")?;
     }
     let arguments: Value = serde_json::from_str(&typed).context("the arguments are not valid JSON")?;
-    let workspace = place::open(&args.place)?;
+    let workspace = workspace::open(&args.place)?;
     let mut session = Session::continued(workspace, SessionId(args.session.clone()));
-    output::say(session.call(&args.tool, &arguments), args.json)
+    output::print_reply(session.call(&args.tool, &arguments), args.json)
 }

@@ -9,12 +9,12 @@ use std::{
 use serde_json::{Value, json};
 use surehand_engine::{Session, Workspace, change_log::ChangeSelection, core::file_diff::FileDiff};
 
-use crate::{args::DiffArgs, output, place, view::diff::coloured};
+use crate::{args::DiffArgs, display::diff::coloured, output, workspace};
 
 pub(crate) fn run(args: &DiffArgs) -> anyhow::Result<ExitCode> {
-    let workspace = place::look(&args.place)?;
+    let workspace = workspace::open_read_only(&args.place)?;
     let session = Session::untracked(workspace.clone());
-    let selection = place::selection(&args.selection, &session)?;
+    let selection = workspace::selection(&args.selection, &session)?;
     let mut found = false;
     let mut files = Vec::new();
     for workspace in workspaces(&selection, workspace)? {
@@ -46,10 +46,10 @@ pub(crate) fn run(args: &DiffArgs) -> anyhow::Result<ExitCode> {
 /// Where the changes are looked for: those of a session in all workspaces that it has worked in.
 fn workspaces(selection: &ChangeSelection, here: Arc<Workspace>) -> anyhow::Result<Vec<Arc<Workspace>>> {
     let roots = match selection {
-        ChangeSelection::Session(session) => place::other_roots(session, here.path())?,
+        ChangeSelection::Session(session) => workspace::other_roots(session, here.path())?,
         _ => Vec::new(),
     };
-    let others: anyhow::Result<Vec<_>> = roots.iter().map(|root| place::look(&place::at(root))).collect();
+    let others: anyhow::Result<Vec<_>> = roots.iter().map(|root| workspace::open_read_only(&workspace::at(root))).collect();
     Ok([here].into_iter().chain(others?).collect())
 }
 

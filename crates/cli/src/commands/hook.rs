@@ -7,25 +7,25 @@ use std::{
     process::ExitCode,
 };
 
-use surehand_adapters::hooks::{self, Answer, Client, Surroundings};
+use surehand_adapters::hooks::{self, HookAnswer, HookClient, HookEnvironment};
 
-use crate::{args::HookArgs, hook_log, output, place, user};
+use crate::{args::HookArgs, hook_log, output, user_dirs, workspace};
 
 pub(crate) fn run(args: &HookArgs) -> anyhow::Result<ExitCode> {
     // What a panic prints, some clients would show to the model.
     std::panic::set_hook(Box::new(|_| {}));
-    let Some(client) = Client::named(&args.client) else {
+    let Some(client) = HookClient::named(&args.client) else {
         // An older program under the hooks of a newer one must not deny anything.
-        let names: Vec<&str> = Client::ALL.iter().map(|client| client.name()).collect();
+        let names: Vec<&str> = HookClient::ALL.iter().map(|client| client.name()).collect();
         let why = format!("no such client: {}; there are {}", args.client, names.join(", "));
         eprintln!("surehand hook: {why}");
-        hook_log::add("unknown", &why);
+        hook_log::append("unknown", &why);
         return Ok(ExitCode::SUCCESS);
     };
     let answer = catch_unwind(AssertUnwindSafe(|| answer(client, args.event.as_deref())));
     let answer = answer.unwrap_or_else(|panic| client.fail(format!("it panicked: {}", words(&*panic))));
     if let Some(why) = &answer.failed {
-        hook_log::add(client.name(), why);
+        hook_log::append(client.name(), why);
     }
     // Some clients take any other exit code for a denial, so that nobody hears of a pipe that is closed.
     if !answer.stdout.is_empty() {
@@ -37,24 +37,24 @@ pub(crate) fn run(args: &HookArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::from(answer.exit_code))
 }
 
-fn answer(client: Client, event: Option<&str>) -> Answer {
+fn answer(client: HookClient, event: Option<&str>) -> HookAnswer {
     let mut input = Vec::new();
     if let Err(error) = std::io::stdin().read_to_end(&mut input) {
         return client.fail(format!("standard input: {error}"));
     }
     // A name of a file that is not UTF-8 is not one that we know.
     let mut input = String::from_utf8_lossy(&input).into_owned();
-    if client == Client::Goose {
+    if client == HookClient::Goose {
         let directory = std::env::current_dir().unwrap_or_default();
-        input = hooks::with_goose_surroundings(&input, &directory, |name| std::env::var(name).ok());
+        input = hooks::with_goose_environment(&input, &directory, |name| std::env::var(name).ok());
     }
-    let state = match user::state_home() {
+    let state = match user_dirs::state_home() {
         Ok(state) => state,
         Err(error) => return client.fail(format!("{error:#}")),
     };
     let project = client.project_variable().and_then(std::env::var_os).map(PathBuf::from).filter(|dir| dir.is_absolute());
-    let open = |root: &Path| place::open_for_hook(root).map_err(|error| format!("{error:#}"));
-    hooks::answer(client, event, &input, &Surroundings { state, project, open: &open })
+    let open = |root: &Path| workspace::open_for_hook(root).map_err(|error| format!("{error:#}"));
+    hooks::answer(client, event, &input, &HookEnvironment { state, project, open: &open })
 }
 
 fn words(panic: &(dyn std::any::Any + Send)) -> &str {

@@ -10,19 +10,19 @@ use surehand_engine::{
     store::{EventFilter, FileEvent},
 };
 
-use crate::{args::LogArgs, output, place};
+use crate::{args::LogArgs, output, workspace};
 
 pub(crate) fn run(args: &LogArgs) -> anyhow::Result<ExitCode> {
-    let workspace = place::look(&args.place)?;
+    let workspace = workspace::open_read_only(&args.place)?;
     let session = Session::untracked(workspace.clone());
-    let path = args.path.as_deref().map(|path| session.path_of(path)).transpose().map_err(output::refused)?;
+    let path = args.path.as_deref().map(|path| session.path_of(path)).transpose()?;
     let which = EventFilter { path, session: args.session.clone().map(SessionId), change: None };
     let mut log: Vec<(Option<PathBuf>, LoggedChange)> =
         workspace.log(&which, args.limit)?.into_iter().map(|change| (None, change)).collect();
     // A session is asked for as a whole, in whatever workspaces it has worked.
     if let (Some(session), None) = (&which.session, &which.path) {
-        for root in place::other_roots(session, workspace.path())? {
-            let there = place::look(&place::at(&root))?.log(&which, args.limit)?;
+        for root in workspace::other_roots(session, workspace.path())? {
+            let there = workspace::open_read_only(&workspace::at(&root))?.log(&which, args.limit)?;
             log.extend(there.into_iter().map(|change| (Some(root.clone()), change)));
         }
         log.sort_by_key(|(_, change)| std::cmp::Reverse(change.at));

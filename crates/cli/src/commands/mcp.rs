@@ -6,12 +6,12 @@ use std::{
 };
 
 use anyhow::Context;
-use surehand_adapters::mcp::{self, Endpoint, Named, OpenRoot, Token};
+use surehand_adapters::mcp::{self, Endpoint, NamedConversation, OpenRoot, Token};
 use surehand_engine::core::EditDialect;
 
 use crate::{
     args::{DialectArg, McpArgs},
-    place,
+    workspace,
 };
 
 /// Where the token is, unless another variable is named.
@@ -23,17 +23,17 @@ const DEFAULT_PORT: u16 = 7873;
 pub(crate) fn run(args: &McpArgs) -> anyhow::Result<ExitCode> {
     // What is wrong with the address or the token is said before anything is done.
     let endpoint = args.http.as_ref().map(|address| endpoint(args, address)).transpose()?;
-    let workspace = place::open(&args.place)?;
+    let workspace = workspace::open(&args.place)?;
     workspace.start_watching();
     let dialects = dialects(args);
-    let open: OpenRoot = Box::new(|root| place::open(&place::at(root)).map_err(|error| format!("{error:#}")));
+    let open: OpenRoot = Box::new(|root| workspace::open(&workspace::at(root)).map_err(|error| format!("{error:#}")));
     match endpoint {
         Some(endpoint) => {
             anstream::eprintln!("{}", welcome(&endpoint, &workspace.path().display().to_string()));
             mcp::serve_http(workspace, open, &dialects, endpoint).context("the server failed")?;
         }
         None => {
-            let named = Named::in_environment(|name| std::env::var(name).ok());
+            let named = NamedConversation::in_environment(|name| std::env::var(name).ok());
             mcp::serve_stdio(workspace, open, &dialects, named).context("the connection failed")?;
         }
     }
@@ -42,28 +42,27 @@ pub(crate) fn run(args: &McpArgs) -> anyhow::Result<ExitCode> {
 
 fn endpoint(args: &McpArgs, address: &str) -> anyhow::Result<Endpoint> {
     let (address, token) = (address_of(address)?, token(args)?);
-    if let Some((Origin::Made, token)) = &token {
+    if let Some((TokenOrigin::Made, token)) = &token {
         anstream::eprintln!("token: {}", token.secret());
     }
     Ok(Endpoint::bind(address, token.map(|(_, token)| token), &args.allow_origin)?)
 }
 
-/// Where a token is from.
-enum Origin {
+enum TokenOrigin {
     Environment,
     Made,
 }
 
-fn token(args: &McpArgs) -> anyhow::Result<Option<(Origin, Token)>> {
+fn token(args: &McpArgs) -> anyhow::Result<Option<(TokenOrigin, Token)>> {
     let name = args.token_env.as_deref().unwrap_or(TOKEN);
     match std::env::var(name) {
         Ok(secret) => {
             let token = Token::new(&secret)
                 .with_context(|| format!("{name}: not a token: it needs 8 letters or more, without spaces"))?;
-            Ok(Some((Origin::Environment, token)))
+            Ok(Some((TokenOrigin::Environment, token)))
         }
         Err(_) if args.token_env.is_some() => anyhow::bail!("{name}: there is no such variable in the environment"),
-        Err(_) if args.token => Ok(Some((Origin::Made, Token::generate().context("no randomness for a token")?))),
+        Err(_) if args.token => Ok(Some((TokenOrigin::Made, Token::generate().context("no randomness for a token")?))),
         Err(_) => Ok(None),
     }
 }

@@ -17,10 +17,10 @@ use surehand_engine::{
 };
 
 use crate::{
+    api_keys::{self, Keys},
     args::{DialectArg, ModeArg, ProtocolArg, RunArgs},
-    keys::{self, Keys},
-    output, place,
-    view::{Answer, Manner, View},
+    display::{ApprovalAnswer, DisplayMode, RunDisplay},
+    output, workspace,
 };
 
 pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
@@ -30,21 +30,22 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     let mut secrets = keys.secrets();
     if let Some(key) = remote.as_ref().and_then(|model| model.key()) {
         secrets.add_key(key);
-        keys::clear_of(&secrets);
+        api_keys::clear_environment_of(&secrets);
     }
     // From here on there are threads.
-    let workspace = place::open(&args.place)?;
-    for warning in place::ignored_settings(workspace.config()) {
+    let workspace = workspace::open(&args.place)?;
+    for warning in workspace::ignored_settings(workspace.config()) {
         anstream::eprintln!("warning: {warning}");
     }
     let mut model = model(args, remote, &workspace)?;
     let cancel = CancelToken::default();
     stop_on_signals(&cancel)?;
     let settings = RunSettings { secrets, ..settings(args, &workspace) };
-    let audience = RefCell::new(Audience { view: View::new(Manner::here(args.json)), failed: None, cancel: cancel.clone() });
+    let audience =
+        RefCell::new(RunObserver { view: RunDisplay::new(DisplayMode::here(args.json)), failed: None, cancel: cancel.clone() });
     let asking = if args.yes { ApprovalMode::All } else { ApprovalMode::Ask };
     let rules = ApprovalRules { allow: workspace.config().commands.allow.clone(), mode: asking };
-    let mut permission = RuleApprover::new(rules, Person(&audience));
+    let mut permission = RuleApprover::new(rules, TerminalPerson(&audience));
     let mut listener = |event: &RunEvent| audience.borrow_mut().show(event);
     let ports = Ports { model: &mut *model, permission: &mut permission, listener: &mut listener, cancel };
     let run = match &args.resume {
@@ -127,7 +128,7 @@ fn model(args: &RunArgs, remote: Option<Box<dyn ChatModel>>, workspace: &Workspa
 /// A model behind HTTP, with its key, if one is named. The workspace is opened later: that starts threads, and the key must be out of
 /// the environment first.
 fn connect(args: &RunArgs, keys: &Keys) -> anyhow::Result<Option<Box<dyn ChatModel>>> {
-    let set = place::settings(&place::root(&args.place)?)?.model;
+    let set = workspace::settings(&workspace::root(&args.place)?)?.model;
     let Some(name) = args.model.clone().or(set.name).filter(|_| args.script.is_none()) else { return Ok(None) };
     let protocol = match (args.protocol, set.protocol.as_deref()) {
         (Some(ProtocolArg::Openai), _) | (None, Some("openai")) => Some(ModelProtocol::OpenAi),
@@ -165,15 +166,14 @@ fn is_ignored(signal: i32) -> bool {
     mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_none_or(|mask| mask & (1 << (signal - 1)) != 0)
 }
 
-/// Whoever looks on.
-struct Audience {
-    view: View,
+struct RunObserver {
+    view: RunDisplay,
     /// Why nothing can be shown any more.
     failed: Option<anyhow::Error>,
     cancel: CancelToken,
 }
 
-impl Audience {
+impl RunObserver {
     fn show(&mut self, event: &RunEvent) {
         if self.failed.is_some() {
             return;
@@ -186,18 +186,17 @@ impl Audience {
     }
 }
 
-/// The person at the terminal.
-struct Person<'a>(&'a RefCell<Audience>);
+struct TerminalPerson<'a>(&'a RefCell<RunObserver>);
 
-impl Approver for Person<'_> {
+impl Approver for TerminalPerson<'_> {
     fn approve(&mut self, command: &str) -> Approval {
-        let Audience { view, cancel, .. } = &mut *self.0.borrow_mut();
+        let RunObserver { view, cancel, .. } = &mut *self.0.borrow_mut();
         match view.ask(command, cancel) {
-            Ok(Answer::Once) => Approval::Yes,
-            Ok(Answer::Always) => Approval::Always,
-            Ok(Answer::No) => Approval::No(None),
-            Ok(Answer::Instead(words)) => Approval::No(Some(words)),
-            Ok(Answer::Nobody) => surehand_agent::command::NoApprover.approve(command),
+            Ok(ApprovalAnswer::Once) => Approval::Yes,
+            Ok(ApprovalAnswer::Always) => Approval::Always,
+            Ok(ApprovalAnswer::No) => Approval::No(None),
+            Ok(ApprovalAnswer::Instead(words)) => Approval::No(Some(words)),
+            Ok(ApprovalAnswer::Nobody) => surehand_agent::command::NoApprover.approve(command),
             Err(error) => Approval::No(Some(format!("nobody could be asked: {error:#}"))),
         }
     }

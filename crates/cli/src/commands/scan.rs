@@ -13,10 +13,10 @@ use surehand_engine::{
     scan::{ScanBasis, ScanProgress, ScanReport, scan},
 };
 
-use crate::{args::ScanArgs, output, place};
+use crate::{args::ScanArgs, output, workspace};
 
 pub(crate) fn run(args: &ScanArgs) -> anyhow::Result<ExitCode> {
-    let workspace = place::open(&args.place)?;
+    let workspace = workspace::open(&args.place)?;
     let line = ProgressLine::new();
     let scanned = scan(&workspace, &|progress| line.show(progress));
     line.clear();

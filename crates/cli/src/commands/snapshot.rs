@@ -4,10 +4,10 @@ use std::process::ExitCode;
 
 use surehand_engine::{ToolNames, render::snapshot::format_for_prompt, repo_state};
 
-use crate::{args::StateArgs, output, place};
+use crate::{args::StateArgs, output, workspace};
 
 pub(crate) fn run(args: &StateArgs) -> anyhow::Result<ExitCode> {
-    let state = place::look(&args.place)?.snapshot();
+    let state = workspace::open_read_only(&args.place)?.snapshot();
     let text = if args.json { repo_state::to_json(&state) } else { format_for_prompt(&state, &ToolNames::default()) };
     output::print(&text)?;
     Ok(ExitCode::SUCCESS)

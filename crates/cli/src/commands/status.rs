@@ -12,13 +12,13 @@ use surehand_engine::{
     views_by_session,
 };
 
-use crate::{args::StateArgs, output, place};
+use crate::{args::StateArgs, output, workspace};
 
 /// So many names of a kind are listed; the rest is counted.
 const MOST: usize = 10;
 
 pub(crate) fn run(args: &StateArgs) -> anyhow::Result<ExitCode> {
-    let workspace = place::look(&args.place)?;
+    let workspace = workspace::open_read_only(&args.place)?;
     let state = workspace.snapshot();
     let last = workspace.log(&EventFilter::default(), 1)?.into_iter().next();
     let rescued = rescued(&workspace);

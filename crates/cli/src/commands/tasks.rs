@@ -10,7 +10,7 @@ use surehand_engine::{
 
 use crate::{
     args::{TaskIds, TasksAct, TasksArgs},
-    output, place,
+    output, workspace,
 };
 
 pub(crate) fn run(args: &TasksArgs) -> anyhow::Result<ExitCode> {
@@ -18,8 +18,9 @@ pub(crate) fn run(args: &TasksArgs) -> anyhow::Result<ExitCode> {
         anyhow::bail!("--story is for looking at a list and for adding to it; a task is found by its number in any story");
     }
     let plan = match &args.act {
-        None => place::look(&args.place)?.ask(|store| store.story_tasks(args.story.as_deref().map(story_name).as_deref()))?,
-        Some(act) => place::open(&args.place)?.update_tasks(&change(act, args.story.clone()))?,
+        None => workspace::open_read_only(&args.place)?
+            .ask(|store| store.story_tasks(args.story.as_deref().map(story_name).as_deref()))?,
+        Some(act) => workspace::open(&args.place)?.update_tasks(&change(act, args.story.clone()))?,
     };
     let list = TaskList::of(&plan.story, plan.tasks, None);
     output::print(&if args.json { as_json(&list) } else { render::tasks::all_tasks(&list) })?;

@@ -13,25 +13,25 @@ use surehand_engine::{
     render::Reply,
 };
 
-use crate::{args::UndoArgs, output, place};
+use crate::{args::UndoArgs, output, workspace};
 
 pub(crate) fn run(args: &UndoArgs) -> anyhow::Result<ExitCode> {
-    let workspace = place::open(&args.place)?;
+    let workspace = workspace::open(&args.place)?;
     let mut session = Session::continued(workspace, SessionId("cli".to_owned()));
-    let selection = place::selection(&args.selection, &session)?;
+    let selection = workspace::selection(&args.selection, &session)?;
     let here = session.workspace().path().to_owned();
     let elsewhere = match &selection {
-        ChangeSelection::Session(of) => place::other_roots(of, &here)?,
+        ChangeSelection::Session(of) => workspace::other_roots(of, &here)?,
         _ => Vec::new(),
     };
     let request = undo(selection, args.force);
     if elsewhere.is_empty() {
-        return output::say(Reply::of(&session.undo(&request), &ToolNames::default()), args.json);
+        return output::print_reply(Reply::of(&session.undo(&request), &ToolNames::default()), args.json);
     }
     // All are opened before the first is changed.
     let mut sessions = vec![(here, session)];
     for root in elsewhere {
-        let session = Session::continued(place::open(&place::at(&root))?, SessionId("cli".to_owned()));
+        let session = Session::continued(workspace::open(&workspace::at(&root))?, SessionId("cli".to_owned()));
         sessions.push((root, session));
     }
     undo_everywhere(sessions, &request, args.json)

@@ -4,7 +4,7 @@
 use std::{cell::RefCell, path::Path};
 
 use serde_json::{Value, json};
-use surehand_adapters::hooks::{Answer, Client, Surroundings, answer};
+use surehand_adapters::hooks::{HookAnswer, HookClient, HookEnvironment, answer};
 
 use crate::{
     json::spoiled,
@@ -51,23 +51,28 @@ pub(super) const WORDS: &[&str] = &[
 ];
 
 /// The events of each client before and after a tool, and others.
-const EVENTS: [(Client, &str, &str, &[&str]); 11] = [
-    (Client::Claude, "PreToolUse", "PostToolUse", &["SessionStart", "UserPromptSubmit", "PostCompact", "PostToolUseFailure"]),
-    (Client::Codex, "PreToolUse", "PostToolUse", &["SessionStart", "UserPromptSubmit", "PostCompact"]),
-    (Client::Gemini, "BeforeTool", "AfterTool", &["SessionStart", "BeforeAgent"]),
+const EVENTS: [(HookClient, &str, &str, &[&str]); 11] = [
+    (HookClient::Claude, "PreToolUse", "PostToolUse", &["SessionStart", "UserPromptSubmit", "PostCompact", "PostToolUseFailure"]),
+    (HookClient::Codex, "PreToolUse", "PostToolUse", &["SessionStart", "UserPromptSubmit", "PostCompact"]),
+    (HookClient::Gemini, "BeforeTool", "AfterTool", &["SessionStart", "BeforeAgent"]),
     (
-        Client::Cursor,
+        HookClient::Cursor,
         "preToolUse",
         "postToolUse",
         &["sessionStart", "preCompact", "afterFileEdit", "beforeShellExecution", "afterShellExecution"],
     ),
-    (Client::Opencode, "tool.execute.before", "tool.execute.after", &["session.created", "session.compacted"]),
-    (Client::Qwen, "PreToolUse", "PostToolUse", &["SessionStart", "UserPromptSubmit", "PostToolUseFailure"]),
-    (Client::Copilot, "preToolUse", "postToolUse", &["sessionStart", "userPromptSubmitted", "preCompact", "postToolUseFailure"]),
-    (Client::Goose, "PreToolUse", "PostToolUse", &["SessionStart", "UserPromptSubmit", "PostToolUseFailure"]),
-    (Client::Cline, "tool_call", "tool_result", &["agent_start", "PreCompact"]),
-    (Client::Reasonix, "PreToolUse", "PostToolUse", &["SessionStart", "UserPromptSubmit", "PostCompact"]),
-    (Client::Generic, "before", "after", &["begin", "prompt", "shown", "reset"]),
+    (HookClient::Opencode, "tool.execute.before", "tool.execute.after", &["session.created", "session.compacted"]),
+    (HookClient::Qwen, "PreToolUse", "PostToolUse", &["SessionStart", "UserPromptSubmit", "PostToolUseFailure"]),
+    (
+        HookClient::Copilot,
+        "preToolUse",
+        "postToolUse",
+        &["sessionStart", "userPromptSubmitted", "preCompact", "postToolUseFailure"],
+    ),
+    (HookClient::Goose, "PreToolUse", "PostToolUse", &["SessionStart", "UserPromptSubmit", "PostToolUseFailure"]),
+    (HookClient::Cline, "tool_call", "tool_result", &["agent_start", "PreCompact"]),
+    (HookClient::Reasonix, "PreToolUse", "PostToolUse", &["SessionStart", "UserPromptSubmit", "PostCompact"]),
+    (HookClient::Generic, "before", "after", &["begin", "prompt", "shown", "reset"]),
 ];
 
 /// What tools of clients are called.
@@ -118,7 +123,11 @@ pub(super) fn run(data: &[u8]) {
 }
 
 /// An event as the client would tell it.
-fn event(sandbox: &Sandbox, source: &mut Source<'_>, (client, before, after, others): &(Client, &str, &str, &[&str])) -> Value {
+fn event(
+    sandbox: &Sandbox,
+    source: &mut Source<'_>,
+    (client, before, after, others): &(HookClient, &str, &str, &[&str]),
+) -> Value {
     let record = sandbox.outside().join("record.jsonl");
     let (root, session) = (sandbox.root().to_string_lossy().into_owned(), source.pick(&["s1", "s2", "../x", "é"]));
     let mut input = json!({
@@ -142,11 +151,11 @@ fn event(sandbox: &Sandbox, source: &mut Source<'_>, (client, before, after, oth
     let call = json!({ "name": tool, "input": arguments, "output": response });
     (input["tool_call"], input["tool_result"]) = (call.clone(), call);
     (input["toolName"], input["toolArgs"]) = (tool.into(), arguments.clone());
-    input["toolResult"] = if *client == Client::Copilot { json!({ "textResultForLlm": response }) } else { response.clone() };
+    input["toolResult"] = if *client == HookClient::Copilot { json!({ "textResultForLlm": response }) } else { response.clone() };
     input["prompt"] = format!("x\n--- Content from referenced files ---\nContent from @a.txt:\n{response}").into();
-    if *client == Client::Opencode {
+    if *client == HookClient::Opencode {
         (input["tool"], input["args"], input["output"]) = (tool.into(), arguments, response);
-    } else if *client == Client::Generic {
+    } else if *client == HookClient::Generic {
         input["tool"] = json!({ tool: arguments });
         input["shown"] = json!([{ "path": "a.txt", "start": source.byte(), "text": response }]);
         input["printed"] = response;
@@ -162,21 +171,23 @@ fn event(sandbox: &Sandbox, source: &mut Source<'_>, (client, before, after, oth
     input
 }
 
-fn tool(source: &mut Source<'_>, client: Client) -> &'static str {
+fn tool(source: &mut Source<'_>, client: HookClient) -> &'static str {
     let own: &[&str] = match client {
-        Client::Claude => &["Read", "Edit", "MultiEdit", "Write", "Bash"],
-        Client::Codex => &["Bash", "apply_patch"],
-        Client::Gemini => &["read_file", "read_many_files", "replace", "write_file", "run_shell_command"],
-        Client::Cursor => &["Read", "Write", "Delete", "Shell"],
-        Client::Opencode => &["read", "edit", "multiedit", "write", "patch", "bash", "grep"],
-        Client::Qwen => {
+        HookClient::Claude => &["Read", "Edit", "MultiEdit", "Write", "Bash"],
+        HookClient::Codex => &["Bash", "apply_patch"],
+        HookClient::Gemini => &["read_file", "read_many_files", "replace", "write_file", "run_shell_command"],
+        HookClient::Cursor => &["Read", "Write", "Delete", "Shell"],
+        HookClient::Opencode => &["read", "edit", "multiedit", "write", "patch", "bash", "grep"],
+        HookClient::Qwen => {
             &["read_file", "read_many_files", "edit", "write_file", "run_shell_command", "grep_search", "notebook_edit"]
         }
-        Client::Copilot => &["view", "edit", "create", "bash", "grep", "apply_patch"],
-        Client::Goose => &["edit", "write", "shell"],
-        Client::Cline => &["read_files", "editor", "run_commands", "search_codebase", "apply_patch"],
-        Client::Reasonix => &["read_file", "edit_file", "multi_edit", "write_file", "bash", "grep", "move_file", "delete_range"],
-        Client::Generic => &["read", "search", "edit", "write", "patch", "delete", "move", "shell"],
+        HookClient::Copilot => &["view", "edit", "create", "bash", "grep", "apply_patch"],
+        HookClient::Goose => &["edit", "write", "shell"],
+        HookClient::Cline => &["read_files", "editor", "run_commands", "search_codebase", "apply_patch"],
+        HookClient::Reasonix => {
+            &["read_file", "edit_file", "multi_edit", "write_file", "bash", "grep", "move_file", "delete_range"]
+        }
+        HookClient::Generic => &["read", "search", "edit", "write", "patch", "delete", "move", "shell"],
     };
     if source.below(10) == 9 { source.pick(TOOLS) } else { source.pick(own) }
 }
@@ -248,7 +259,7 @@ fn response(sandbox: &Sandbox, source: &mut Source<'_>) -> Value {
     }
 }
 
-fn tell(sandbox: &Sandbox, client: Client, input: &str) {
+fn tell(sandbox: &Sandbox, client: HookClient, input: &str) {
     let (before, around) = (sandbox.tree(), sandbox.surroundings());
     let opened = RefCell::new(Vec::new());
     let open = |_: &Path| {
@@ -257,7 +268,7 @@ fn tell(sandbox: &Sandbox, client: Client, input: &str) {
         Ok(workspace.into())
     };
     let (state, project) = (sandbox.state(), Some(sandbox.root().to_owned()));
-    let told = answer(client, None, input, &Surroundings { state: state.clone(), project: project.clone(), open: &open });
+    let told = answer(client, None, input, &HookEnvironment { state: state.clone(), project: project.clone(), open: &open });
     opened.into_inner().into_iter().for_each(surehand_testkit::close_leaked);
     let after = sandbox.tree();
     assert_eq!(before, after, "{input}\n{}", difference(&before, &after));
@@ -265,37 +276,37 @@ fn tell(sandbox: &Sandbox, client: Client, input: &str) {
     check(client, input, &told);
     // Where there is no workspace everything passes.
     let open = |_: &Path| Err("nowhere".to_owned());
-    let failed = answer(client, None, input, &Surroundings { state, project, open: &open });
+    let failed = answer(client, None, input, &HookEnvironment { state, project, open: &open });
     let is_said = failed.stdout.contains("cannot guard this session: nowhere");
     assert_eq!(failed.exit_code, 0, "{input}");
-    assert!(client == Client::Generic || failed.stdout == client.pass().stdout || is_said, "{input}");
+    assert!(client == HookClient::Generic || failed.stdout == client.pass().stdout || is_said, "{input}");
 }
 
-fn check(client: Client, input: &str, told: &Answer) {
-    let is_denied_by_code = client == Client::Reasonix && told.exit_code == 2;
+fn check(client: HookClient, input: &str, told: &HookAnswer) {
+    let is_denied_by_code = client == HookClient::Reasonix && told.exit_code == 2;
     assert!(told.exit_code == 0 || is_denied_by_code, "{told:?}");
     if is_denied_by_code {
         return is_before(input, &json!(told.stderr));
     }
     if told.stdout.is_empty() {
-        assert!(!matches!(client, Client::Cursor | Client::Generic), "always JSON");
+        assert!(!matches!(client, HookClient::Cursor | HookClient::Generic), "always JSON");
         return;
     }
     assert_eq!(told.stdout.matches('\n').count(), 1, "one line: {}", told.stdout);
     let said: Value = serde_json::from_str(&told.stdout).unwrap_or_else(|error| panic!("{error}: {}", told.stdout));
     let own = &said["hookSpecificOutput"];
     let reason = match client {
-        Client::Claude | Client::Codex | Client::Qwen => {
+        HookClient::Claude | HookClient::Codex | HookClient::Qwen => {
             (own["permissionDecision"] == "deny").then(|| own["permissionDecisionReason"].clone())
         }
-        Client::Gemini => (said["decision"] == "deny").then(|| said["reason"].clone()),
-        Client::Cursor => (said["permission"] == "deny").then(|| said["agent_message"].clone()),
-        Client::Opencode => said.get("deny").cloned(),
-        Client::Copilot => (said["permissionDecision"] == "deny").then(|| said["permissionDecisionReason"].clone()),
-        Client::Goose => (said["decision"] == "block").then(|| said["reason"].clone()),
-        Client::Cline => said.get("overrideInput").map(|_| said["contextModification"].clone()),
-        Client::Reasonix => None,
-        Client::Generic => (said["decision"] == "deny").then(|| said["reason"].clone()),
+        HookClient::Gemini => (said["decision"] == "deny").then(|| said["reason"].clone()),
+        HookClient::Cursor => (said["permission"] == "deny").then(|| said["agent_message"].clone()),
+        HookClient::Opencode => said.get("deny").cloned(),
+        HookClient::Copilot => (said["permissionDecision"] == "deny").then(|| said["permissionDecisionReason"].clone()),
+        HookClient::Goose => (said["decision"] == "block").then(|| said["reason"].clone()),
+        HookClient::Cline => said.get("overrideInput").map(|_| said["contextModification"].clone()),
+        HookClient::Reasonix => None,
+        HookClient::Generic => (said["decision"] == "deny").then(|| said["reason"].clone()),
     };
     let Some(reason) = reason else { return };
     assert_eq!(told.failed, None, "a failure of ours is no reason: {said}");

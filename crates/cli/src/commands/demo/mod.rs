@@ -1,16 +1,16 @@
 //! `surehand demo`: the story that Surehand was made for, with a model that forgets and others who save the same files. Plays it in
 //! both modes, and without Surehand to compare with, in temporary directories.
 
-mod deed;
-mod forgetful;
-mod ledger;
-mod others;
-mod picture;
-mod plain;
+mod forgetful_model;
+mod other_programs;
+mod plain_loop;
+mod play;
 mod plot;
+mod prompt_contents;
 mod report;
-mod stage;
+mod run_stats;
 mod story;
+mod tool_call;
 
 use std::process::ExitCode;
 
@@ -19,18 +19,18 @@ use serde_json::json;
 use surehand_engine::core::Mode;
 
 use self::{
-    ledger::Played,
+    play::{DemoLoop, play},
     plot::Glyphs,
-    report::{INTRO, NEXT, Performances},
-    stage::{Cast, play},
+    report::{INTRO, NEXT, PlayedRuns},
+    run_stats::PlayedRun,
 };
 use crate::{
     args::DemoArgs,
-    output,
-    view::{
+    display::{
         columns,
-        look::{Colours, Look},
+        style::{Colours, Painter},
     },
+    output,
 };
 
 pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<ExitCode> {
@@ -42,30 +42,28 @@ pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<ExitCode> {
     }
     output::print(INTRO)?;
     let played = perform(&mut output::print)?;
-    let look = Look { width: columns(), colours: Colours::On };
-    let (table, plots) = (report::table(&played, look), report::plots(&played, look, glyphs()));
+    let painter = Painter { width: columns(), colours: Colours::On };
+    let (table, plots) = (report::table(&played, painter), report::plots(&played, painter, glyphs()));
     output::print(&format!("\n{table}\n{plots}\n{NEXT}"))?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// Plays all three, and says so.
-fn perform(say: &mut dyn FnMut(&str) -> anyhow::Result<()>) -> anyhow::Result<Performances> {
-    let mut one = |name: &str, cast: Cast| {
+fn perform(say: &mut dyn FnMut(&str) -> anyhow::Result<()>) -> anyhow::Result<PlayedRuns> {
+    let mut one = |name: &str, cast: DemoLoop| {
         say(&format!("  {name:<56}"))?;
         let played = play(cast)?;
         say(&format!("{:>3} turns, {:.1} s\n", played.ledger.prompts.len(), played.time.as_secs_f64()))?;
         anyhow::Ok(played)
     };
-    let plain = one("plain loop: does as told, sums up when it gets long", Cast::Plain)?;
-    let history = one("Surehand, history: the prompt is the conversation", Cast::Surehand(Mode::History))?;
-    let snapshot = one("Surehand, snapshot: the prompt is the present", Cast::Surehand(Mode::Snapshot))?;
+    let plain = one("plain loop: does as told, sums up when it gets long", DemoLoop::Plain)?;
+    let history = one("Surehand, history: the prompt is the conversation", DemoLoop::Surehand(Mode::History))?;
+    let snapshot = one("Surehand, snapshot: the prompt is the present", DemoLoop::Surehand(Mode::Snapshot))?;
     promised("history", &history)?;
     promised("snapshot", &snapshot)?;
-    Ok(Performances { plain, history, snapshot })
+    Ok(PlayedRuns { plain, history, snapshot })
 }
 
-/// What Surehand promises, held against what was played.
-fn promised(mode: &str, played: &Played) -> anyhow::Result<()> {
+fn promised(mode: &str, played: &PlayedRun) -> anyhow::Result<()> {
     ensure!(played.is_done, "{mode}: the story was not brought to its end");
     ensure!(played.kept.lost == 0, "{mode}: changes of others were lost: {}", played.kept.lost);
     ensure!(played.kept.saved == story::OUTSIDE.len(), "{mode}: the others did not come to their turn: {}", played.kept.saved);

@@ -1,22 +1,16 @@
 //! Bars in the rows and columns of a terminal.
 
-/// What bars are made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Glyphs {
-    /// Blocks, eight steps to a row.
     Blocks,
     /// What every terminal has, three steps to a row.
     Ascii,
 }
 
-/// Room to draw in, and what is drawn.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Canvas {
-    /// Columns.
     pub width: usize,
-    /// Rows.
     pub height: usize,
-    /// With what.
     pub glyphs: Glyphs,
 }
 

@@ -1,40 +1,33 @@
 //! What the demo says: words, a table, a plot.
 
 use super::{
-    ledger::{Ledger, Played},
     plot::{self, Canvas, Glyphs},
+    run_stats::{PlayedRun, RunStats},
 };
-use crate::view::look::{Look, Style, short};
+use crate::display::style::{Painter, Style, abbreviate};
 
-/// What is played.
 pub(super) const INTRO: &str = "\
 A model writes a small service in Go. It knows only what its prompt shows: what
 has left the prompt, it does again. Meanwhile others save changes to the same
 files. The same model, three times:
 ";
 
-/// What to do next.
 pub(super) const NEXT: &str = "\
 Next:  surehand run \"STORY\" --model NAME    works on a story where you are
        surehand mcp                          serves its tools to your agent
 ";
 
-/// All that was played.
 #[derive(Debug)]
-pub(super) struct Performances {
-    /// Without Surehand.
-    pub plain: Played,
-    /// With the conversation as the prompt.
-    pub history: Played,
-    /// With the present as the prompt.
-    pub snapshot: Played,
+pub(super) struct PlayedRuns {
+    pub plain: PlayedRun,
+    pub history: PlayedRun,
+    pub snapshot: PlayedRun,
 }
 
-/// The numbers side by side.
-pub(super) fn table(played: &Performances, look: Look) -> String {
+pub(super) fn table(played: &PlayedRuns, painter: Painter) -> String {
     let all = [&played.plain, &played.history, &played.snapshot];
-    let mut table = look.paint(Style::Bold, &row("", ["plain loop", "history", "snapshot"].map(str::to_owned)));
-    let mut put = |name: &str, cell: &dyn Fn(&Played) -> String| table.push_str(&row(name, all.map(cell)));
+    let mut table = painter.paint(Style::Bold, &row("", ["plain loop", "history", "snapshot"].map(str::to_owned)));
+    let mut put = |name: &str, cell: &dyn Fn(&PlayedRun) -> String| table.push_str(&row(name, all.map(cell)));
     put("turns until done", &|played| if played.is_done { turns(played) } else { format!("not in {}", turns(played)) });
     put("writes per unique file", &|played| number(played.ledger.writes_per_file()));
     put("most writes of one file", &|played| most_writes(&played.ledger));
@@ -42,10 +35,10 @@ pub(super) fn table(played: &Performances, look: Look) -> String {
     put("reads", &|played| played.ledger.reads.to_string());
     put("refusals", &|played| played.ledger.refusals.to_string());
     put("  repaired by the loop", &|played| played.ledger.repairs.to_string());
-    put("tokens of a prompt, first", &|played| short(played.ledger.prompts.first().copied().unwrap_or_default() as u64));
-    put("  median", &|played| short(played.ledger.median() as u64));
-    put("  longest", &|played| short(played.ledger.longest() as u64));
-    put("  all together", &|played| short(played.ledger.prompts.iter().sum::<usize>() as u64));
+    put("tokens of a prompt, first", &|played| abbreviate(played.ledger.prompts.first().copied().unwrap_or_default() as u64));
+    put("  median", &|played| abbreviate(played.ledger.median() as u64));
+    put("  longest", &|played| abbreviate(played.ledger.longest() as u64));
+    put("  all together", &|played| abbreviate(played.ledger.prompts.iter().sum::<usize>() as u64));
     put("seconds", &|played| format!("{:.2}", played.time.as_secs_f64()));
     table
 }
@@ -55,7 +48,7 @@ fn row(name: &str, cells: [String; 3]) -> String {
     format!("{name:<26}{plain:>18}{history:>16}{snapshot:>16}\n")
 }
 
-fn turns(played: &Played) -> String {
+fn turns(played: &PlayedRun) -> String {
     played.ledger.prompts.len().to_string()
 }
 
@@ -63,29 +56,29 @@ fn number(number: f64) -> String {
     if number.fract() == 0.0 { format!("{number:.0}") } else { format!("{number:.1}") }
 }
 
-fn most_writes(ledger: &Ledger) -> String {
+fn most_writes(ledger: &RunStats) -> String {
     let most = ledger.writes.iter().max_by_key(|(path, times)| (**times, path.as_str() == "main.go"));
     most.map_or_else(|| "0".to_owned(), |(path, times)| if *times > 1 { format!("{times} ({path})") } else { times.to_string() })
 }
 
 /// Tokens of each prompt in both modes, on one scale.
-pub(super) fn plots(played: &Performances, look: Look, glyphs: Glyphs) -> String {
+pub(super) fn plots(played: &PlayedRuns, painter: Painter, glyphs: Glyphs) -> String {
     const ROWS: usize = 5;
     const MARGIN: usize = 8;
     const WIDEST: usize = 100;
     let (history, snapshot) = (&played.history.ledger, &played.snapshot.ledger);
     let turns = history.prompts.len().max(snapshot.prompts.len());
     let top = history.longest().max(snapshot.longest());
-    let canvas = Canvas { width: look.room(MARGIN).min(WIDEST), height: ROWS, glyphs };
+    let canvas = Canvas { width: painter.room(MARGIN).min(WIDEST), height: ROWS, glyphs };
     let [side, corner, floor] = glyphs.frame();
     let floor = format!("{:>6} {corner}{}\n", 0, floor.to_string().repeat(canvas.width));
     let mut text = String::new();
     for (name, ledger, style) in [("history", history, Style::Yellow), ("snapshot", snapshot, Style::Green)] {
-        text.push_str(&look.paint(Style::Bold, &format!("tokens per turn, {name}")));
+        text.push_str(&painter.paint(Style::Bold, &format!("tokens per turn, {name}")));
         text.push_str(if ledger.folds > 0 { " (where it falls, the conversation was folded)\n" } else { "\n" });
         for (row, line) in plot::bars(&ledger.prompts, turns, top, canvas).iter().enumerate() {
-            let label = if row == 0 { short(top as u64) } else { String::new() };
-            text.push_str(&format!("{label:>6} {side}{}\n", look.paint(style, line)));
+            let label = if row == 0 { abbreviate(top as u64) } else { String::new() };
+            text.push_str(&format!("{label:>6} {side}{}\n", painter.paint(style, line)));
         }
         text.push_str(&floor);
     }

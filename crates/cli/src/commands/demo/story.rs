@@ -2,17 +2,13 @@
 
 use surehand_engine::Tool;
 
-/// What the model is asked.
 pub(super) const STORY: &str = "\
 Write linkshort, a service in Go that shortens links, with the standard library only: configuration from the environment, a store in \
 memory, a log of requests, a check of health, tests, a README.";
 
-/// A step of the work.
 #[derive(Debug)]
-pub(super) struct Step {
-    /// As the list of tasks has it.
+pub(super) struct StoryStep {
     pub task: &'static str,
-    /// The file that it is about.
     pub path: &'static str,
     /// What the file must get; if nothing, it must be there.
     pub insert: Option<Insert>,
@@ -21,22 +17,19 @@ pub(super) struct Step {
 /// A line that is to be in a file.
 #[derive(Debug)]
 pub(super) struct Insert {
-    /// Behind the line that has this in it.
     pub after: &'static str,
-    /// The line.
     pub text: &'static str,
 }
 
-const fn write(path: &'static str, task: &'static str) -> Step {
-    Step { task, path, insert: None }
+const fn write(path: &'static str, task: &'static str) -> StoryStep {
+    StoryStep { task, path, insert: None }
 }
 
-const fn insert(path: &'static str, task: &'static str, after: &'static str, text: &'static str) -> Step {
-    Step { task, path, insert: Some(Insert { after, text }) }
+const fn insert(path: &'static str, task: &'static str, after: &'static str, text: &'static str) -> StoryStep {
+    StoryStep { task, path, insert: Some(Insert { after, text }) }
 }
 
-/// All steps, in order.
-pub(super) const STEPS: &[Step] = &[
+pub(super) const STEPS: &[StoryStep] = &[
     write("go.mod", "go.mod: module"),
     write("config.go", "config.go: environment"),
     write("store.go", "store.go: links"),
@@ -70,7 +63,6 @@ pub(super) const STEPS: &[Step] = &[
     insert("main.go", "main.go: idle limit", "server := ", "\tserver.IdleTimeout = time.Minute"),
 ];
 
-/// The files, as the model would write them.
 const DRAFTS: &[(&str, &str)] = &[
     ("go.mod", include_str!("service/go.mod")),
     ("config.go", include_str!("service/config.go")),
@@ -88,13 +80,12 @@ pub(super) fn path_of(word: &str) -> Option<&'static str> {
     DRAFTS.iter().map(|(path, _)| *path).find(|path| *path == word)
 }
 
-/// The step of a task.
-pub(super) fn step_of(task: &str) -> Option<&'static Step> {
+pub(super) fn step_of(task: &str) -> Option<&'static StoryStep> {
     STEPS.iter().find(|step| step.task == task)
 }
 
 /// The whole file of a step as the model would write it: no two drafts are the same.
-pub(super) fn draft(step: &Step, number: u64) -> String {
+pub(super) fn draft(step: &StoryStep, number: u64) -> String {
     let (_, text) = DRAFTS.iter().find(|(path, _)| *path == step.path).expect("every step is about a file of the service");
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
     if let Some(insert) = &step.insert {
@@ -107,23 +98,17 @@ pub(super) fn draft(step: &Step, number: u64) -> String {
 
 /// Something that somebody else does to a file.
 #[derive(Debug)]
-pub(super) struct Outside {
-    /// When it is done.
-    pub when: When,
+pub(super) struct OutsideChange {
+    pub when: SaveTime,
     /// The call that it is done before or after.
-    pub call: Moment,
-    /// The file that is saved.
+    pub call: CallMoment,
     pub path: &'static str,
-    /// What is done to it.
-    pub act: Act,
+    pub act: OutsideAct,
 }
 
-/// A call that succeeds.
 #[derive(Debug)]
-pub(super) struct Moment {
-    /// Of this tool,
+pub(super) struct CallMoment {
     pub tool: Tool,
-    /// for this file,
     pub path: &'static str,
     /// for the so-manieth time, from 1.
     pub time: usize,
@@ -131,17 +116,15 @@ pub(super) struct Moment {
 
 /// When somebody else saves a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum When {
+pub(super) enum SaveTime {
     /// After the model was shown the file and before its call is carried out.
     Before,
     /// Between the turn of the call and the next one.
     AfterTurn,
 }
 
-/// What is done to a file.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Act {
-    /// The file is made.
+pub(super) enum OutsideAct {
     Make(&'static str),
     /// A line comes before the first one.
     Top(&'static str),
@@ -151,7 +134,7 @@ pub(super) enum Act {
     Change(&'static str, &'static str),
 }
 
-impl Act {
+impl OutsideAct {
     /// What must be in the file when all is done, else it was lost: the last line that came.
     pub(super) fn trace(self) -> &'static str {
         let (Self::Make(text) | Self::Top(text) | Self::Add(_, text) | Self::Change(_, text)) = self;
@@ -159,41 +142,45 @@ impl Act {
     }
 }
 
-/// All that others do.
-pub(super) const OUTSIDE: &[Outside] = &[
-    outside(When::AfterTurn, first(Tool::WriteFile, "store.go"), "store.go", Act::Top("// Copyright the linkshort authors.")),
-    outside(When::Before, first(Tool::EditLines, "main.go"), "main.go", Act::Top("// Linkshort serves short links.")),
+pub(super) const OUTSIDE: &[OutsideChange] = &[
     outside(
-        When::Before,
+        SaveTime::AfterTurn,
+        first(Tool::WriteFile, "store.go"),
+        "store.go",
+        OutsideAct::Top("// Copyright the linkshort authors."),
+    ),
+    outside(SaveTime::Before, first(Tool::EditLines, "main.go"), "main.go", OutsideAct::Top("// Linkshort serves short links.")),
+    outside(
+        SaveTime::Before,
         first(Tool::WriteFile, "README.md"),
         "README.md",
-        Act::Make("# linkshort\n\nShort links for all of us.\n"),
+        OutsideAct::Make("# linkshort\n\nShort links for all of us.\n"),
     ),
     outside(
-        When::AfterTurn,
+        SaveTime::AfterTurn,
         first(Tool::EditLines, "store.go"),
         "links.go",
-        Act::Change("StatusFound", "StatusTemporaryRedirect"),
+        OutsideAct::Change("StatusFound", "StatusTemporaryRedirect"),
     ),
     // The very line behind which the model means to insert: no proof where that would be now, so the model decides.
     outside(
-        When::Before,
-        Moment { tool: Tool::EditLines, path: "main.go", time: 3 },
+        SaveTime::Before,
+        CallMoment { tool: Tool::EditLines, path: "main.go", time: 3 },
         "main.go",
-        Act::Change("Handler: routes}", "Handler: routes, ErrorLog: log.Default()}"),
+        OutsideAct::Change("Handler: routes}", "Handler: routes, ErrorLog: log.Default()}"),
     ),
     outside(
-        When::AfterTurn,
+        SaveTime::AfterTurn,
         first(Tool::EditLines, "config.go"),
         "main.go",
-        Act::Add("func main() {", "\tlog.SetFlags(log.LUTC | log.LstdFlags)"),
+        OutsideAct::Add("func main() {", "\tlog.SetFlags(log.LUTC | log.LstdFlags)"),
     ),
 ];
 
-const fn outside(when: When, call: Moment, path: &'static str, act: Act) -> Outside {
-    Outside { when, call, path, act }
+const fn outside(when: SaveTime, call: CallMoment, path: &'static str, act: OutsideAct) -> OutsideChange {
+    OutsideChange { when, call, path, act }
 }
 
-const fn first(tool: Tool, path: &'static str) -> Moment {
-    Moment { tool, path, time: 1 }
+const fn first(tool: Tool, path: &'static str) -> CallMoment {
+    CallMoment { tool, path, time: 1 }
 }

@@ -13,13 +13,13 @@ use std::{
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-use crate::commands::init::client::Client;
+use crate::commands::init::clients::InitClient;
 
 /// Clients do not wait longer either.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Plays a beginning and a read of a file that is not there. The answer is how long the slower of them took, in milliseconds.
-pub(super) fn hook(client: Client) -> Result<u128, String> {
+pub(super) fn hook(client: InitClient) -> Result<u128, String> {
     let place = tempfile::tempdir().map_err(|error| format!("a temporary directory: {error}"))?;
     let mut slowest = 0;
     for (event, input) in samples(client, place.path()) {
@@ -48,7 +48,7 @@ fn judge(output: &Output) -> Result<(), String> {
 }
 
 /// What the client would tell: an event, if it is told as an argument, and the input.
-fn samples(client: Client, place: &Path) -> Vec<(Option<&'static str>, Value)> {
+fn samples(client: InitClient, place: &Path) -> Vec<(Option<&'static str>, Value)> {
     let (path, cwd, session) = (place.join("missing.txt"), place, "surehand-doctor");
     let common = json!({ "session_id": session, "cwd": cwd, "transcript_path": null });
     let told = |event: &str, more: Value| {
@@ -62,14 +62,14 @@ fn samples(client: Client, place: &Path) -> Vec<(Option<&'static str>, Value)> {
     let read = |event, tool| told(event, json!({ "tool_name": tool, "tool_input": { "file_path": path }, "tool_use_id": "1" }));
     let start = |event| told(event, json!({ "source": "startup" }));
     match client {
-        Client::Claude => vec![start("SessionStart"), read("PreToolUse", "Read")],
-        Client::Codex => {
+        InitClient::Claude => vec![start("SessionStart"), read("PreToolUse", "Read")],
+        InitClient::Codex => {
             let cat = json!({ "tool_name": "Bash", "tool_input": { "command": "cat missing.txt" }, "tool_use_id": "1" });
             vec![start("SessionStart"), told("PreToolUse", cat)]
         }
-        Client::Gemini => vec![start("SessionStart"), read("BeforeTool", "read_file")],
-        Client::Qwen => vec![start("SessionStart"), read("PreToolUse", "read_file")],
-        Client::Cursor => {
+        InitClient::Gemini => vec![start("SessionStart"), read("BeforeTool", "read_file")],
+        InitClient::Qwen => vec![start("SessionStart"), read("PreToolUse", "read_file")],
+        InitClient::Cursor => {
             let cursor = |(event, mut input): (Option<&'static str>, Value)| {
                 input["conversation_id"] = session.into();
                 input["cursor_version"] = "0".into();
@@ -78,30 +78,30 @@ fn samples(client: Client, place: &Path) -> Vec<(Option<&'static str>, Value)> {
             };
             vec![cursor(told("sessionStart", json!({}))), cursor(read("preToolUse", "Read"))]
         }
-        Client::Opencode => {
+        InitClient::Opencode => {
             let event = "tool.execute.before";
             let read = json!({ "session": session, "directory": cwd, "tool": "read", "args": { "filePath": path } });
             vec![(Some(event), read)]
         }
-        Client::Copilot => {
+        InitClient::Copilot => {
             let start = json!({ "sessionId": session, "cwd": cwd, "source": "new" });
             let view = json!({ "sessionId": session, "cwd": cwd, "toolName": "view", "toolArgs": { "path": path } });
             vec![(Some("sessionStart"), start), (Some("preToolUse"), view)]
         }
-        Client::Goose => {
+        InitClient::Goose => {
             let cat = json!({
                 "event": "PreToolUse", "session_id": session, "working_dir": cwd,
                 "tool_name": "shell", "tool_input": { "command": "cat missing.txt" },
             });
             vec![(Some("SessionStart"), json!({ "event": "SessionStart", "session_id": session })), (Some("PreToolUse"), cat)]
         }
-        Client::Cline => {
+        InitClient::Cline => {
             let start = json!({ "hookName": "agent_start", "taskId": session, "workspaceRoots": [cwd] });
             let call = json!({ "id": "1", "name": "read_files", "input": { "files": [{ "path": path }] } });
             let read = json!({ "hookName": "tool_call", "taskId": session, "workspaceRoots": [cwd], "tool_call": call });
             vec![(Some("TaskStart"), start), (Some("PreToolUse"), read)]
         }
-        Client::Reasonix => {
+        InitClient::Reasonix => {
             let told = |event: &'static str, more: Value| {
                 let mut told = json!({ "event": event, "sessionId": session, "cwd": cwd });
                 if let (Some(told), Some(more)) = (told.as_object_mut(), more.as_object()) {
@@ -113,7 +113,7 @@ fn samples(client: Client, place: &Path) -> Vec<(Option<&'static str>, Value)> {
             vec![told("SessionStart", json!({ "source": "startup" })), told("PreToolUse", read)]
         }
         // They run no hooks.
-        Client::Continue | Client::Vscode => Vec::new(),
+        InitClient::Continue | InitClient::Vscode => Vec::new(),
     }
 }
 
@@ -133,7 +133,6 @@ pub(super) fn server() -> Result<u128, String> {
     Err(format!("{}: {}", output.status, why.lines().next().unwrap_or_default()))
 }
 
-/// Runs this program until it ends.
 fn run(arguments: &[&str], input: &str, place: &Path) -> Result<(Output, u128), String> {
     let began = Instant::now();
     let mut command = Command::new(std::env::current_exe().map_err(|error| error.to_string())?);

@@ -1,27 +1,27 @@
 //! `surehand doctor`: checks the program, the workspace and each client, and says what to do about what is wrong. Changes nothing but what
 //! opening the workspace puts in order.
 
-mod clients;
+mod client_checks;
 mod dry_run;
-mod workspace;
+mod workspace_checks;
 
 use std::process::ExitCode;
 
 use serde_json::{Value, json};
 
 use super::init::{
-    places::Places,
+    config_dirs::ConfigDirs,
     program::{self, is_same, on_path},
 };
-use crate::{args::StateArgs, hook_log, output, place};
+use crate::{args::StateArgs, hook_log, output, workspace};
 
 pub(crate) fn run(args: &StateArgs) -> anyhow::Result<ExitCode> {
-    let root = place::root(&args.place)?;
-    let places = Places::here(root.clone())?;
-    let workspace = workspace::check(&root);
-    let reports = clients::look(&places);
+    let root = workspace::root(&args.place)?;
+    let places = ConfigDirs::here(root.clone())?;
+    let workspace = workspace_checks::check(&root);
+    let reports = client_checks::check_clients(&places);
     let protection = protection(&workspace, &reports);
-    let clients: Vec<Value> = reports.iter().map(clients::Report::as_json).collect();
+    let clients: Vec<Value> = reports.iter().map(client_checks::ClientReport::as_json).collect();
     let mut checks = this_program();
     checks.extend(workspace);
     checks.extend(reports.into_iter().flat_map(|report| report.checks));
@@ -40,42 +40,39 @@ pub(crate) fn run(args: &StateArgs) -> anyhow::Result<ExitCode> {
 }
 
 /// Whether anything guards the files here, and if not, why.
-fn protection(workspace: &[Check], reports: &[clients::Report]) -> Check {
-    if let Some(cause) = workspace.iter().find(|check| check.state == State::Fail) {
+fn protection(workspace: &[Check], reports: &[client_checks::ClientReport]) -> Check {
+    if let Some(cause) = workspace.iter().find(|check| check.state == CheckState::Fail) {
         let what = format!("off in this workspace, whatever is set up: see {} above", cause.about);
-        return Check::new("protection", State::Fail, what);
+        return Check::new("protection", CheckState::Fail, what);
     }
     let guarded: Vec<&str> = reports.iter().filter(|report| report.is_guarded()).map(|report| report.client.title()).collect();
     if !guarded.is_empty() {
-        return Check::new("protection", State::Ok, format!("on for {}", guarded.join(", ")));
+        return Check::new("protection", CheckState::Ok, format!("on for {}", guarded.join(", ")));
     }
     if let Some(report) = reports.iter().find(|report| report.is_set_up()) {
         let what = format!("off: what is set up does not work, see {} above", report.client.name());
-        return Check::new("protection", State::Fail, what);
+        return Check::new("protection", CheckState::Fail, what);
     }
     let (what, remedy) = match reports.is_empty() {
         true => ("off: no client was found", "surehand init CLIENT"),
         false => ("off: no client is guarded", "surehand init"),
     };
-    Check::new("protection", State::Warn, what).remedy(remedy)
+    Check::new("protection", CheckState::Warn, what).remedy(remedy)
 }
 
 fn exit_code(is_well: bool) -> ExitCode {
     if is_well { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Something that was looked at.
 struct Check {
     about: &'static str,
-    state: State,
+    state: CheckState,
     what: String,
     remedy: Option<String>,
 }
 
-/// How something is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
-    /// As it should be.
+enum CheckState {
     Ok,
     /// Good to know; nothing need be done.
     Note,
@@ -86,7 +83,7 @@ enum State {
 }
 
 impl Check {
-    fn new(about: &'static str, state: State, what: impl Into<String>) -> Self {
+    fn new(about: &'static str, state: CheckState, what: impl Into<String>) -> Self {
         Self { about, state, what: what.into(), remedy: None }
     }
 
@@ -95,7 +92,7 @@ impl Check {
     }
 
     fn is_well(&self) -> bool {
-        matches!(self.state, State::Ok | State::Note)
+        matches!(self.state, CheckState::Ok | CheckState::Note)
     }
 
     fn as_json(&self) -> Value {
@@ -103,22 +100,22 @@ impl Check {
     }
 }
 
-impl State {
+impl CheckState {
     fn word(self) -> &'static str {
         match self {
-            State::Ok => "ok",
-            State::Note => "note",
-            State::Warn => "warn",
-            State::Fail => "fail",
+            CheckState::Ok => "ok",
+            CheckState::Note => "note",
+            CheckState::Warn => "warn",
+            CheckState::Fail => "fail",
         }
     }
 
     fn colour(self) -> &'static str {
         match self {
-            State::Ok => "32",
-            State::Note => "36",
-            State::Warn => "33",
-            State::Fail => "31",
+            CheckState::Ok => "32",
+            CheckState::Note => "36",
+            CheckState::Warn => "33",
+            CheckState::Fail => "31",
         }
     }
 }
@@ -131,7 +128,7 @@ fn as_text(checks: &[Check]) -> String {
         text.extend(check.remedy.iter().map(|remedy| format!("      do: {remedy}\n")));
     }
     let count = |state| checks.iter().filter(|check| check.state == state).count();
-    let end = match (count(State::Fail), count(State::Warn)) {
+    let end = match (count(CheckState::Fail), count(CheckState::Warn)) {
         (0, 0) => "all is well\n".to_owned(),
         (failures, warnings) => format!("{failures} failed, {warnings} could be better\n"),
     };
@@ -141,14 +138,14 @@ fn as_text(checks: &[Check]) -> String {
 fn this_program() -> Vec<Check> {
     let version = env!("CARGO_PKG_VERSION");
     let Ok(this) = std::env::current_exe() else {
-        return vec![Check::new("program", State::Warn, format!("surehand {version}, at an unknown place"))];
+        return vec![Check::new("program", CheckState::Warn, format!("surehand {version}, at an unknown place"))];
     };
-    let program = Check::new("program", State::Ok, format!("surehand {version} at {}", this.display()));
+    let program = Check::new("program", CheckState::Ok, format!("surehand {version} at {}", this.display()));
     let path = match on_path(program::NAME) {
-        Some(found) if is_same(&found, &this) => Check::new("PATH", State::Ok, "surehand is this program"),
-        Some(other) => Check::new("PATH", State::Warn, format!("surehand is another program, {}", other.display()))
+        Some(found) if is_same(&found, &this) => Check::new("PATH", CheckState::Ok, "surehand is this program"),
+        Some(other) => Check::new("PATH", CheckState::Warn, format!("surehand is another program, {}", other.display()))
             .remedy("remove one of the two, or run `surehand init` of the one that is meant"),
-        None => Check::new("PATH", State::Note, "surehand is not on it; `surehand init` writes the whole path"),
+        None => Check::new("PATH", CheckState::Note, "surehand is not on it; `surehand init` writes the whole path"),
     };
     vec![program, path]
 }
@@ -161,11 +158,11 @@ fn hook_failures() -> Check {
         let at: Option<jiff::Timestamp> = line.split(' ').next().and_then(|moment| moment.parse().ok());
         at.is_some_and(|at| jiff::Timestamp::now().as_second() - at.as_second() < NEWS)
     };
-    let lines: Vec<String> = hook_log::last(3).into_iter().filter(recent).collect();
+    let lines: Vec<String> = hook_log::last_lines(3).into_iter().filter(recent).collect();
     if lines.is_empty() {
-        return Check::new("hooks", State::Ok, "no failure in the last 7 days");
+        return Check::new("hooks", CheckState::Ok, "no failure in the last 7 days");
     }
     let log = hook_log::path().map(|path| path.display().to_string()).unwrap_or_default();
-    Check::new("hooks", State::Warn, format!("failed lately:\n        {}", lines.join("\n        ")))
+    Check::new("hooks", CheckState::Warn, format!("failed lately:\n        {}", lines.join("\n        ")))
         .remedy(format!("mend what they name; all failures are in {log}"))
 }

@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 
-/// The name of the program.
 pub(crate) const NAME: &str = "surehand";
 
 /// For `sh -c`, with the program and its arguments behind it: runs the program if it is there. If it is not, the input is read
@@ -17,7 +16,6 @@ const SERVER_GUARD: &str = r#"command -v "$0" >/dev/null 2>&1 && exec "$0" "$@";
 /// What all guards have in common, those of other versions as well.
 const GUARD_MARK: &str = r#"exec "$0" "$@""#;
 
-/// How this program is called in a configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Program {
     /// The name, if that is enough, or else the whole path.
@@ -27,7 +25,6 @@ pub(crate) struct Program {
 }
 
 impl Program {
-    /// As it is found from here.
     pub(crate) fn here() -> anyhow::Result<Self> {
         let this = std::env::current_exe().context("the path of this program")?;
         let found = on_path(NAME);
@@ -43,17 +40,14 @@ impl Program {
     }
 }
 
-/// How an MCP server is started.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Launch {
-    /// The program.
+pub(crate) struct ServerLaunch {
     pub program: String,
     /// Whether it is started only if it is there.
     pub is_guarded: bool,
 }
 
-impl Launch {
-    /// The command with these arguments.
+impl ServerLaunch {
     pub(crate) fn words(&self, arguments: &[String]) -> Vec<String> {
         let guard: &[&str] = if self.is_guarded { &["sh", "-c", SERVER_GUARD] } else { &[] };
         let words = guard.iter().copied().chain([self.program.as_str()]);
@@ -66,7 +60,6 @@ impl Launch {
     }
 }
 
-/// Whether two paths lead to the same file.
 pub(crate) fn is_same(one: &Path, other: &Path) -> bool {
     one.canonicalize().is_ok_and(|one| other.canonicalize().is_ok_and(|other| one == other))
 }
@@ -134,7 +127,6 @@ pub(crate) fn is_guarded(words: &[String]) -> bool {
     words.iter().any(|word| word.contains(GUARD_MARK))
 }
 
-/// Whether a command starts our program.
 pub(crate) fn is_ours(words: &[String]) -> bool {
     started(words).first().is_some_and(|word| Path::new(word).file_stem().is_some_and(|name| name == NAME))
 }
@@ -226,7 +218,7 @@ mod tests {
 
     #[test]
     fn a_server_keeps_its_arguments() {
-        let launch = |program: &str, is_guarded| Launch { program: program.to_owned(), is_guarded };
+        let launch = |program: &str, is_guarded| ServerLaunch { program: program.to_owned(), is_guarded };
         let plain = words("/old/surehand mcp --root /x");
         assert_eq!(launch("surehand", false).corrected(&plain), words("surehand mcp --root /x"));
         let guarded = launch("surehand", true).corrected(&plain);

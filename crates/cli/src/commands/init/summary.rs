@@ -6,24 +6,23 @@ use serde_json::{Value, json};
 use surehand_engine::core::{file_diff::DiffHunk, render::count};
 
 use super::{
-    Outcome, Setup, State,
-    client::Client,
-    places::Scope,
-    plan::{Aim, Step},
+    InitOutcome, InitStatus, Setup,
+    changes::{ConfigChange, InitAction},
+    clients::InitClient,
+    config_dirs::ConfigScope,
 };
-use crate::view::diff::coloured_hunks;
+use crate::display::diff::coloured_hunks;
 
-/// What will be written, and what it guards.
-pub(super) fn announcement(client: Client, scope: Scope, steps: &[Step], setup: &Setup) -> String {
+pub(super) fn announcement(client: InitClient, scope: ConfigScope, steps: &[ConfigChange], setup: &Setup) -> String {
     let mut text = format!("\x1b[1m{}\x1b[0m {}\n", client.title(), scope.in_words());
-    let changes: Vec<&Step> = steps.iter().filter(|step| !step.is_nothing()).collect();
+    let changes: Vec<&ConfigChange> = steps.iter().filter(|step| !step.is_nothing()).collect();
     for together in changes.chunk_by(|one, other| !setup.shows_diff && are_alike(one, other)) {
         text.push_str(&line(together, setup));
         if setup.shows_diff {
             coloured_hunks(together[0].diff().hunks()).lines().for_each(|line| text.push_str(&format!("    {line}\n")));
         }
     }
-    if setup.aim == Aim::Add {
+    if setup.aim == InitAction::Add {
         let profile = client.profile();
         text.push_str(&format!("  guarded: {}\n", profile.guarded));
         profile.limits.iter().for_each(|limit| text.push_str(&format!("  limit: {limit}\n")));
@@ -32,11 +31,11 @@ pub(super) fn announcement(client: Client, scope: Scope, steps: &[Step], setup: 
 }
 
 /// Whether two files are told in one line: scripts of one directory.
-fn are_alike(one: &Step, other: &Step) -> bool {
+fn are_alike(one: &ConfigChange, other: &ConfigChange) -> bool {
     one.is_program && other.is_program && one.act() == other.act() && one.path.parent() == other.path.parent()
 }
 
-fn line(together: &[&Step], setup: &Setup) -> String {
+fn line(together: &[&ConfigChange], setup: &Setup) -> String {
     let first = together[0];
     let (path, what) = match (together, first.path.parent()) {
         ([_, _, ..], Some(directory)) => (format!("{}/", setup.places.shown(directory)), count(together.len(), "hook")),
@@ -46,21 +45,20 @@ fn line(together: &[&Step], setup: &Setup) -> String {
     format!("  {} {path}{what}\n", first.act())
 }
 
-/// What is said when it is over.
-pub(super) fn ending(outcome: &Outcome, setup: &Setup) -> String {
+pub(super) fn ending(outcome: &InitOutcome, setup: &Setup) -> String {
     let title = outcome.client.title();
     let mut text = match &outcome.state {
-        State::Nothing if setup.aim == Aim::Add => format!("{title} {}: nothing to do\n", outcome.scope.in_words()),
-        State::Nothing => format!("{title}: nothing to do\n"),
-        State::Failed(why) => format!("{title}: \x1b[31mfailed\x1b[0m: {why}\n"),
-        State::Planned => "  not written: a dry run\n".to_owned(),
-        State::Declined => "  not written\n".to_owned(),
-        State::NotAsked => "  not written: nobody is there to be asked; --yes writes without asking\n".to_owned(),
-        State::Done => "  done\n".to_owned(),
+        InitStatus::Nothing if setup.aim == InitAction::Add => format!("{title} {}: nothing to do\n", outcome.scope.in_words()),
+        InitStatus::Nothing => format!("{title}: nothing to do\n"),
+        InitStatus::Failed(why) => format!("{title}: \x1b[31mfailed\x1b[0m: {why}\n"),
+        InitStatus::Planned => "  not written: a dry run\n".to_owned(),
+        InitStatus::Declined => "  not written\n".to_owned(),
+        InitStatus::NotAsked => "  not written: nobody is there to be asked; --yes writes without asking\n".to_owned(),
+        InitStatus::Done => "  done\n".to_owned(),
     };
     for (step, copy) in &outcome.files {
         let path = setup.places.shown(&step.path);
-        if matches!(outcome.state, State::Failed(_)) && !step.is_nothing() {
+        if matches!(outcome.state, InitStatus::Failed(_)) && !step.is_nothing() {
             let verb = if step.after.is_none() { "removed" } else { "wrote" };
             text.push_str(&format!("  {verb} {path}\n"));
         }
@@ -71,26 +69,25 @@ pub(super) fn ending(outcome: &Outcome, setup: &Setup) -> String {
     text
 }
 
-fn next_steps(outcome: &Outcome, setup: &Setup) -> Vec<&'static str> {
+fn next_steps(outcome: &InitOutcome, setup: &Setup) -> Vec<&'static str> {
     let by_hand = setup.server_by_hand(outcome.client, outcome.scope);
     let steps = match (&outcome.state, setup.aim) {
-        (State::Done, Aim::Add) => outcome.client.next_steps(outcome.scope, setup.request.with_server),
+        (InitStatus::Done, InitAction::Add) => outcome.client.next_steps(outcome.scope, setup.request.with_server),
         _ => Vec::new(),
     };
     steps.into_iter().chain(by_hand).collect()
 }
 
-/// The same for programs.
-pub(super) fn as_json(outcome: &Outcome, setup: &Setup) -> Value {
+pub(super) fn as_json(outcome: &InitOutcome, setup: &Setup) -> Value {
     let (state, error) = match &outcome.state {
-        State::Done => ("done", None),
-        State::Nothing => ("nothing", None),
-        State::Planned => ("planned", None),
-        State::Declined | State::NotAsked => ("not_asked", None),
-        State::Failed(why) => ("failed", Some(why)),
+        InitStatus::Done => ("done", None),
+        InitStatus::Nothing => ("nothing", None),
+        InitStatus::Planned => ("planned", None),
+        InitStatus::Declined | InitStatus::NotAsked => ("not_asked", None),
+        InitStatus::Failed(why) => ("failed", Some(why)),
     };
-    let hunks = |step: &Step| step.diff().hunks().iter().map(DiffHunk::to_string).collect::<String>();
-    let file = |(step, copy): &(Step, Option<PathBuf>)| {
+    let hunks = |step: &ConfigChange| step.diff().hunks().iter().map(DiffHunk::to_string).collect::<String>();
+    let file = |(step, copy): &(ConfigChange, Option<PathBuf>)| {
         json!({
             "path": step.path,
             "act": step.act(),

@@ -1,0 +1,173 @@
+//! The results of tools in goose's database of sessions: what its model was shown, and what its hooks do not tell. It is only read. When goose
+//! makes a conversation shorter it writes all messages anew, under other numbers, and marks those that the model no longer has.
+
+use std::{collections::HashMap, path::Path, time::Duration};
+
+use rusqlite::{Connection, OpenFlags, OptionalExtension};
+use serde_json::Value;
+
+use super::truncation;
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct NewResults {
+    /// What the model was shown since the last time.
+    pub results: Vec<GooseResult>,
+    /// Whether other messages have taken the place of those that were there.
+    pub is_rewritten: bool,
+    /// The number of the last message.
+    pub until: Option<u64>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct GooseResult {
+    /// The command that it ran, if it did.
+    pub command: String,
+    /// What the model was given.
+    pub text: String,
+}
+
+/// More messages at once are not looked at; and so far back the call of a result is looked for.
+const MOST: i64 = 1_000;
+const BACK: i64 = 64;
+
+/// Nobody waits longer for a hook.
+const PATIENCE: Duration = Duration::from_millis(300);
+
+/// Looks through the messages of a conversation after this one.
+pub(super) fn look(record: &Path, session: &str, last: Option<u64>) -> Option<NewResults> {
+    read(record, session, last.and_then(|last| i64::try_from(last).ok())).ok()
+}
+
+fn read(record: &Path, session: &str, last: Option<i64>) -> rusqlite::Result<NewResults> {
+    let database = Connection::open_with_flags(record, OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+    database.busy_timeout(PATIENCE)?;
+    let is_there = |id: i64| {
+        let sql = "SELECT 1 FROM messages WHERE id = ?1 AND session_id = ?2";
+        database.query_row(sql, (id, session), |_| Ok(())).optional().map(|found| found.is_some())
+    };
+    let is_rewritten = match last {
+        Some(last) => !is_there(last)?,
+        None => false,
+    };
+    let last = last.filter(|_| !is_rewritten);
+    let from = last.map_or(0, |last| last.saturating_sub(BACK));
+    let sql = "SELECT id, content_json, metadata_json FROM messages WHERE session_id = ?1 AND id > ?2 ORDER BY id DESC LIMIT ?3";
+    let mut query = database.prepare(sql)?;
+    let rows = query.query_map((session, from, MOST), |row| {
+        Ok(GooseMessage { id: row.get(0)?, content: json(row.get(1)?), metadata: json(row.get(2)?) })
+    })?;
+    let mut messages = rows.collect::<rusqlite::Result<Vec<_>>>()?;
+    messages.reverse();
+    let until = messages.last().map(|message| message.id).or(last).and_then(|id| u64::try_from(id).ok());
+    Ok(NewResults { results: results(&messages, last), is_rewritten, until })
+}
+
+struct GooseMessage {
+    id: i64,
+    content: Value,
+    metadata: Value,
+}
+
+fn json(text: Option<String>) -> Value {
+    text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default()
+}
+
+/// The results in messages after this one that the model still has.
+fn results(messages: &[GooseMessage], last: Option<i64>) -> Vec<GooseResult> {
+    let mut commands: HashMap<&str, &str> = HashMap::new();
+    let mut results = Vec::new();
+    for message in messages {
+        for part in message.content.as_array().into_iter().flatten() {
+            let id = part["id"].as_str().unwrap_or_default();
+            if let Some(command) = part["toolCall"]["value"]["arguments"]["command"].as_str() {
+                commands.insert(id, command);
+            }
+            let is_new = last.is_none_or(|last| message.id > last) && message.metadata["agentVisible"] != false;
+            if is_new && part["type"] == "toolResponse" {
+                let text = shown(&part["toolResult"]["value"]["content"]);
+                results.push(GooseResult { command: commands.get(id).copied().unwrap_or_default().to_owned(), text });
+            }
+        }
+    }
+    results
+}
+
+/// The text of a result, without what goose says of it. Of much output it shows the end, and says so in a part of its own.
+fn shown(content: &Value) -> String {
+    const CUT: &str = "[Output exceeded ";
+    let texts: Vec<&str> = content.as_array().into_iter().flatten().filter_map(|part| part["text"].as_str()).collect();
+    let is_cut = texts.iter().any(|text| text.starts_with(CUT));
+    let text: String = texts.into_iter().filter(|text| !text.starts_with(CUT)).collect::<Vec<_>>().join("\n");
+    let text = match text.rsplit_once("\n\nCommand exited with code ") {
+        Some((output, code)) if code.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-') => output,
+        _ => &text,
+    };
+    if is_cut { truncation::without_first_line(text).to_owned() } else { text.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn database(messages: &[(i64, Value, Value)]) -> tempfile::TempDir {
+        let place = tempfile::tempdir().unwrap();
+        let database = Connection::open(place.path().join("s.db")).unwrap();
+        database
+            .execute_batch("CREATE TABLE messages (id INTEGER PRIMARY KEY AUTOINCREMENT, session_id TEXT, content_json TEXT, metadata_json TEXT)")
+            .unwrap();
+        for (id, content, metadata) in messages {
+            let row = (id, "s", content.to_string(), metadata.to_string());
+            database.execute("INSERT INTO messages VALUES (?1, ?2, ?3, ?4)", row).unwrap();
+        }
+        place
+    }
+
+    fn request(id: &str, command: &str) -> Value {
+        json!([{ "type": "toolRequest", "id": id, "toolCall": { "status": "success", "value": { "name": "shell", "arguments": { "command": command } } } }])
+    }
+
+    fn response(id: &str, texts: &[&str]) -> Value {
+        let content: Vec<Value> = texts.iter().map(|text| json!({ "type": "text", "text": text })).collect();
+        json!([{ "type": "toolResponse", "id": id, "toolResult": { "status": "success", "value": { "content": content } } }])
+    }
+
+    #[test]
+    fn results_are_found_with_their_commands_once() {
+        let visible = json!({ "agentVisible": true });
+        let place = database(&[
+            (3, request("c1", "cat a"), visible.clone()),
+            (4, response("c1", &["alpha\nbeta"]), visible.clone()),
+            (5, request("c2", "cat b"), visible.clone()),
+            (6, response("c2", &["one\n\nCommand exited with code 3"]), visible),
+        ]);
+        let record = place.path().join("s.db");
+        let of = |command: &str, text: &str| GooseResult { command: command.to_owned(), text: text.to_owned() };
+        let all = look(&record, "s", None).unwrap();
+        assert_eq!(all.results, [of("cat a", "alpha\nbeta"), of("cat b", "one")]);
+        assert_eq!((all.is_rewritten, all.until), (false, Some(6)));
+        assert_eq!(look(&record, "s", Some(5)).unwrap().results, [of("cat b", "one")]);
+        assert_eq!(look(&record, "s", Some(6)).unwrap(), NewResults { results: vec![], is_rewritten: false, until: Some(6) });
+        assert_eq!(look(&record, "other", None).unwrap(), NewResults::default());
+        assert_eq!(look(&place.path().join("none.db"), "s", None), None);
+    }
+
+    #[test]
+    fn what_was_written_anew_is_looked_at_again_and_what_is_hidden_is_not() {
+        let place = database(&[
+            (9, response("c1", &["alpha"]), json!({ "agentVisible": false })),
+            (10, response("c2", &["beta"]), json!({})),
+        ]);
+        let looked = look(&place.path().join("s.db"), "s", Some(4)).unwrap();
+        assert!(looked.is_rewritten);
+        assert_eq!(looked.results.iter().map(|result| result.text.as_str()).collect::<Vec<_>>(), ["beta"]);
+    }
+
+    #[test]
+    fn of_a_long_output_the_whole_lines_at_the_end_count() {
+        let content =
+            response("c", &["ne 8\nline 9", "[Output exceeded 2000 line limit (9 lines total). Full output saved to /t/x]"]);
+        assert_eq!(shown(&content[0]["toolResult"]["value"]["content"]), "line 9");
+    }
+}

@@ -1,0 +1,52 @@
+//! What a client is told in its log: warnings, if it wants to hear them.
+#![expect(deprecated, reason = "the newest revision has no log of its own any more, but the others have")]
+
+use rmcp::{
+    Peer, RoleServer,
+    model::{LoggingLevel, LoggingMessageNotification, LoggingMessageNotificationParam, ServerNotification},
+    service::RequestContext,
+};
+use serde_json::Value;
+
+/// Logs a warning for a client that wants to hear of what is as grave as this.
+pub(super) async fn warn(text: &str, least: LogLevel, peer: &Peer<RoleServer>) {
+    if let Some(warning) = warning(text, least) {
+        // A client that is gone will not miss it.
+        let _ = peer.send_notification(warning).await;
+    }
+}
+
+pub(super) fn warning(text: &str, least: LogLevel) -> Option<ServerNotification> {
+    let message = LoggingMessageNotificationParam::new(LoggingLevel::Warning, Value::from(text)).with_logger("surehand");
+    let warning = ServerNotification::LoggingMessageNotification(LoggingMessageNotification::new(message));
+    (least <= LogLevel::WARNING).then_some(warning)
+}
+
+/// How grave something is: the place in the protocol's list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct LogLevel(u8);
+
+impl LogLevel {
+    pub(super) const WARNING: LogLevel = LogLevel(3);
+    const NEVER: LogLevel = LogLevel(8);
+
+    pub(super) fn of(level: LoggingLevel) -> Self {
+        LogLevel(match level {
+            LoggingLevel::Debug => 0,
+            LoggingLevel::Info => 1,
+            LoggingLevel::Notice => 2,
+            LoggingLevel::Warning => 3,
+            LoggingLevel::Error => 4,
+            LoggingLevel::Critical => 5,
+            LoggingLevel::Alert => 6,
+            LoggingLevel::Emergency => 7,
+        })
+    }
+
+    /// What a call asks for, by the newest revision. There, who asks for nothing hears nothing.
+    pub(super) fn asked_for(context: &RequestContext<RoleServer>) -> Option<Self> {
+        let asked = context.meta.log_level().map(LogLevel::of);
+        let is_new = context.meta.protocol_version().is_some();
+        asked.or_else(|| is_new.then_some(LogLevel::NEVER))
+    }
+}

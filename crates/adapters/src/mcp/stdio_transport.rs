@@ -1,0 +1,361 @@
+//! Standard input and output as a transport of the SDK, one JSON message per line.
+//!
+//! The SDK's own reader drops what it cannot parse without a word, and a client that waits for an answer then waits for ever.
+//! This one answers every line with something: the message, or an error that says what is wrong, with the id where there is one.
+//! Pipes and sockets are read as such; only other files need the thread pool that the runtime uses for standard input.
+
+use std::{
+    io,
+    ops::Range,
+    os::fd::OwnedFd,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use rmcp::{
+    RoleServer,
+    service::{RxJsonRpcMessage, TxJsonRpcMessage},
+    transport::Transport,
+};
+use rustix::fs::FileType;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tokio::{
+    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
+    net::{UnixStream, unix::pipe},
+    sync::Mutex,
+};
+
+use super::{Server, fast_path::PlainCall};
+
+type Reader = Box<dyn AsyncRead + Send + Unpin>;
+type Writer = Box<dyn AsyncWrite + Send + Unpin>;
+
+/// The longest message that is taken: a file at its limit, every byte escaped.
+const MAX_LINE: usize = 400 << 20;
+const CHUNK: usize = 64 << 10;
+
+/// Answers wait for those to the next calls if these have come already, until there are so many bytes of them or so much time has
+/// passed: one system call sends them all.
+const ENOUGH_BYTES: usize = 64 << 10;
+const ENOUGH_TIME: Duration = Duration::from_micros(200);
+
+pub(super) struct StdioTransport {
+    server: Arc<Server>,
+    reader: Reader,
+    /// What has been read and not yet given out.
+    buffer: Vec<u8>,
+    start: usize,
+    /// How far the buffer has been searched for the end of a line.
+    searched: usize,
+    /// Whether the rest of a line that was too long is still to come.
+    skipping: bool,
+    opened: bool,
+    output: Arc<Mutex<AnswerQueue>>,
+    /// Answers that are not with the output yet.
+    answers: Vec<u8>,
+    /// When the first call was made whose answer has not gone out.
+    waiting_since: Option<Instant>,
+}
+
+impl StdioTransport {
+    /// Calls that can be answered at once are answered by the server, all other messages are for the SDK.
+    pub(super) fn open(server: Arc<Server>) -> io::Result<Self> {
+        let output = Arc::new(Mutex::new(AnswerQueue { writer: Some(output()?), unsent: Vec::new(), sent: 0 }));
+        Ok(Self {
+            server,
+            reader: input()?,
+            buffer: Vec::new(),
+            start: 0,
+            searched: 0,
+            skipping: false,
+            opened: false,
+            output,
+            answers: Vec::new(),
+            waiting_since: None,
+        })
+    }
+
+    /// Answers a call at once, if that can be done, and what is no message; gives any other message.
+    fn take_in(&mut self, line: &[u8]) -> Option<RxJsonRpcMessage<RoleServer>> {
+        if line.iter().all(u8::is_ascii_whitespace) {
+            return None;
+        }
+        // The SDK tries one kind of message after the other and keeps a copy meanwhile, which takes longer than many a call; so
+        // the plain form of the call that comes all the time is recognised first.
+        if let Ok(call @ PlainCall { jsonrpc: "2.0", method: "tools/call", .. }) = serde_json::from_slice(line) {
+            let began = Instant::now();
+            let Err(call) = self.server.answer(call, &mut self.answers) else {
+                self.waiting_since.get_or_insert(began);
+                return None;
+            };
+            if let Some(message) = call.into_message() {
+                return Some(message);
+            }
+        }
+        let parsed = serde_json::from_slice(line);
+        parsed.map_err(|error| ErrorAnswer::find(line, &error).iter().for_each(|mistake| self.say_mistake(mistake))).ok()
+    }
+
+    fn say_mistake(&mut self, mistake: &ErrorAnswer) {
+        if let Ok(line) = serde_json::to_vec(mistake) {
+            self.answers.extend(line);
+            self.answers.push(b'\n');
+            self.waiting_since.get_or_insert_with(Instant::now);
+        }
+    }
+
+    /// Sends the answers that wait. Can be dropped half-way without losing anything.
+    async fn send_answers(&mut self) -> io::Result<()> {
+        if self.waiting_since.is_some() {
+            let mut output = self.output.lock().await;
+            output.take(&mut self.answers);
+            output.send().await?;
+            self.waiting_since = None;
+        }
+        Ok(())
+    }
+
+    fn have_waited_enough(&self) -> bool {
+        self.answers.len() > ENOUGH_BYTES || self.waiting_since.is_some_and(|since| since.elapsed() > ENOUGH_TIME)
+    }
+
+    /// The next line, without its end; `None` when there are no more. Can be dropped half-way without losing anything.
+    async fn line(&mut self) -> io::Result<Option<InputLine>> {
+        loop {
+            if self.have_waited_enough() {
+                self.send_answers().await?;
+                // However many calls there are, what else the server does gets its turn.
+                tokio::task::yield_now().await;
+            }
+            if let Some(at) = memchr::memchr(b'\n', &self.buffer[self.searched..]) {
+                let end = self.searched + at;
+                let line = self.start..end;
+                self.start = end + 1;
+                self.searched = self.start;
+                if std::mem::take(&mut self.skipping) {
+                    continue;
+                }
+                return Ok(Some(InputLine::Whole(line)));
+            }
+            self.send_answers().await?;
+            self.buffer.drain(..self.start);
+            if self.buffer.is_empty() {
+                self.buffer.shrink_to(MAX_KEPT);
+            }
+            self.start = 0;
+            self.searched = self.buffer.len();
+            if self.buffer.len() > MAX_LINE {
+                self.buffer.clear();
+                self.searched = 0;
+                if !std::mem::replace(&mut self.skipping, true) {
+                    return Ok(Some(InputLine::TooLong));
+                }
+            }
+            self.buffer.reserve(CHUNK);
+            if self.reader.read_buf(&mut self.buffer).await? == 0 {
+                return Ok(None);
+            }
+        }
+    }
+}
+
+enum InputLine {
+    /// In the buffer, where it is until the next one is asked for.
+    Whole(Range<usize>),
+    TooLong,
+}
+
+impl Transport<RoleServer> for StdioTransport {
+    type Error = io::Error;
+
+    fn send(&mut self, message: TxJsonRpcMessage<RoleServer>) -> impl Future<Output = io::Result<()>> + Send + 'static {
+        let output = self.output.clone();
+        async move { output.lock().await.write(&message).await }
+    }
+
+    async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
+        loop {
+            let line = match self.line().await.ok()?? {
+                InputLine::Whole(line) => line,
+                InputLine::TooLong => {
+                    let why = format!("the message is longer than {MAX_LINE} bytes");
+                    self.say_mistake(&ErrorAnswer::new(INVALID_REQUEST, why, Value::Null));
+                    continue;
+                }
+            };
+            // Lent for the moment: a large line is not copied.
+            let buffer = std::mem::take(&mut self.buffer);
+            let message = self.take_in(&buffer[line]);
+            self.buffer = buffer;
+            let Some(message) = message else { continue };
+            // Before the first request there is nothing that a notification or a response could be about.
+            self.opened |= matches!(message, RxJsonRpcMessage::<RoleServer>::Request(_));
+            if self.opened {
+                return Some(message);
+            }
+        }
+    }
+
+    async fn close(&mut self) -> io::Result<()> {
+        drop(self.output.lock().await.writer.take());
+        Ok(())
+    }
+}
+
+/// A line that is no message, as the error to answer it with.
+#[derive(Serialize)]
+struct ErrorAnswer {
+    jsonrpc: &'static str,
+    /// Null where it could not be made out.
+    id: Value,
+    error: ErrorBody,
+}
+
+#[derive(Serialize)]
+struct ErrorBody {
+    code: i32,
+    message: String,
+}
+
+const PARSE_ERROR: i32 = -32700;
+const INVALID_REQUEST: i32 = -32600;
+
+/// What can be made out even where the rest is broken: everything else is skipped, not understood.
+#[derive(Deserialize)]
+struct MessageHead {
+    id: Option<Value>,
+    method: Option<Value>,
+    jsonrpc: Option<Value>,
+}
+
+impl ErrorAnswer {
+    fn new(code: i32, message: impl Into<String>, id: Value) -> Self {
+        Self { jsonrpc: "2.0", id, error: ErrorBody { code, message: message.into() } }
+    }
+
+    /// What is wrong with a line. `None` for notifications that we do not know: nobody waits for an answer.
+    fn find(line: &[u8], error: &serde_json::Error) -> Option<Self> {
+        let head: MessageHead = match serde_json::from_slice(line) {
+            Ok(head) => head,
+            Err(_) if line.trim_ascii_start().starts_with(b"[") => {
+                return Some(Self::new(INVALID_REQUEST, "batches are not taken: send one message a line", Value::Null));
+            }
+            Err(error) if error.is_data() => {
+                return Some(Self::new(INVALID_REQUEST, "not a JSON-RPC message: not an object", Value::Null));
+            }
+            Err(syntax) => return Some(Self::new(PARSE_ERROR, format!("not valid JSON: {syntax}"), Value::Null)),
+        };
+        if head.id.is_none() && head.method.is_some() {
+            return None;
+        }
+        let id = head.id.unwrap_or_default();
+        let mistake = |why: &str| Some(Self::new(INVALID_REQUEST, why, Value::Null));
+        if !(id.is_null() || id.is_string() || id.is_i64() || id.is_u64()) {
+            return mistake("the id must be a string or a whole number");
+        }
+        if error.is_syntax() || error.is_eof() {
+            // The head was read all the same, so it is a string or the nesting that is broken.
+            return Some(Self::new(PARSE_ERROR, format!("not valid JSON: {error}"), id));
+        }
+        let why = if head.jsonrpc != Some(Value::from("2.0")) {
+            "not a JSON-RPC message: \"jsonrpc\" must be \"2.0\"".to_owned()
+        } else if !head.method.is_some_and(|method| method.is_string()) {
+            "not a JSON-RPC request: no method".to_owned()
+        } else {
+            format!("not a valid request: {error}")
+        };
+        Some(Self::new(INVALID_REQUEST, why, id))
+    }
+}
+
+struct AnswerQueue {
+    /// Gone once the transport is closed.
+    writer: Option<Writer>,
+    /// What is to be sent. The room is kept, because making room for a large answer takes as long as writing it.
+    unsent: Vec<u8>,
+    sent: usize,
+}
+
+/// More room than this is not kept.
+const MAX_KEPT: usize = 4 << 20;
+
+impl AnswerQueue {
+    async fn write(&mut self, message: &impl Serialize) -> io::Result<()> {
+        let start = self.unsent.len();
+        if let Err(error) = serde_json::to_writer(&mut self.unsent, message) {
+            self.unsent.truncate(start);
+            return Err(io::Error::other(error));
+        }
+        self.unsent.push(b'\n');
+        self.send().await
+    }
+
+    /// Takes whole lines to be sent; gives the room back that they were in.
+    fn take(&mut self, lines: &mut Vec<u8>) {
+        if self.unsent.is_empty() {
+            std::mem::swap(&mut self.unsent, lines);
+        } else {
+            self.unsent.append(lines);
+        }
+    }
+
+    /// Sends all that is to be sent. If it is dropped half-way, the next one goes on.
+    async fn send(&mut self) -> io::Result<()> {
+        let writer = self.writer.as_mut().ok_or_else(|| io::Error::from(io::ErrorKind::NotConnected))?;
+        while self.sent < self.unsent.len() {
+            let sent = writer.write(&self.unsent[self.sent..]).await?;
+            if sent == 0 {
+                return Err(io::ErrorKind::WriteZero.into());
+            }
+            self.sent += sent;
+        }
+        self.unsent.clear();
+        self.unsent.shrink_to(MAX_KEPT);
+        self.sent = 0;
+        writer.flush().await
+    }
+}
+
+fn input() -> io::Result<Reader> {
+    let fd = rustix::io::dup(io::stdin())?;
+    Ok(match kind(&fd)? {
+        FileType::Fifo => {
+            widen(&fd);
+            Box::new(pipe::Receiver::from_owned_fd(fd)?)
+        }
+        FileType::Socket => Box::new(socket(fd)?),
+        _ => Box::new(tokio::io::stdin()),
+    })
+}
+
+fn output() -> io::Result<Writer> {
+    let fd = rustix::io::dup(io::stdout())?;
+    Ok(match kind(&fd)? {
+        FileType::Fifo => {
+            widen(&fd);
+            Box::new(pipe::Sender::from_owned_fd(fd)?)
+        }
+        FileType::Socket => Box::new(socket(fd)?),
+        _ => Box::new(tokio::io::stdout()),
+    })
+}
+
+/// Lets a large message go through a pipe in fewer pieces. Where that is not allowed, it goes in more.
+#[cfg(target_os = "linux")]
+fn widen(pipe: &OwnedFd) {
+    let _ = rustix::pipe::fcntl_setpipe_size(pipe, 1 << 20);
+}
+
+#[cfg(not(target_os = "linux"))]
+fn widen(_: &OwnedFd) {}
+
+fn kind(fd: &OwnedFd) -> io::Result<FileType> {
+    Ok(FileType::from_raw_mode(rustix::fs::fstat(fd)?.st_mode))
+}
+
+fn socket(fd: OwnedFd) -> io::Result<UnixStream> {
+    let stream = std::os::unix::net::UnixStream::from(fd);
+    stream.set_nonblocking(true)?;
+    UnixStream::from_std(stream)
+}

@@ -1,0 +1,283 @@
+//! Each client: whether it is there, whether its tools are guarded and by which files, whether what it starts works, and what
+//! cannot be guarded.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+use surehand_adapters::hooks;
+
+use super::{Check, CheckState, dry_run};
+use crate::commands::init::{
+    backup,
+    changes::{files_of, found},
+    clients::InitClient,
+    config_dirs::{ConfigDirs, ConfigScope},
+    json_config::InstalledHook,
+    program::{self, is_same, resolve},
+    toml_config::{self, HookTrust},
+};
+
+const TRUST: &str = "type /hooks in Codex and trust them";
+
+pub(super) struct ClientReport {
+    pub client: InitClient,
+    is_installed: bool,
+    scopes: Vec<ConfigScope>,
+    pub checks: Vec<Check>,
+}
+
+impl ClientReport {
+    pub(super) fn is_set_up(&self) -> bool {
+        !self.scopes.is_empty()
+    }
+
+    pub(super) fn is_guarded(&self) -> bool {
+        self.is_set_up() && self.checks.iter().all(|check| check.state != CheckState::Fail)
+    }
+
+    pub(super) fn as_json(&self) -> Value {
+        let scopes: Vec<&str> = self.scopes.iter().map(|scope| scope.name()).collect();
+        let profile = self.client.profile();
+        json!({
+            "client": profile.name,
+            "installed": self.is_installed,
+            "guarded": self.is_guarded(),
+            "scopes": scopes,
+            "limits": profile.limits,
+        })
+    }
+}
+
+#[derive(Default)]
+struct FoundConfig {
+    servers: Vec<(ConfigScope, Vec<String>)>,
+    /// Each hook, with the file that it is in.
+    hooks: Vec<(ConfigScope, PathBuf, InstalledHook)>,
+    troubles: Vec<String>,
+}
+
+pub(super) fn check_clients(places: &ConfigDirs) -> Vec<ClientReport> {
+    let look = |client: InitClient| {
+        let is_installed = client.is_installed(places);
+        let configured = configured(client, places);
+        let scopes = configured.scopes();
+        let checks = ClientFindings { client, places, configured, is_installed }.checks();
+        ClientReport { client, is_installed, scopes, checks }
+    };
+    InitClient::ALL.into_iter().map(look).filter(|report| report.is_installed || !report.checks.is_empty()).collect()
+}
+
+fn configured(client: InitClient, places: &ConfigDirs) -> FoundConfig {
+    let mut all = FoundConfig::default();
+    for scope in ConfigScope::ALL {
+        for file in files_of(client, scope, places) {
+            match found(&file) {
+                Ok(ours) => {
+                    all.servers.extend(ours.server.map(|words| (scope, words)));
+                    all.hooks.extend(ours.hooks.into_iter().map(|hook| (scope, file.path.clone(), hook)));
+                }
+                Err(error) => all.troubles.push(format!("{error:#}")),
+            }
+        }
+    }
+    all.troubles.dedup();
+    all
+}
+
+impl FoundConfig {
+    fn scopes(&self) -> Vec<ConfigScope> {
+        let has_hooks = |scope: &ConfigScope| self.hooks.iter().any(|(of, ..)| of == scope);
+        ConfigScope::ALL.into_iter().filter(has_hooks).collect()
+    }
+}
+
+struct ClientFindings<'a> {
+    client: InitClient,
+    places: &'a ConfigDirs,
+    configured: FoundConfig,
+    is_installed: bool,
+}
+
+impl ClientFindings<'_> {
+    fn checks(&self) -> Vec<Check> {
+        let FoundConfig { servers, hooks, troubles } = &self.configured;
+        let broken = troubles.iter().map(|trouble| self.check(CheckState::Fail, trouble.clone()).remedy("correct the file"));
+        let mut checks: Vec<Check> = broken.collect();
+        if servers.is_empty() && hooks.is_empty() {
+            checks.extend(self.is_installed.then(|| self.not_set_up()));
+            return checks;
+        }
+        if !self.is_installed {
+            checks.push(self.check(CheckState::Note, "is set up, and not found on this machine"));
+        }
+        checks.extend(self.guard());
+        checks.extend(self.server());
+        checks.extend(self.hooks());
+        let limits = self.client.profile().limits.iter();
+        checks.extend(limits.map(|limit| self.check(CheckState::Note, format!("limit: {limit}"))));
+        checks
+    }
+
+    fn check(&self, state: CheckState, what: impl Into<String>) -> Check {
+        Check::new(self.client.name(), state, what)
+    }
+
+    fn init(&self, words: &str) -> String {
+        format!("surehand init {}{words}", self.client.name())
+    }
+
+    fn not_set_up(&self) -> Check {
+        if self.client.has_hooks() {
+            return self.check(CheckState::Note, "is installed and not guarded").remedy(self.init(""));
+        }
+        let limit = self.client.profile().limits.first().copied().unwrap_or_default();
+        let what = format!("is installed and cannot be guarded: {limit}");
+        self.check(CheckState::Note, what).remedy(format!("{} gives it the MCP server, whose tools are", self.init("")))
+    }
+
+    /// Whether its own tools are guarded, and by what.
+    fn guard(&self) -> Option<Check> {
+        let hooks = &self.configured.hooks;
+        if hooks.is_empty() {
+            let what = "has the MCP server and not the hooks, so its own tools are not guarded";
+            return self.client.has_hooks().then(|| self.check(CheckState::Warn, what).remedy(self.init("")));
+        }
+        let mut places: Vec<String> = Vec::new();
+        for (scope, path, _) in hooks {
+            // Where each event has a file of its own, their directory says it.
+            let path = if self.client == InitClient::Cline { path.parent().unwrap_or(path) } else { path };
+            let place = format!("{} ({})", scope.in_words(), self.places.shown(path));
+            if !places.contains(&place) {
+                places.push(place);
+            }
+        }
+        Some(self.check(CheckState::Ok, format!("has hooks {}", places.join(", and "))))
+    }
+
+    fn server(&self) -> Option<Check> {
+        let (scope, words) = self.configured.servers.first()?;
+        let words = program::started(words);
+        let arguments: &[&str] =
+            if self.client == InitClient::Vscode { &["mcp", "--root", "${workspaceFolder}"] } else { &["mcp"] };
+        Some(self.program(*scope, words).or_else(|| self.not_tried(words, arguments)).unwrap_or_else(|| {
+            match dry_run::server() {
+                Ok(millis) => self.check(CheckState::Ok, format!("the MCP server answers ({millis} ms)")),
+                Err(why) => self
+                    .check(CheckState::Fail, format!("the MCP server does not answer: {why}"))
+                    .remedy(format!("try {}", words.join(" "))),
+            }
+        }))
+    }
+
+    /// The files of a project may have come with it, so nothing that they say is run: only this very program is tried, with the
+    /// arguments that we write, and what says more is named.
+    fn not_tried(&self, words: &[String], arguments: &[&str]) -> Option<Check> {
+        let is_plain = words.split_first().is_some_and(|(_, rest)| rest == arguments);
+        let what = || format!("starts surehand in a way of its own, which was not tried: {}", words.join(" ").escape_debug());
+        (!is_plain).then(|| self.check(CheckState::Note, what()))
+    }
+
+    /// What is wrong with the program that a command starts.
+    fn program(&self, scope: ConfigScope, words: &[String]) -> Option<Check> {
+        let word = words.first()?;
+        let again = self.init(&format!(" --scope {}", scope.name()));
+        match resolve(word) {
+            None => {
+                let remedy = if word.contains('/') { again } else { "put surehand on your PATH".to_owned() };
+                Some(self.check(CheckState::Fail, format!("starts {word}, which is not there")).remedy(remedy))
+            }
+            Some(found) => {
+                let this = std::env::current_exe().ok()?;
+                let what = || format!("starts another surehand than this one, {}", found.display());
+                (!is_same(&found, &this)).then(|| self.check(CheckState::Warn, what()).remedy(again))
+            }
+        }
+    }
+
+    fn hooks(&self) -> Vec<Check> {
+        let hooks = &self.configured.hooks;
+        if hooks.is_empty() {
+            return Vec::new();
+        }
+        let mut checks = Vec::new();
+        let has = |event: &str| hooks.iter().any(|(.., hook)| hook.event == event);
+        let missing: Vec<&str> = self.client.events().iter().map(|(event, _)| *event).filter(|event| !has(event)).collect();
+        if !missing.is_empty() {
+            checks.push(self.check(CheckState::Warn, format!("has no hook for {}", missing.join(", "))).remedy(self.init("")));
+        }
+        checks.extend(self.old_hooks());
+        if let [one, other, ..] = self.configured.scopes()[..] {
+            let what = format!("has the hooks twice, {} and {}", one.in_words(), other.in_words());
+            checks.push(self.check(CheckState::Warn, what).remedy(self.init(&format!(" --remove --scope {}", one.name()))));
+        }
+        checks.extend(self.trust());
+        checks.extend(self.dry_runs());
+        checks
+    }
+
+    /// Hooks of an older version, which are an error where the program is missing.
+    fn old_hooks(&self) -> Option<Check> {
+        let is_old = |hook: &InstalledHook| hook.is_unguarded();
+        let scope = self.configured.hooks.iter().find(|(.., hook)| is_old(hook)).map(|(scope, ..)| *scope)?;
+        let what = format!("has hooks of an older form {}, which fail where surehand is missing", scope.in_words());
+        Some(self.check(CheckState::Warn, what).remedy(self.init(&format!(" --scope {}", scope.name()))))
+    }
+
+    /// Each command that starts a hook is tried once; the event is not part of it.
+    fn dry_runs(&self) -> Vec<Check> {
+        let mut commands: Vec<(ConfigScope, Vec<String>)> = Vec::new();
+        for (scope, _, hook) in &self.configured.hooks {
+            let words: Vec<String> = program::started(&hook.words).iter().filter(|word| **word != hook.event).cloned().collect();
+            if !commands.iter().any(|(_, known)| *known == words) {
+                commands.push((*scope, words));
+            }
+        }
+        commands.iter().map(|(scope, words)| self.dry_run(*scope, words)).collect()
+    }
+
+    fn dry_run(&self, scope: ConfigScope, words: &[String]) -> Check {
+        let wrong = self.program(scope, words);
+        if let Some(wrong) = wrong.or_else(|| self.not_tried(words, &["hook", self.client.name()])) {
+            return wrong;
+        }
+        if hooks::HookClient::ALL.iter().all(|client| client.name() != self.client.name()) {
+            return self.check(CheckState::Fail, format!("this surehand does not know the hooks of {}", self.client.title()));
+        }
+        match dry_run::hook(self.client) {
+            Ok(millis) => self.check(CheckState::Ok, format!("the hooks answer ({millis} ms)")),
+            Err(why) => self.check(CheckState::Fail, format!("a hook does not work: {why}")).remedy(self.init("")),
+        }
+    }
+
+    /// Codex runs no hook that nobody has trusted, and none that somebody has switched off.
+    fn trust(&self) -> Vec<Check> {
+        if self.client != InitClient::Codex {
+            return Vec::new();
+        }
+        let settings = self.places.in_home("CODEX_HOME", ".codex").join("config.toml");
+        let settings = backup::read(&settings).ok().flatten().unwrap_or_default();
+        let leave =
+            |file: &Path, hook: &InstalledHook| toml_config::leave_of_hook(&settings, &toml_config::name_of_hook(file, hook));
+        let events = |wanted: HookTrust| -> Vec<&str> {
+            let hooks = self.configured.hooks.iter();
+            hooks.filter(|(_, file, hook)| leave(file, hook) == wanted).map(|(.., hook)| hook.event.as_str()).collect()
+        };
+        let mut checks = Vec::new();
+        let untold = events(HookTrust::Untold);
+        if untold.len() == self.configured.hooks.len() {
+            checks.push(self.check(CheckState::Fail, "hooks are not trusted yet, so they do not run").remedy(TRUST));
+        } else if !untold.is_empty() {
+            let what = format!("the hooks for {} are not trusted, so they do not run", untold.join(", "));
+            checks.push(self.check(CheckState::Fail, what).remedy(TRUST));
+        }
+        let off = events(HookTrust::SwitchedOff);
+        if !off.is_empty() {
+            let what = format!("the hooks for {} are switched off", off.join(", "));
+            checks.push(self.check(CheckState::Fail, what).remedy("type /hooks in Codex and switch them on"));
+        }
+        if checks.is_empty() {
+            checks.push(self.check(CheckState::Ok, "hooks are trusted"));
+        }
+        checks
+    }
+}

@@ -1,0 +1,170 @@
+//! Configuration files of other programs, which hold more than what is ours: what was there is kept in a file beside it, and a file is
+//! replaced whole and only if it is still what was shown.
+
+use std::{
+    fs,
+    io::{self, ErrorKind, Read, Write},
+    os::unix::fs::{MetadataExt, PermissionsExt},
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context, ensure};
+use rustix::fs::{Mode, OFlags};
+use tempfile::NamedTempFile;
+
+/// Added to the name of a file for what it held before.
+pub(super) const BACKUP: &str = ".surehand-backup";
+
+/// What a file holds; nothing if there is none.
+pub(crate) fn read(path: &Path) -> anyhow::Result<Option<String>> {
+    match read_file(path) {
+        Ok(bytes) => {
+            let text = String::from_utf8(bytes).ok();
+            Ok(Some(text.with_context(|| format!("{}: not UTF-8; nothing was written", path.display()))?))
+        }
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            ensure!(!path.is_symlink(), "{}: a link that leads nowhere; nothing was written", path.display());
+            Ok(None)
+        }
+        Err(error) => Err(error).with_context(|| format!("{}: cannot be read", path.display())),
+    }
+}
+
+/// The bytes of a regular file. A clone can put a link to a device there, or an archive a pipe, which would never end.
+fn read_file(path: &Path) -> io::Result<Vec<u8>> {
+    const MOST_BYTES: u64 = 16 << 20;
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let file = fs::File::from(rustix::fs::open(path, flags, Mode::empty())?);
+    let meta = file.metadata()?;
+    if meta.is_dir() {
+        return Err(rustix::io::Errno::ISDIR.into());
+    }
+    if !meta.is_file() || meta.len() > MOST_BYTES {
+        return Err(io::Error::other("not a regular file of a usual size"));
+    }
+    let mut bytes = Vec::new();
+    file.take(MOST_BYTES).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// What a file held before we changed it, oldest first.
+pub(crate) fn backups(path: &Path) -> Vec<(PathBuf, String)> {
+    let all = (1..).map(|number| backup_path(path, number)).map_while(|backup| {
+        let text = String::from_utf8(read_file(&backup).ok()?).ok()?;
+        Some((backup, text))
+    });
+    all.collect()
+}
+
+fn backup_path(path: &Path, number: usize) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(BACKUP);
+    if number > 1 {
+        name.push(format!("-{number}"));
+    }
+    PathBuf::from(name)
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct WriteOptions {
+    /// Whether what was there is kept in a copy.
+    pub keeps_copy: bool,
+    pub is_program: bool,
+}
+
+/// Puts a new text in the place of what was shown. What was there is kept first; the answer is where.
+pub(crate) fn replace(path: &Path, before: Option<&str>, after: &str, manner: WriteOptions) -> anyhow::Result<Option<PathBuf>> {
+    let what = || format!("{}: cannot be written", path.display());
+    let Some(before) = before else {
+        let directory = parent(path);
+        fs::create_dir_all(directory).with_context(|| format!("{}: cannot be made", directory.display()))?;
+        let mode = if manner.is_program { 0o777 } else { 0o666 };
+        let file = written(path, after, FileAttributes::Mode(mode)).with_context(what)?;
+        return match file.persist_noclobber(path) {
+            Ok(_) => Ok(None),
+            Err(failed) if failed.error.kind() == ErrorKind::AlreadyExists => anyhow::bail!(changed(path)),
+            Err(failed) => Err(failed.error).with_context(what),
+        };
+    };
+    // A link stays one: what it leads to is replaced.
+    let real = path.canonicalize().with_context(what)?;
+    let there = fs::metadata(&real).with_context(what)?;
+    rustix::fs::access(&real, rustix::fs::Access::WRITE_OK).map_err(std::io::Error::from).with_context(what)?;
+    let file = written(&real, after, FileAttributes::File(&there)).with_context(what)?;
+    let backup = manner.keeps_copy.then(|| keep(path, before, &there)).transpose().with_context(what)?;
+    ensure!(read(&real)?.as_deref() == Some(before), changed(path));
+    file.persist(&real).map_err(|failed| failed.error).with_context(what)?;
+    Ok(backup)
+}
+
+/// Takes a file away that holds nothing but what we put in, and the directories that are empty then, up to `top`.
+#[expect(clippy::disallowed_methods, reason = "a file that init has made, not one of the workspace's")]
+pub(crate) fn remove(path: &Path, before: &str, top: &Path) -> anyhow::Result<()> {
+    ensure!(read(path)?.as_deref() == Some(before), changed(path));
+    fs::remove_file(path).with_context(|| format!("{}: cannot be removed", path.display()))?;
+    for directory in path.ancestors().skip(1).take_while(|directory| *directory != top && directory.starts_with(top)) {
+        if fs::remove_dir(directory).is_err() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Takes away a copy of what a file holds again.
+#[expect(clippy::disallowed_methods, reason = "a copy that init has made")]
+pub(crate) fn forget(backup: &Path) {
+    // One that stays is only in the way.
+    let _ = fs::remove_file(backup);
+}
+
+fn changed(path: &Path) -> String {
+    format!("{}: was changed by somebody else just now; nothing was written, try again", path.display())
+}
+
+fn parent(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+enum FileAttributes<'a> {
+    /// A new one, with this mode as far as the user's mask allows it.
+    Mode(u32),
+    /// This one: its mode and owner.
+    File(&'a fs::Metadata),
+}
+
+/// A file beside the one that it is to become.
+fn written(path: &Path, text: &str, like: FileAttributes<'_>) -> std::io::Result<NamedTempFile> {
+    let mode = match like {
+        FileAttributes::Mode(mode) => mode,
+        FileAttributes::File(file) => file.mode() & 0o7777,
+    };
+    let mut builder = tempfile::Builder::new();
+    let mut file = builder.prefix(".surehand-").permissions(fs::Permissions::from_mode(mode)).tempfile_in(parent(path))?;
+    if let FileAttributes::File(like) = like {
+        // Only root may give files away; for others it is theirs already.
+        let _ = std::os::unix::fs::fchown(file.as_file(), Some(like.uid()), Some(like.gid()));
+        file.as_file().set_permissions(fs::Permissions::from_mode(mode))?;
+    }
+    file.write_all(text.as_bytes())?;
+    file.as_file().sync_all()?;
+    Ok(file)
+}
+
+/// Keeps a text beside its file. A copy of something else that is there already is not touched.
+fn keep(path: &Path, text: &str, like: &fs::Metadata) -> std::io::Result<PathBuf> {
+    let mut number = 1;
+    loop {
+        let backup = backup_path(path, number);
+        match fs::read(&backup) {
+            Ok(there) if there == text.as_bytes() => return Ok(backup),
+            Ok(_) => number += 1,
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                return match written(path, text, FileAttributes::File(like))?.persist_noclobber(&backup) {
+                    Ok(_) => Ok(backup),
+                    Err(failed) => Err(failed.error),
+                };
+            }
+            Err(error) => return Err(error),
+        }
+    }
+}

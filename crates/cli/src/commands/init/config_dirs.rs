@@ -1,0 +1,97 @@
+//! For whom a client is set up, and where clients look for their configuration.
+
+use std::path::{Path, PathBuf};
+
+use clap::ValueEnum;
+use surehand_engine::GitCheckout;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, ValueEnum)]
+pub(crate) enum ConfigScope {
+    /// For you, in this project: files that git does not see.
+    Me,
+    /// For you, in every project.
+    Everywhere,
+    /// For everybody who works in this project: files to commit.
+    Project,
+}
+
+impl ConfigScope {
+    pub(crate) const ALL: [ConfigScope; 3] = [ConfigScope::Me, ConfigScope::Project, ConfigScope::Everywhere];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            ConfigScope::Me => "me",
+            ConfigScope::Everywhere => "everywhere",
+            ConfigScope::Project => "project",
+        }
+    }
+
+    pub(crate) fn in_words(self) -> &'static str {
+        match self {
+            ConfigScope::Me => "for you in this project",
+            ConfigScope::Everywhere => "for you in every project",
+            ConfigScope::Project => "for everybody in this project",
+        }
+    }
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct ConfigDirs {
+    pub root: PathBuf,
+    pub home: PathBuf,
+    pub checkout: Option<GitCheckout>,
+    variables: Vec<(&'static str, PathBuf)>,
+}
+
+/// Variables by which people move the directories of their clients.
+const VARIABLES: [&str; 8] = [
+    "CLAUDE_CONFIG_DIR",
+    "CODEX_HOME",
+    "COPILOT_HOME",
+    "CLINE_DIR",
+    "REASONIX_HOME",
+    "QWEN_HOME",
+    "CONTINUE_GLOBAL_DIR",
+    "XDG_CONFIG_HOME",
+];
+
+impl ConfigDirs {
+    pub(crate) fn here(root: PathBuf) -> anyhow::Result<Self> {
+        let variable = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+        let Some(home) = variable("HOME") else {
+            anyhow::bail!("HOME is not set, so the clients' configuration cannot be found")
+        };
+        let checkout = GitCheckout::around(&root, &crate::user_dirs::state_home()?);
+        let variables = VARIABLES.into_iter().filter_map(|name| Some((name, variable(name)?))).collect();
+        Ok(Self { root, home, checkout, variables })
+    }
+
+    #[cfg(test)]
+    pub(crate) fn at(root: PathBuf, home: PathBuf) -> Self {
+        Self { root, home, checkout: None, variables: Vec::new() }
+    }
+
+    /// What a variable names.
+    pub(crate) fn variable(&self, name: &str) -> Option<&Path> {
+        self.variables.iter().find(|(known, _)| *known == name).map(|(_, path)| path.as_path())
+    }
+
+    /// The directory that a variable names, or else this one in the user's home.
+    pub(crate) fn in_home(&self, variable: &str, directory: &str) -> PathBuf {
+        self.variable(variable).map_or_else(|| self.home.join(directory), Path::to_owned)
+    }
+
+    /// A directory among the user's configuration.
+    pub(crate) fn in_config(&self, directory: &str) -> PathBuf {
+        self.in_home("XDG_CONFIG_HOME", ".config").join(directory)
+    }
+
+    /// A path as people know it: from the root or from home.
+    pub(crate) fn shown(&self, path: &Path) -> String {
+        match (path.strip_prefix(&self.root), path.strip_prefix(&self.home)) {
+            (Ok(path), _) => path.display().to_string(),
+            (_, Ok(path)) => format!("~/{}", path.display()),
+            _ => path.display().to_string(),
+        }
+    }
+}

@@ -1,0 +1,301 @@
+//! Which files configure a client in a scope, and what each of them needs.
+
+use std::path::{Path, PathBuf};
+
+use super::{
+    clients::{EventMatcher, HookForm, InitClient, ToolGuard},
+    config_dirs::{ConfigDirs, ConfigScope},
+    json_config::{ConfigEntry, Presence},
+    json_edit::JsonNode,
+    program::{self, NAME, ServerLaunch},
+    toml_config::TomlServer,
+};
+
+#[derive(Debug, Clone)]
+pub(crate) struct ConfigFile {
+    pub path: PathBuf,
+    pub needs: RequiredContent,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) enum RequiredContent {
+    Json(Vec<ConfigEntry>),
+    Toml(TomlServer),
+    Whole(OwnedFile),
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct OwnedFile {
+    pub text: String,
+    /// What tells it from somebody else's file of the same name.
+    pub mark: &'static str,
+    pub kind: OwnedFileKind,
+    pub presence: Presence,
+}
+
+/// What a file is that is ours as a whole.
+#[derive(Debug, Clone)]
+pub(crate) enum OwnedFileKind {
+    Script(&'static str),
+    Plugin,
+    Manifest,
+    Server(Vec<String>),
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct InitRequest {
+    pub program: String,
+    pub with_server: bool,
+}
+
+/// Seconds that a hook may take. It takes some milliseconds; more only where the disk or another process keeps it waiting.
+const PATIENCE: u64 = 30;
+
+/// The files that configure a client in a scope, with what they need.
+pub(crate) fn files(client: InitClient, scope: ConfigScope, places: &ConfigDirs, request: &InitRequest) -> Vec<ConfigFile> {
+    let setting = ClientSetup { client, scope, places, request };
+    let mut files = setting.hook_files();
+    if let Some(file) = setting.server_file() {
+        match (files.iter_mut().find(|other| other.path == file.path).map(|other| &mut other.needs), file.needs) {
+            // Some clients have both in one file.
+            (Some(RequiredContent::Json(wanted)), RequiredContent::Json(server)) => wanted.splice(0..0, server).for_each(drop),
+            (_, needs) => files.push(ConfigFile { needs, ..file }),
+        }
+    }
+    files
+}
+
+/// Why a server that is asked for is not written, with what to do instead.
+pub(crate) fn server_by_hand(client: InitClient, scope: ConfigScope) -> Option<&'static str> {
+    match client {
+        InitClient::Goose => {
+            Some("goose keeps servers in ~/.config/goose/config.yaml; add this one with `goose configure`: surehand mcp")
+        }
+        InitClient::Reasonix => {
+            Some("Reasonix keeps servers in ~/.reasonix/config.toml; add [[plugins]] with name, command and args")
+        }
+        InitClient::Copilot if scope != ConfigScope::Everywhere => Some(
+            "Copilot CLI keeps servers for you everywhere only: --scope everywhere --mcp, or `copilot mcp add surehand -- surehand mcp`",
+        ),
+        InitClient::Cline if scope != ConfigScope::Everywhere => Some(
+            "Cline keeps servers for you everywhere only: --scope everywhere --mcp, or `cline mcp add surehand -- surehand mcp`",
+        ),
+        _ => None,
+    }
+}
+
+/// Whether the file of this scope is the project's as well: then only git tells whose it is.
+pub(crate) fn is_shared(client: InitClient, file: &ConfigFile, places: &ConfigDirs, request: &InitRequest) -> bool {
+    let paths = |scope| files(client, scope, places, request).into_iter().any(|other| other.path == file.path);
+    paths(ConfigScope::Me) && paths(ConfigScope::Project)
+}
+
+struct ClientSetup<'a> {
+    client: InitClient,
+    scope: ConfigScope,
+    places: &'a ConfigDirs,
+    request: &'a InitRequest,
+}
+
+impl ClientSetup<'_> {
+    /// In a project that others share, the program is looked up by its name: a path would be right on one machine only.
+    fn program(&self) -> &str {
+        if self.scope == ConfigScope::Project { NAME } else { &self.request.program }
+    }
+
+    /// What a missing program does to a committed entry is another's trouble: some clients do not start then.
+    fn launch(&self) -> ServerLaunch {
+        ServerLaunch { program: self.program().to_owned(), is_guarded: self.scope == ConfigScope::Project }
+    }
+
+    /// A client without hooks has nothing else; in a project that others share, it must be asked for all the same.
+    fn presence(&self) -> Presence {
+        let is_all_there_is = !self.client.has_hooks() && self.scope != ConfigScope::Project;
+        if self.request.with_server || is_all_there_is { Presence::Required } else { Presence::IfThere }
+    }
+
+    fn directory(&self) -> PathBuf {
+        let in_project = match self.client {
+            InitClient::Claude => ".claude",
+            InitClient::Codex => ".codex",
+            InitClient::Gemini => ".gemini",
+            InitClient::Cursor => ".cursor",
+            InitClient::Opencode => ".opencode",
+            InitClient::Qwen => ".qwen",
+            InitClient::Copilot => ".github",
+            InitClient::Goose => ".agents/plugins/surehand",
+            InitClient::Cline => ".clinerules",
+            InitClient::Reasonix => ".reasonix",
+            InitClient::Continue => ".continue",
+            InitClient::Vscode => ".vscode",
+        };
+        match (self.scope, self.client) {
+            (ConfigScope::Me | ConfigScope::Project, _) => self.places.root.join(in_project),
+            (ConfigScope::Everywhere, InitClient::Goose) => self.places.home.join(in_project),
+            (ConfigScope::Everywhere, client) => client.user_directory(self.places),
+        }
+    }
+
+    fn hook_files(&self) -> Vec<ConfigFile> {
+        let directory = self.directory();
+        match self.client {
+            InitClient::Claude if self.scope == ConfigScope::Me => vec![self.hooks_in(directory.join("settings.local.json"))],
+            InitClient::Claude | InitClient::Gemini | InitClient::Qwen | InitClient::Reasonix => {
+                vec![self.hooks_in(directory.join("settings.json"))]
+            }
+            InitClient::Codex | InitClient::Cursor => vec![self.hooks_in(directory.join("hooks.json"))],
+            InitClient::Copilot => vec![self.hooks_in(directory.join("hooks/surehand.json"))],
+            InitClient::Goose => {
+                let manifest = "{\n  \"name\": \"surehand\",\n  \"version\": \"1.0.0\",\n  \"description\": \"Guards goose's file tools with Surehand.\"\n}\n";
+                let manifest = OwnedFile {
+                    text: manifest.to_owned(),
+                    mark: "\"name\": \"surehand\"",
+                    kind: OwnedFileKind::Manifest,
+                    presence: Presence::Required,
+                };
+                let manifest = ConfigFile { path: directory.join("plugin.json"), needs: RequiredContent::Whole(manifest) };
+                vec![manifest, self.hooks_in(directory.join("hooks/hooks.json"))]
+            }
+            InitClient::Cline => {
+                let events = self.client.events().iter();
+                events.map(|(event, _)| self.hook_script(directory.join("hooks").join(event), event)).collect()
+            }
+            InitClient::Opencode => {
+                let plugin = OwnedFile {
+                    text: surehand_adapters::hooks::opencode_plugin(self.program()),
+                    mark: "surehand hook opencode",
+                    kind: OwnedFileKind::Plugin,
+                    presence: Presence::Required,
+                };
+                vec![ConfigFile { path: directory.join("plugins/surehand.js"), needs: RequiredContent::Whole(plugin) }]
+            }
+            InitClient::Continue | InitClient::Vscode => Vec::new(),
+        }
+    }
+
+    fn hooks_in(&self, path: PathBuf) -> ConfigFile {
+        let version = matches!(self.client, InitClient::Cursor | InitClient::Copilot).then_some(ConfigEntry::Version(1));
+        let hooks = self.client.events().iter().map(|event| self.hook(event));
+        ConfigFile { path, needs: RequiredContent::Json(version.into_iter().chain(hooks).collect()) }
+    }
+
+    fn hook_script(&self, path: PathBuf, event: &'static str) -> ConfigFile {
+        let text = program::hook_script(self.program(), self.client.name(), self.client.title(), event);
+        let mark = "Surehand guards the file tools of ";
+        let presence = Presence::Required;
+        ConfigFile { path, needs: RequiredContent::Whole(OwnedFile { text, mark, kind: OwnedFileKind::Script(event), presence }) }
+    }
+
+    fn hook(&self, (event, tools): &EventMatcher) -> ConfigEntry {
+        let ToolGuard::Hooks { form, names_event, .. } = self.client.profile().guard else {
+            unreachable!("only clients with hooks have events")
+        };
+        let told = (!names_event).then_some(*event);
+        let command = program::hook_command(self.program(), self.client.name(), told);
+        let value = written(form, &command, *tools);
+        ConfigEntry::Hook { client: self.client.name(), event, command, tools: *tools, value }
+    }
+
+    fn server_file(&self) -> Option<ConfigFile> {
+        let directory = self.directory();
+        let in_json = |path: PathBuf, table: &[&str]| {
+            let table = table.iter().map(|name| (*name).to_owned()).collect();
+            let (presence, launch) = (self.presence(), self.launch());
+            ConfigFile {
+                path,
+                needs: RequiredContent::Json(vec![ConfigEntry::Server { table, presence, value: self.server(&launch), launch }]),
+            }
+        };
+        let everywhere = self.scope == ConfigScope::Everywhere;
+        let root = self.places.root.to_string_lossy();
+        Some(match self.client {
+            InitClient::Claude => {
+                let of_user = self.places.variable("CLAUDE_CONFIG_DIR").unwrap_or(&self.places.home).join(".claude.json");
+                match self.scope {
+                    ConfigScope::Project => in_json(self.places.root.join(".mcp.json"), &["mcpServers"]),
+                    ConfigScope::Everywhere => in_json(of_user, &["mcpServers"]),
+                    ConfigScope::Me => in_json(of_user, &["projects", &root, "mcpServers"]),
+                }
+            }
+            InitClient::Codex => {
+                let server = TomlServer { presence: self.presence(), launch: self.launch() };
+                ConfigFile { path: directory.join("config.toml"), needs: RequiredContent::Toml(server) }
+            }
+            InitClient::Gemini | InitClient::Qwen => in_json(directory.join("settings.json"), &["mcpServers"]),
+            InitClient::Cursor => in_json(directory.join("mcp.json"), &["mcpServers"]),
+            InitClient::Opencode => {
+                let at_top = if everywhere { &directory } else { &self.places.root };
+                in_json(opencode_settings(at_top, &directory), &["mcp"])
+            }
+            InitClient::Copilot if everywhere => in_json(directory.join("mcp-config.json"), &["mcpServers"]),
+            InitClient::Cline if everywhere => in_json(directory.join("data/settings/cline_mcp_settings.json"), &["mcpServers"]),
+            InitClient::Continue => self.continue_block(directory.join("mcpServers/surehand.yaml")),
+            InitClient::Vscode => in_json(directory.join("mcp.json"), &["servers"]),
+            InitClient::Copilot | InitClient::Cline | InitClient::Goose | InitClient::Reasonix => return None,
+        })
+    }
+
+    fn server(&self, launch: &ServerLaunch) -> JsonNode {
+        let arguments: &[&str] = match self.client {
+            // It may start a server elsewhere than in the project.
+            InitClient::Vscode => &["mcp", "--root", "${workspaceFolder}"],
+            _ => &["mcp"],
+        };
+        let words = launch.words(&arguments.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>());
+        let command = [("command", JsonNode::text(&words[0])), ("args", JsonNode::texts(&words[1..]))];
+        match self.client {
+            InitClient::Opencode => JsonNode::object([
+                ("type", JsonNode::text("local")),
+                ("command", JsonNode::texts(&words)),
+                ("enabled", JsonNode::Yes),
+            ]),
+            InitClient::Copilot => {
+                let tools = ("tools", JsonNode::List(vec![JsonNode::text("*")]));
+                JsonNode::object([("type", JsonNode::text("local"))].into_iter().chain(command).chain([tools]))
+            }
+            InitClient::Vscode => JsonNode::object([("type", JsonNode::text("stdio"))].into_iter().chain(command)),
+            _ => JsonNode::object(command),
+        }
+    }
+
+    fn continue_block(&self, path: PathBuf) -> ConfigFile {
+        let words = self.launch().words(&["mcp".to_owned()]);
+        // A text of JSON is one of YAML.
+        let quoted: Vec<String> = words.iter().map(|word| serde_json::Value::from(word.as_str()).to_string()).collect();
+        let text = format!(
+            "# Written by `surehand init`.\nname: surehand\nversion: 1.0.0\nschema: v1\nmcpServers:\n  - name: surehand\n    command: {}\n    args: [{}]\n",
+            quoted[0],
+            quoted[1..].join(", ")
+        );
+        let mark = "# Written by `surehand init`.";
+        let whole = OwnedFile { text, mark, kind: OwnedFileKind::Server(words), presence: self.presence() };
+        ConfigFile { path, needs: RequiredContent::Whole(whole) }
+    }
+}
+
+fn written(form: HookForm, command: &str, tools: Option<&str>) -> JsonNode {
+    let pattern = |name| tools.map(|tools| (name, JsonNode::text(tools)));
+    let kind = ("type", JsonNode::text("command"));
+    let run = ("command", JsonNode::text(command));
+    let seconds = ("timeout", JsonNode::Number(PATIENCE));
+    let milliseconds = ("timeout", JsonNode::Number(1000 * PATIENCE));
+    let group =
+        |handler: JsonNode| JsonNode::object(pattern("matcher").into_iter().chain([("hooks", JsonNode::List(vec![handler]))]));
+    match form {
+        HookForm::Groups => group(JsonNode::object([kind, run, seconds])),
+        HookForm::NamedGroups => group(JsonNode::object([("name", JsonNode::text(NAME)), kind, run, milliseconds])),
+        HookForm::Cursor => JsonNode::object([run].into_iter().chain(pattern("matcher")).chain([seconds])),
+        HookForm::Copilot => {
+            JsonNode::object([kind, ("bash", JsonNode::text(command)), ("timeoutSec", JsonNode::Number(PATIENCE))])
+        }
+        HookForm::Reasonix => JsonNode::object(pattern("match").into_iter().chain([run, milliseconds])),
+        HookForm::Scripts => unreachable!("scripts are files of their own"),
+    }
+}
+
+/// opencode takes several names; one that is there is used.
+fn opencode_settings(at_top: &Path, directory: &Path) -> PathBuf {
+    let names = ["opencode.jsonc", "opencode.json"];
+    let known = [at_top, directory].into_iter().flat_map(|place| names.iter().map(|name| place.join(name)));
+    known.into_iter().find(|path| path.exists()).unwrap_or_else(|| at_top.join("opencode.json"))
+}

@@ -1,0 +1,450 @@
+//! What Surehand has in a JSON configuration: a server, hooks, and how they are found again. Which file needs what is for `client` to say;
+//! how a text is changed without disturbing the rest is in `jsonc`.
+
+use jsonc_parser::ast::{Object, Value};
+
+use super::{
+    json_edit::{Container, JsonNode, SyntaxProblem, line_of, parse, range_of, replaced},
+    program::{self, ServerLaunch},
+};
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum ConfigEntry {
+    /// A number of the whole file without which the client does not take it.
+    Version(u64),
+    Server {
+        /// The objects that it is in, the outermost first.
+        table: Vec<String>,
+        presence: Presence,
+        launch: ServerLaunch,
+        value: JsonNode,
+    },
+    Hook {
+        /// Whose, as `surehand hook` calls it.
+        client: &'static str,
+        event: &'static str,
+        command: String,
+        /// The tools that it is for, as a pattern.
+        tools: Option<&'static str>,
+        value: JsonNode,
+    },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Presence {
+    Required,
+    /// It is not, but what is there is corrected.
+    IfThere,
+}
+
+impl ConfigEntry {
+    /// Whether it is put in where it is missing.
+    pub(crate) fn is_required(&self) -> bool {
+        !matches!(self, ConfigEntry::Server { presence: Presence::IfThere, .. })
+    }
+
+    fn with_presence(&self, presence: Presence) -> Self {
+        let mut other = self.clone();
+        if let ConfigEntry::Server { presence: there, .. } = &mut other {
+            *there = presence;
+        }
+        other
+    }
+}
+
+pub(crate) const NAME: &str = "surehand";
+const HOOKS: &str = "hooks";
+const VERSION: &str = "version";
+const COMMANDS: [&str; 2] = ["command", "bash"];
+/// Where they have the pattern of the tools that it is for.
+const PATTERNS: [&str; 2] = ["matcher", "match"];
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct FoundEntries {
+    /// The words of the command that starts the server.
+    pub server: Option<Vec<String>>,
+    pub hooks: Vec<InstalledHook>,
+    /// Somebody else's server has our name.
+    pub name_is_taken: bool,
+    pub is_whole: bool,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct InstalledHook {
+    pub event: String,
+    /// Where in the list of the event it is: which group, and which of the group.
+    pub place: (usize, usize),
+    pub words: Vec<String>,
+    /// Whether the client runs those words; otherwise a file of ours does.
+    pub is_in_settings: bool,
+}
+
+impl InstalledHook {
+    /// Whether it is an error where the program is missing. A file of ours looks for the program itself.
+    pub(crate) fn is_unguarded(&self) -> bool {
+        self.is_in_settings && !program::is_guarded(&self.words)
+    }
+}
+
+/// The text with all that is wanted. What is there already stays where it is; a program that has moved is corrected.
+pub(crate) fn add(text: &str, wanted: &[ConfigEntry]) -> Result<String, SyntaxProblem> {
+    let (mark, body) = byte_order_mark(text);
+    let mut body = if wanted.iter().any(ConfigEntry::is_required) { with_root(body)? } else { body.to_owned() };
+    for one in wanted {
+        body = add_one(&body, one)?;
+    }
+    Ok(format!("{mark}{body}"))
+}
+
+/// The text without anything of ours. `originals` are what the file held before we came, as far as it is known; without any, it was we who
+/// made the file, and when nothing else is in it the answer is that it can go.
+pub(crate) fn remove(text: &str, wanted: &[ConfigEntry], originals: &[String]) -> Result<Option<String>, SyntaxProblem> {
+    // Nobody remembers whether the server was asked for.
+    for presence in [Presence::Required, Presence::IfThere] {
+        let wanted: Vec<ConfigEntry> = wanted.iter().map(|one| one.with_presence(presence)).collect();
+        if let Some(original) = originals.iter().find(|original| add(original, &wanted).as_deref() == Ok(text)) {
+            return Ok(Some(original.clone()));
+        }
+    }
+    let (mark, body) = byte_order_mark(text);
+    let mut body = body.to_owned();
+    while let Some(path) = next_of_ours(&body, wanted)? {
+        body = cut(&body, path, originals)?;
+    }
+    body = without_version(&body, wanted, originals)?;
+    let is_bare = match parse(&body)? {
+        Some(Value::Object(root)) => {
+            let whole = Container::of_object(&root);
+            whole.is_bare(&body) && body.trim().len() == root.range.end - root.range.start
+        }
+        _ => body.trim().is_empty(),
+    };
+    let nothing_of_ours = body == byte_order_mark(text).1;
+    Ok((!is_bare || !originals.is_empty() || nothing_of_ours).then(|| format!("{mark}{body}")))
+}
+
+pub(crate) fn find(text: &str, wanted: &[ConfigEntry]) -> Result<FoundEntries, SyntaxProblem> {
+    let (_, body) = byte_order_mark(text);
+    let mut ours = FoundEntries::default();
+    let Some(Value::Object(root)) = parse(body)? else { return Ok(ours) };
+    for one in wanted {
+        match one {
+            ConfigEntry::Server { table, .. } => {
+                let words = server(&root, table).map(|(_, server)| command_words(server));
+                ours.name_is_taken = words.as_ref().is_some_and(|words| !program::is_ours(words));
+                ours.server = words.filter(|words| program::is_ours(words));
+            }
+            ConfigEntry::Hook { client, .. } if ours.hooks.is_empty() => {
+                ours.hooks = hooks(&root, client).into_iter().map(InstalledHook::from).collect();
+            }
+            ConfigEntry::Hook { .. } | ConfigEntry::Version(_) => {}
+        }
+    }
+    Ok(ours)
+}
+
+fn byte_order_mark(text: &str) -> (&str, &str) {
+    text.strip_prefix('\u{feff}').map_or(("", text), |body| ("\u{feff}", body))
+}
+
+/// An empty text gets an object to put things in.
+fn with_root(text: &str) -> Result<String, SyntaxProblem> {
+    match parse(text)? {
+        Some(_) => Ok(text.to_owned()),
+        None if text.trim().is_empty() => Ok("{}\n".to_owned()),
+        None => Ok(format!("{}\n{{}}\n", text.trim_end_matches(['\r', '\n']))),
+    }
+}
+
+fn add_one(text: &str, wanted: &ConfigEntry) -> Result<String, SyntaxProblem> {
+    let value = parse(text)?;
+    if value.is_none() && !wanted.is_required() {
+        return Ok(text.to_owned());
+    }
+    let root = object(text, value.as_ref(), "the file")?;
+    match wanted {
+        ConfigEntry::Version(number) => Ok(match root.get(VERSION) {
+            Some(_) => text.to_owned(),
+            None => Container::of_object(root).with_member(text, VERSION, &JsonNode::Number(*number)),
+        }),
+        ConfigEntry::Server { table, presence, launch, value } => add_server(text, root, table, (*presence, launch, value)),
+        ConfigEntry::Hook { client, event, command, tools, value } => {
+            let entry = || JsonNode::List(vec![value.clone()]);
+            let Some(events) = root.get(HOOKS) else {
+                let hooks = entry().nested(&[(*event).to_owned()]);
+                return Ok(Container::of_object(root).with_member(text, HOOKS, &hooks));
+            };
+            let events = object(text, Some(&events.value), HOOKS)?;
+            let Some(list) = events.get(event) else {
+                return Ok(Container::of_object(events).with_member(text, event, &entry()));
+            };
+            let Some(array) = list.value.as_array() else { return Err(wrong_kind(text, &list.value, event, "a list")) };
+            match hooks(root, client).into_iter().find(|hook| hook.event == *event) {
+                None => Ok(Container::of_array(array).with_element(text, value)),
+                Some(hook) => Ok(corrected_hook(text, root, &hook, (client, command, *tools))),
+            }
+        }
+    }
+}
+
+fn add_server(
+    text: &str,
+    root: &Object<'_>,
+    table: &[String],
+    (presence, launch, value): (Presence, &ServerLaunch, &JsonNode),
+) -> Result<String, SyntaxProblem> {
+    let mut holder = root;
+    for (depth, name) in table.iter().enumerate() {
+        match holder.get(name) {
+            Some(inner) => holder = object(text, Some(&inner.value), name)?,
+            None if presence == Presence::IfThere => return Ok(text.to_owned()),
+            None => {
+                let inner = [&table[depth + 1..], &[NAME.to_owned()]].concat();
+                return Ok(Container::of_object(holder).with_member(text, name, &value.clone().nested(&inner)));
+            }
+        }
+    }
+    match holder.get(NAME) {
+        None if presence == Presence::IfThere => Ok(text.to_owned()),
+        None => Ok(Container::of_object(holder).with_member(text, NAME, value)),
+        Some(server) => Ok(corrected_server(text, server.value.as_object(), launch)),
+    }
+}
+
+/// The command of a server that is there: ours may be started in another way now, somebody else's is left alone.
+fn corrected_server(text: &str, server: Option<&Object<'_>>, launch: &ServerLaunch) -> String {
+    let Some(server) = server.filter(|server| program::is_ours(&command_words(server))) else { return text.to_owned() };
+    let there = command_words(server);
+    let wanted = launch.corrected(&there);
+    let command = server.get("command").map(|command| &command.value);
+    match (command, server.get("args").map(|args| &args.value)) {
+        _ if there == wanted => text.to_owned(),
+        (Some(Value::Array(list)), None) => replaced(text, vec![(range_of(list), JsonNode::texts(&wanted))]),
+        (Some(Value::StringLit(command)), Some(Value::Array(args))) => {
+            let (program, arguments) = (JsonNode::text(&wanted[0]), JsonNode::texts(&wanted[1..]));
+            replaced(text, vec![(range_of(command), program), (range_of(args), arguments)])
+        }
+        _ => text.to_owned(),
+    }
+}
+
+/// What a version of ours has written becomes what this one writes. A command that somebody has made longer stays, and so does a
+/// pattern with other tools in it.
+fn corrected_hook(
+    text: &str,
+    root: &Object<'_>,
+    hook: &HookPosition,
+    (client, command, tools): (&str, &str, Option<&str>),
+) -> String {
+    let Some(handler) = follow(root, &hook.path).and_then(Value::as_object) else { return text.to_owned() };
+    if !program::is_plain_hook(&hook.words, client) || handler.get("args").is_some() {
+        return text.to_owned();
+    }
+    let mut parts = Vec::new();
+    if let Some(there) = COMMANDS.iter().find_map(|name| handler.get_string(name)).filter(|there| there.value != command) {
+        parts.push((range_of(there), JsonNode::text(command)));
+    }
+    let group = follow(root, &hook.path[..hook.depth]).and_then(Value::as_object);
+    let pattern = PATTERNS.iter().find_map(|name| group?.get_string(name));
+    if let Some((there, tools)) = pattern.zip(tools).filter(|(there, tools)| is_part(&there.value, tools)) {
+        parts.push((range_of(there), JsonNode::text(tools)));
+    }
+    replaced(text, parts)
+}
+
+/// Whether all tools of a pattern are in another, larger one.
+fn is_part(pattern: &str, of: &str) -> bool {
+    pattern != of && pattern.split('|').all(|tool| of.split('|').any(|other| other == tool))
+}
+
+fn object<'v, 'a>(text: &str, value: Option<&'v Value<'a>>, name: &str) -> Result<&'v Object<'a>, SyntaxProblem> {
+    match value {
+        Some(Value::Object(object)) => Ok(object),
+        Some(other) => Err(wrong_kind(text, other, name, "an object")),
+        None => Err(SyntaxProblem { line: 1, why: format!("{name} is empty") }),
+    }
+}
+
+fn wrong_kind(text: &str, value: &Value<'_>, name: &str, kind: &str) -> SyntaxProblem {
+    SyntaxProblem { line: line_of(text, jsonc_parser::common::Ranged::start(value)), why: format!("{name} is not {kind}") }
+}
+
+/// The words of a command, however they are given: in one line, as a list, or as a program with its arguments.
+fn command_words(entry: &Object<'_>) -> Vec<String> {
+    let texts = |list: &jsonc_parser::ast::Array<'_>| -> Vec<String> {
+        list.elements.iter().filter_map(Value::as_string_lit).map(|text| text.value.to_string()).collect()
+    };
+    let args = entry.get_array("args").map(texts).unwrap_or_default();
+    let mut words = match COMMANDS.iter().find_map(|name| entry.get(name)).map(|command| &command.value) {
+        Some(Value::StringLit(line)) if entry.get_array("args").is_some() => vec![line.value.to_string()],
+        Some(Value::StringLit(line)) => program::words(&line.value),
+        Some(Value::Array(list)) => texts(list),
+        _ => Vec::new(),
+    };
+    words.extend(args);
+    words
+}
+
+/// A hook of ours: where it is, as positions in objects and lists, and what it says.
+struct HookPosition {
+    /// Through the hooks, the event and the list to the entry, and on through its group, if it is one.
+    path: Vec<usize>,
+    /// How long the path is to what we put in: the hook alone, or the group that it is alone in.
+    depth: usize,
+    event: String,
+    words: Vec<String>,
+}
+
+impl From<HookPosition> for InstalledHook {
+    fn from(hook: HookPosition) -> Self {
+        let place = (hook.path[2], hook.path.get(4).copied().unwrap_or_default());
+        Self { event: hook.event, place, words: hook.words, is_in_settings: true }
+    }
+}
+
+fn hooks(root: &Object<'_>, client: &str) -> Vec<HookPosition> {
+    let mut found = Vec::new();
+    let Some((at_hooks, events)) = member(root, HOOKS).and_then(|(at, value)| Some((at, value.as_object()?))) else {
+        return found;
+    };
+    for (at_event, event) in events.properties.iter().enumerate() {
+        let Some(list) = event.value.as_array() else { continue };
+        let entries = list.elements.iter().enumerate().filter_map(|(at, entry)| Some((at, entry.as_object()?)));
+        for (at_entry, entry) in entries {
+            let mut take = |path: Vec<usize>, depth, handler: &Object<'_>| {
+                let words = command_words(handler);
+                if program::is_our_hook(&words, client) {
+                    found.push(HookPosition { path, depth, event: event.name.as_str().to_owned(), words });
+                }
+            };
+            let here = vec![at_hooks, at_event, at_entry];
+            // Some clients have the commands in the list itself, others in groups with a matcher.
+            let Some((at_group, group)) = member(entry, HOOKS).and_then(|(at, value)| Some((at, value.as_array()?))) else {
+                take(here, 3, entry);
+                continue;
+            };
+            let depth = if group.elements.len() == 1 { 3 } else { 5 };
+            for (at_handler, handler) in group.elements.iter().enumerate() {
+                if let Some(handler) = handler.as_object() {
+                    take([here.clone(), vec![at_group, at_handler]].concat(), depth, handler);
+                }
+            }
+        }
+    }
+    found
+}
+
+fn member<'v, 'a>(object: &'v Object<'a>, name: &str) -> Option<(usize, &'v Value<'a>)> {
+    let at = object.properties.iter().position(|property| property.name.as_str() == name)?;
+    Some((at, &object.properties[at].value))
+}
+
+/// The server of our name, with where it is.
+fn server<'v, 'a>(root: &'v Object<'a>, table: &[String]) -> Option<(Vec<usize>, &'v Object<'a>)> {
+    let (mut path, mut object) = (Vec::new(), root);
+    for name in table.iter().map(String::as_str).chain([NAME]) {
+        let (at, value) = member(object, name)?;
+        path.push(at);
+        object = value.as_object()?;
+    }
+    Some((path, object))
+}
+
+fn follow<'v, 'a>(root: &'v Object<'a>, path: &[usize]) -> Option<&'v Value<'a>> {
+    let (first, rest) = path.split_first()?;
+    let mut value = &root.properties.get(*first)?.value;
+    for at in rest {
+        value = match value {
+            Value::Object(object) => &object.properties.get(*at)?.value,
+            Value::Array(array) => array.elements.get(*at)?,
+            _ => return None,
+        };
+    }
+    Some(value)
+}
+
+/// Where something of ours is, if anything is left.
+fn next_of_ours(text: &str, wanted: &[ConfigEntry]) -> Result<Option<Vec<usize>>, SyntaxProblem> {
+    let Some(Value::Object(root)) = parse(text)? else { return Ok(None) };
+    let path = wanted.iter().find_map(|one| match one {
+        ConfigEntry::Version(_) => None,
+        ConfigEntry::Server { table, .. } => {
+            let (path, server) = server(&root, table)?;
+            program::is_ours(&command_words(server)).then_some(path)
+        }
+        ConfigEntry::Hook { client, .. } => {
+            let mut hook = hooks(&root, client).pop()?;
+            hook.path.truncate(hook.depth);
+            Some(hook.path)
+        }
+    });
+    Ok(path)
+}
+
+/// The text without an item, and without what would be empty then, unless it was there before us.
+fn cut(text: &str, mut path: Vec<usize>, originals: &[String]) -> Result<String, SyntaxProblem> {
+    let value = parse(text)?;
+    let root = object(text, value.as_ref(), "the file")?;
+    while path.len() > 1 {
+        let holder = &path[..path.len() - 1];
+        let Some(container) = follow(root, holder).and_then(container) else { break };
+        let is_alone = items(follow(root, holder)) == 1 && !container.has_comments(text);
+        if !is_alone || was_there(originals, &names(root, holder)) {
+            break;
+        }
+        path.pop();
+    }
+    let last = path.pop().unwrap_or_default();
+    let holder = if path.is_empty() { Some(Container::of_object(root)) } else { follow(root, &path).and_then(container) };
+    Ok(holder.map_or_else(|| text.to_owned(), |holder| holder.without(text, last)))
+}
+
+fn container(value: &Value<'_>) -> Option<Container> {
+    match value {
+        Value::Object(object) => Some(Container::of_object(object)),
+        Value::Array(array) => Some(Container::of_array(array)),
+        _ => None,
+    }
+}
+
+fn items(value: Option<&Value<'_>>) -> usize {
+    match value {
+        Some(Value::Object(object)) => object.properties.len(),
+        Some(Value::Array(array)) => array.elements.len(),
+        _ => 0,
+    }
+}
+
+fn names(root: &Object<'_>, path: &[usize]) -> Vec<String> {
+    let mut names = Vec::new();
+    let mut object = Some(root);
+    for at in path {
+        let Some(property) = object.and_then(|object| object.properties.get(*at)) else { break };
+        names.push(property.name.as_str().to_owned());
+        object = property.value.as_object();
+    }
+    names
+}
+
+fn was_there(originals: &[String], names: &[String]) -> bool {
+    originals.iter().any(|original| {
+        let Ok(Some(Value::Object(root))) = parse(byte_order_mark(original).1) else { return false };
+        let mut object = Some(&root);
+        names.iter().all(|name| {
+            let property = object.and_then(|object| object.get(name));
+            object = property.and_then(|property| property.value.as_object());
+            property.is_some()
+        })
+    })
+}
+
+/// The version that we put in goes with the last of what needed it.
+fn without_version(text: &str, wanted: &[ConfigEntry], originals: &[String]) -> Result<String, SyntaxProblem> {
+    let Some(Value::Object(root)) = parse(text)? else { return Ok(text.to_owned()) };
+    let is_ours = wanted.iter().any(|one| matches!(one, ConfigEntry::Version(_))) && !was_there(originals, &[VERSION.to_owned()]);
+    let is_alone = root.properties.len() == 1 && root.get(VERSION).is_some();
+    Ok(if is_ours && is_alone { Container::of_object(&root).without(text, 0) } else { text.to_owned() })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,113 @@
+//! The lines for a pipe, a log, a terminal without colours: one for each happening, and what the model says in whole.
+
+use surehand_agent::RunEvent;
+use surehand_engine::render::{self, count, cut::cut};
+
+use super::{
+    call_summary, escape,
+    progress::{RunProgress, mode},
+    stream, style,
+    terminal_lines::{next_steps, outcome, took},
+};
+
+/// How much of a story is repeated. It may be a whole book; all of it is in the record.
+const STORY_TOKENS: usize = 200;
+
+/// What is written for an event, given what was seen before it.
+pub(super) fn format_event(event: &RunEvent, progress: &RunProgress) -> String {
+    match event {
+        RunEvent::Started { run, story, model, mode: made, session, after_turn } => {
+            let goes_on = if *after_turn > 0 { format!(", goes on after turn {after_turn}") } else { String::new() };
+            let (run, model, session) = (escape::name(run), escape::name(model), escape::name(session));
+            let story = cut(story.trim(), STORY_TOKENS);
+            format!("run {run}: {model}, {} mode, session {session}{goes_on}\nstory: {}\n", mode(*made), escape::one_line(&story))
+        }
+        RunEvent::Turn { turn, phase, task, open, completed, prompt_tokens } => {
+            let task = task.as_deref().map(|task| format!(": {}", escape::one_line(task))).unwrap_or_default();
+            let tasks = format!("{completed} of {} completed", count(open + completed, "task"));
+            format!("turn {turn}: {}, {tasks}, {prompt_tokens} tokens{task}\n", style::phase_name(*phase))
+        }
+        // It comes again, as a whole.
+        RunEvent::Text { .. } | RunEvent::Calling { .. } => String::new(),
+        RunEvent::Again { why, seconds } => {
+            format!("again in {:.1} s: {}\n", style::duration(*seconds).as_secs_f64(), escape::one_line(why))
+        }
+        RunEvent::Said { text } => stream::format_text(text),
+        RunEvent::Call { tool, arguments, repair, .. } => {
+            let what = if *repair { "repair" } else { "call" };
+            format!("{what}: {} {}", escape::name(tool), call_summary::summarize(tool, arguments)).trim_end().to_owned() + "\n"
+        }
+        RunEvent::Result { tool, is_error, text, .. } => result(tool, *is_error, text),
+        RunEvent::Left { what } => {
+            format!("left the context: {}\n", what.iter().map(|name| escape::name(name)).collect::<Vec<_>>().join(", "))
+        }
+        RunEvent::Folded { messages } => format!("{} folded into a snapshot\n", count(*messages, "message")),
+        RunEvent::TurnEnded { turn, usage, seconds, .. } => {
+            format!("turn {turn} took {}, {:.1} s\n", style::format_usage(usage), style::duration(*seconds).as_secs_f64())
+        }
+        RunEvent::Stopped { stop, text } => {
+            let mut out = format!("{}\n{}took {}\n", outcome(*stop), stream::format_text(text), took(progress));
+            for file in &progress.files {
+                out.push_str(&format!("changed: {} +{} -{}\n", escape::name(&file.path), file.added, file.removed));
+            }
+            for (what, command) in next_steps(progress, *stop) {
+                out.push_str(&format!("{what}: {command}\n"));
+            }
+            out
+        }
+    }
+}
+
+fn result(tool: &str, is_error: bool, text: &str) -> String {
+    let first = text.lines().find(|line| !line.trim().is_empty()).unwrap_or("done");
+    let tool = escape::name(tool);
+    let what = if is_error { "refused" } else { "result" };
+    // The word that models look for says nothing more to people.
+    let said = first.strip_prefix(render::refusal::PREFIX).filter(|_| is_error).unwrap_or(first);
+    format!("{what}: {tool}: {}\n", escape::one_line(said))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use surehand_agent::event::StopReason;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(event: RunEvent, expected: &str) {
+        assert_eq!(format_event(&event, &RunProgress::default()), expected);
+    }
+
+    #[test]
+    fn text_is_written_when_it_is_whole() {
+        check(RunEvent::Text { text: "Hel".to_owned() }, "");
+        check(RunEvent::Said { text: "Hello\x1b[2J.\n\n".to_owned() }, "Hello<U+001B>[2J.\n");
+    }
+
+    #[test]
+    fn calls_and_results_are_a_line_each() {
+        let call = |repair| RunEvent::Call {
+            id: "1".to_owned(),
+            tool: "read_file".to_owned(),
+            arguments: json!({ "path": "a" }),
+            repair,
+        };
+        check(call(false), "call: read_file a\n");
+        check(call(true), "repair: read_file a\n");
+        let result = |is_error, text: &str| {
+            let (id, tool) = ("1".to_owned(), "read_file".to_owned());
+            RunEvent::Result { id, tool, is_error, text: text.to_owned(), diff: Vec::new() }
+        };
+        check(result(false, "a (4 lines)\n1|x\n"), "result: read_file: a (4 lines)\n");
+        check(result(true, "Error: a is gone\nmore\n"), "refused: read_file: a is gone\n");
+        check(result(true, "exit code 1\n"), "refused: read_file: exit code 1\n");
+    }
+
+    #[test]
+    fn the_end_is_told_in_words() {
+        let stopped = RunEvent::Stopped { stop: StopReason::Stuck, text: "Three times the same.".to_owned() };
+        let expected = "stopped: it went round in circles\nThree times the same.\ntook 0 turns, 0 tokens in, 0 out, 0 s\ngo on: surehand run --resume\n";
+        check(stopped, expected);
+    }
+}

@@ -1,0 +1,405 @@
+//! The lines of a terminal for each event. They end with a line break, except the pieces of what the model says.
+
+use surehand_agent::{
+    RunEvent,
+    event::{RunPhase, StopReason},
+};
+use surehand_engine::render::{self, count};
+
+use super::{
+    call_summary, diff, escape,
+    progress::{RunProgress, mode},
+    stream,
+    style::{self, Painter, Style},
+    wrap,
+};
+
+/// Rows of a story, a refusal, and the last words of a run.
+const STORY_ROWS: usize = 4;
+const REFUSAL_ROWS: usize = 6;
+const END_ROWS: usize = 20;
+
+/// What a line is about gets so many columns, also where the terminal then breaks the line.
+const ABOUT: usize = 24;
+
+/// Columns of a reason, which may be a whole page of a web server.
+const REASON: usize = 240;
+
+const DIFF_LINES: usize = 20;
+
+const FILES: usize = 20;
+
+/// What is written for an event, given what was seen before it. Takes what is said into the course, and ends it where something else comes.
+pub(super) fn format_event(event: &RunEvent, progress: &mut RunProgress, painter: Painter) -> String {
+    match event {
+        RunEvent::Text { text } => return progress.stream.piece(text),
+        RunEvent::Calling { .. } => return progress.stream.pause().to_owned(),
+        _ => {}
+    }
+    let was_said = progress.stream.has_begun();
+    let end_of_line = progress.stream.end();
+    let lines = match event {
+        RunEvent::Started { run, story, model, mode: made, after_turn, .. } => {
+            let facts = [escape::name(model), mode(*made).to_owned()].into_iter().chain(goes_on(*after_turn));
+            header(run, story, &facts.collect::<Vec<_>>().join(" · "), painter)
+        }
+        RunEvent::Turn { phase, task, completed, open, .. } => {
+            work(progress, *phase, task.as_deref(), (*completed, *open), painter)
+        }
+        RunEvent::Text { .. } | RunEvent::Calling { .. } => String::new(),
+        RunEvent::Again { why, seconds } => again(why, *seconds, was_said, painter),
+        RunEvent::Said { .. } if was_said => String::new(),
+        RunEvent::Said { text } => stream::format_text(text),
+        RunEvent::Call { tool, arguments, repair, .. } => {
+            called(tool, &call_summary::summarize(tool, arguments), *repair, painter)
+        }
+        RunEvent::Result { id, tool, is_error, text, diff } => {
+            let whose = if progress.call.as_ref() == Some(id) { String::new() } else { format!("{}: ", escape::name(tool)) };
+            let came = if *is_error { refused(&whose, text, painter) } else { done(&whose, text, painter) };
+            came + &diff::shown(diff, DIFF_LINES, painter)
+        }
+        RunEvent::Left { what } => left(what, painter),
+        RunEvent::Folded { messages } => dim(&format!("{} folded into a snapshot", count(*messages, "message")), painter),
+        RunEvent::TurnEnded { turn, usage, seconds, .. } => {
+            let text = format!("turn {turn}: {}, {:.1} s", style::format_usage(usage), style::duration(*seconds).as_secs_f64());
+            dim(&text, painter) + "\n"
+        }
+        RunEvent::Stopped { stop, text } => summary(progress, *stop, text, painter),
+    };
+    format!("{end_of_line}{lines}")
+}
+
+fn goes_on(after_turn: u32) -> Option<String> {
+    (after_turn > 0).then(|| format!("goes on after turn {after_turn}"))
+}
+
+fn header(run: &str, story: &str, facts: &str, painter: Painter) -> String {
+    let title = painter.paint(Style::Bold, &format!("surehand run {}", escape::name(run)));
+    format!("{title} · {facts}\n{}\n", rows(story, STORY_ROWS, "", painter).join(""))
+}
+
+/// What is worked on, if it is something else than before.
+fn work(
+    progress: &RunProgress,
+    phase: RunPhase,
+    task: Option<&str>,
+    (completed, open): (usize, usize),
+    painter: Painter,
+) -> String {
+    if progress.told.as_ref().is_some_and(|(told, which)| *told == phase && which.as_deref() == task) {
+        return String::new();
+    }
+    let tasks = if completed + open > 0 {
+        format!(" ({completed} of {} completed)", count(completed + open, "task"))
+    } else {
+        String::new()
+    };
+    let phase = style::phase_name(phase);
+    let what = match task {
+        Some(task) => {
+            format!(
+                "{phase}: {}",
+                wrap::truncate(&escape::one_line(task), painter.room(4 + phase.len() + tasks.len()).max(ABOUT))
+            )
+        }
+        None => phase.to_owned(),
+    };
+    format!("{}{}\n", painter.paint(Style::Bold, &format!("▸ {what}")), painter.paint(Style::Dim, &tasks))
+}
+
+fn again(why: &str, seconds: f64, was_said: bool, painter: Painter) -> String {
+    let void = if was_said { "; what it had said is void" } else { "" };
+    let why = wrap::truncate(&escape::one_line(why), REASON);
+    let text = format!("↻ {why}, again in {:.1} s{void}", style::duration(seconds).as_secs_f64());
+    format!("{}\n", painter.paint(Style::Yellow, &text))
+}
+
+fn called(tool: &str, about: &str, repair: bool, painter: Painter) -> String {
+    let (sign, note) = if repair { ("↻", " (repair)") } else { ("●", "") };
+    let tool = escape::name(tool);
+    let about = wrap::truncate(about, painter.room(3 + wrap::width(&tool) + note.len()).max(ABOUT));
+    let line = format!("{} {} {about}", painter.paint(Style::Cyan, sign), painter.paint(Style::Bold, &tool));
+    format!("{}{}\n", line.trim_end(), painter.paint(Style::Dim, note))
+}
+
+fn done(whose: &str, text: &str, painter: Painter) -> String {
+    let first = text.lines().find(|line| !line.trim().is_empty()).unwrap_or("done");
+    let line = format!("{whose}{}", escape::one_line(first));
+    format!("  {}\n", painter.paint(Style::Dim, &format!("└ {}", wrap::truncate(&line, painter.room(4)))))
+}
+
+fn refused(whose: &str, text: &str, painter: Painter) -> String {
+    // The word that models look for says nothing more to people.
+    let why = text.strip_prefix(render::refusal::PREFIX).unwrap_or(text);
+    let text = format!("{whose}refused: {why}");
+    let mut out = String::new();
+    for (at, row) in rows(&text, REFUSAL_ROWS, "    ", painter).iter().enumerate() {
+        let row = if at == 0 { format!("  └ {}", row.trim()) } else { row.trim_end().to_owned() };
+        out.push_str(&format!("{}\n", painter.paint(Style::Yellow, &row)));
+    }
+    out
+}
+
+fn left(what: &[String], painter: Painter) -> String {
+    let names = what.iter().map(|name| escape::name(name)).collect::<Vec<_>>().join(", ");
+    dim(&wrap::truncate(&format!("left the context: {names}"), painter.room(2)), painter)
+}
+
+fn dim(text: &str, painter: Painter) -> String {
+    format!("  {}\n", painter.paint(Style::Dim, text))
+}
+
+/// A text in rows that fit, at most so many, each behind the same blanks and with its line break.
+fn rows(text: &str, most: usize, indent: &str, painter: Painter) -> Vec<String> {
+    let room = painter.room(indent.len()).max(1);
+    let safe = escape::prose(text.trim_end()).replace('\t', "    ");
+    let all: Vec<String> = safe.lines().flat_map(|line| wrap::wrap_words(line, room)).collect();
+    let mut shown: Vec<String> = all.iter().take(most).map(|row| format!("{indent}{row}\n")).collect();
+    if all.len() > most {
+        shown.push(format!("{indent}… {}\n", count(all.len() - most, "more line")));
+    }
+    shown
+}
+
+/// How a run ended, in words that need no colour.
+pub(super) fn outcome(stop: StopReason) -> &'static str {
+    match stop {
+        StopReason::Done => "done",
+        StopReason::Budget => "stopped: the budget is used up",
+        StopReason::Stuck => "stopped: it went round in circles",
+        StopReason::Cancelled => "stopped, as you asked",
+        StopReason::Model => "stopped: the model does not answer",
+    }
+}
+
+/// What people want to know when a run is over: how it ended, what it took, what it changed, and how to go on.
+fn summary(progress: &RunProgress, stop: StopReason, text: &str, painter: Painter) -> String {
+    let (sign, style) = if stop == StopReason::Done { ("✔", Style::Green) } else { ("■", Style::Yellow) };
+    let mut out = format!("{} {}\n", painter.paint(style, sign), painter.paint(Style::Bold, outcome(stop)));
+    out.push_str(&rows(text, END_ROWS, "  ", painter).join(""));
+    out.push_str(&format!("\n  {}\n", took(progress)));
+    out.push_str(&changed(progress, painter));
+    for (what, command) in next_steps(progress, stop) {
+        out.push_str(&format!("  {}{command}\n", painter.paint(Style::Dim, &format!("{what:<10}"))));
+    }
+    out
+}
+
+/// `7 turns, 52.3k tokens in (40.1k cached), 3.1k out, $0.21, 1 min 03 s`
+pub(super) fn took(progress: &RunProgress) -> String {
+    let (turns, time) = (count(progress.turn as usize, "turn"), style::format_duration(style::duration(progress.seconds)));
+    let since = if progress.after_turn > 0 { format!(" since turn {}", progress.after_turn) } else { String::new() };
+    format!("{turns}, {}, {time}{since}", style::format_usage(&progress.total))
+}
+
+fn changed(progress: &RunProgress, painter: Painter) -> String {
+    let files = &progress.files;
+    if files.is_empty() {
+        return "  no files were changed\n".to_owned();
+    }
+    let mut out: String = files.iter().take(FILES).map(|file| format!("  {}\n", diff::title(file, painter))).collect();
+    if files.len() > FILES {
+        out.push_str(&dim(&format!("… {}", count(files.len() - FILES, "more file")), painter));
+    }
+    out
+}
+
+/// What can be done now, with the command for it.
+pub(super) fn next_steps(progress: &RunProgress, stop: StopReason) -> Vec<(&'static str, String)> {
+    let mut steps = Vec::new();
+    if !progress.files.is_empty() {
+        let session = escape::name(&progress.session);
+        steps.push(("see it", format!("surehand diff --session {session}")));
+        steps.push(("undo it", format!("surehand undo --session {session}")));
+    }
+    if stop != StopReason::Done {
+        steps.push(("go on", "surehand run --resume".to_owned()));
+    }
+    steps
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+    use surehand_agent::{event::Mode, model::TokenUsage};
+
+    use super::*;
+    use crate::display::style::Colours;
+
+    const PLAIN: Painter = Painter { width: 60, colours: Colours::Off };
+
+    #[track_caller]
+    fn check(event: RunEvent, expected: &str) {
+        assert_eq!(format_event(&event, &mut RunProgress::default(), PLAIN), expected);
+    }
+
+    fn call(tool: &str, arguments: Value, repair: bool) -> RunEvent {
+        RunEvent::Call { id: "1".to_owned(), tool: tool.to_owned(), arguments, repair }
+    }
+
+    fn result(is_error: bool, text: &str) -> RunEvent {
+        RunEvent::Result { id: "1".to_owned(), tool: "edit_file".to_owned(), is_error, text: text.to_owned(), diff: Vec::new() }
+    }
+
+    /// What is written for an event after others.
+    fn after(before: &[RunEvent], event: &RunEvent) -> String {
+        let mut progress = RunProgress::default();
+        for event in before {
+            format_event(event, &mut progress, PLAIN);
+            progress.note(event);
+        }
+        format_event(event, &mut progress, PLAIN)
+    }
+
+    fn text(text: &str) -> RunEvent {
+        RunEvent::Text { text: text.to_owned() }
+    }
+
+    fn said(text: &str) -> RunEvent {
+        RunEvent::Said { text: text.to_owned() }
+    }
+
+    #[test]
+    fn a_call_is_one_line() {
+        check(call("edit_file", json!({ "path": "src/a.rs", "old_string": "x" }), false), "● edit_file src/a.rs\n");
+        check(
+            call("read_file", json!({ "path": "src/a.rs", "offset": 10, "limit": 5 }), true),
+            "↻ read_file src/a.rs 10-14 (repair)\n",
+        );
+        check(call("repo_state", json!({}), false), "● repo_state\n");
+        check(call("run_command", json!({ "command": "x".repeat(99) }), false), &format!("● run_command {}…\n", "x".repeat(44)));
+        check(call("\x1b[2J", json!({ "path": "\n" }), false), "● <U+001B>[2J <U+000A>\n");
+    }
+
+    #[test]
+    fn a_result_is_its_first_line() {
+        let told = |before: &[RunEvent]| after(before, &result(false, "\nsrc/a.rs edited (+1 -1)\n 1|x\n"));
+        assert_eq!(told(&[call("edit_file", json!({}), false)]), "  └ src/a.rs edited (+1 -1)\n");
+        assert_eq!(told(&[]), "  └ edit_file: src/a.rs edited (+1 -1)\n", "of a call that is not right above");
+        check(result(false, ""), "  └ edit_file: done\n");
+    }
+
+    #[test]
+    fn a_refusal_is_told_at_some_length() {
+        let refusal = "Error: src/a.rs was modified since last read; nothing was written. What changed since (line 2), as it is now:\n2|    init();\n";
+        let expected = "  └ refused: src/a.rs was modified since last read; nothing\n    was written. What changed since (line 2), as it is now:\n    2|    init();\n";
+        assert_eq!(after(&[call("edit_file", json!({}), false)], &result(true, refusal)), expected);
+        let long: String = (1..=9).map(|line| format!("{line}\n")).collect();
+        check(result(true, &long), "  └ edit_file: refused: 1\n    2\n    3\n    4\n    5\n    6\n    … 3 more lines\n");
+    }
+
+    #[test]
+    fn what_is_said_is_written_once() {
+        check(said("\nHello.\n\n"), "Hello.\n");
+        check(said(""), "");
+        check(text("\n\nHel"), "Hel");
+        assert_eq!(after(&[text("Hel"), text("lo.")], &said("Hello.")), "\n");
+        assert_eq!(after(&[text("Hello.\n")], &said("Hello.\n")), "");
+        assert_eq!(after(&[text("Hello.")], &RunEvent::Calling { tool: "x".to_owned() }), "\n");
+        assert_eq!(after(&[text("Hello."), RunEvent::Calling { tool: "x".to_owned() }], &said("Hello.")), "");
+        assert_eq!(after(&[text("Hello."), said("Hello.")], &text("New.")), "New.");
+    }
+
+    #[test]
+    fn another_attempt_makes_void_what_was_said() {
+        let again = RunEvent::Again { why: "429 too\nmany requests".to_owned(), seconds: 2.14 };
+        assert_eq!(after(&[], &again), "↻ 429 too many requests, again in 2.1 s\n");
+        assert_eq!(after(&[text("Hel")], &again), "\n↻ 429 too many requests, again in 2.1 s; what it had said is void\n");
+        assert_eq!(after(&[text("Hel"), again], &said("Hello.")), "Hello.\n");
+    }
+
+    fn turn(phase: RunPhase, task: Option<&str>) -> RunEvent {
+        RunEvent::Turn { turn: 1, phase, task: task.map(str::to_owned), open: 2, completed: 1, prompt_tokens: 1 }
+    }
+
+    #[test]
+    fn the_task_is_told_when_it_is_another() {
+        let coding = turn(RunPhase::Coding, Some("Do it"));
+        assert_eq!(after(&[], &coding), "▸ coding: Do it (1 of 3 tasks completed)\n");
+        assert_eq!(after(&[turn(RunPhase::Planning, Some("Do it"))], &coding), "▸ coding: Do it (1 of 3 tasks completed)\n");
+        assert_eq!(after(&[turn(RunPhase::Coding, Some("Do it"))], &coding), "");
+        check(
+            RunEvent::Turn { turn: 1, phase: RunPhase::Planning, task: None, open: 0, completed: 0, prompt_tokens: 1 },
+            "▸ planning\n",
+        );
+    }
+
+    #[test]
+    fn the_header_says_who_does_what() {
+        let started = |story: &str, after_turn| RunEvent::Started {
+            run: "calm-otter".to_owned(),
+            story: story.to_owned(),
+            model: "some/model".to_owned(),
+            mode: Mode::Snapshot,
+            session: "s1".to_owned(),
+            after_turn,
+        };
+        check(started("Fix it", 0), "surehand run calm-otter · some/model · snapshot\nFix it\n\n");
+        check(
+            started("1\n2\n3\n4\n5", 7),
+            "surehand run calm-otter · some/model · snapshot · goes on after turn 7\n1\n2\n3\n4\n… 1 more line\n\n",
+        );
+    }
+
+    #[test]
+    fn what_left_and_what_a_turn_took_is_told_in_passing() {
+        check(
+            RunEvent::Left { what: vec!["src/a.rs 1-40".to_owned(), "b\x1b".to_owned()] },
+            "  left the context: src/a.rs 1-40, b<U+001B>\n",
+        );
+        check(RunEvent::Folded { messages: 12 }, "  12 messages folded into a snapshot\n");
+        let usage = TokenUsage { input: 8_211, cached: 6_100, output: 350, cost: Some(0.0123) };
+        let ended = RunEvent::TurnEnded { turn: 3, usage, total: usage, seconds: 4.21 };
+        check(ended, "  turn 3: 8.2k tokens in (6.1k cached), 350 out, $0.01, 4.2 s\n\n");
+    }
+
+    #[test]
+    fn the_end_says_how_to_go_on() {
+        let stopped = |stop| RunEvent::Stopped { stop, text: "All is well.".to_owned() };
+        check(
+            stopped(StopReason::Done),
+            "✔ done\n  All is well.\n\n  0 turns, 0 tokens in, 0 out, 0 s\n  no files were changed\n",
+        );
+        let expected = "■ stopped: the budget is used up\n  All is well.\n\n  0 turns, 0 tokens in, 0 out, 0 s\n  no files were changed\n  \
+                        go on     surehand run --resume\n";
+        check(stopped(StopReason::Budget), expected);
+    }
+
+    #[test]
+    fn the_end_names_the_files() {
+        let edit = |path: &str| RunEvent::Result {
+            id: "1".to_owned(),
+            tool: "edit_file".to_owned(),
+            is_error: false,
+            text: String::new(),
+            diff: vec![crate::display::tests::edit(path, "a\n", "b\n")],
+        };
+        let edits: Vec<RunEvent> = (0..22).map(|at| edit(&format!("{}", at % 21))).collect();
+        let end = after(&edits, &RunEvent::Stopped { stop: StopReason::Done, text: String::new() });
+        assert!(end.contains("  0 +2 -2\n  1 +1 -1\n"), "{end}");
+        assert!(end.contains("  19 +1 -1\n  … 1 more file\n  see it    surehand diff --session"), "{end}");
+    }
+
+    #[test]
+    fn what_a_line_is_about_is_told_on_narrow_terminals() {
+        let painter = Painter { width: 20, ..PLAIN };
+        let told = |event| format_event(&event, &mut RunProgress::default(), painter);
+        assert_eq!(told(call("read_file", json!({ "path": "src/main.rs" }), true)), "↻ read_file src/main.rs (repair)\n");
+        assert_eq!(told(turn(RunPhase::Coding, Some("Greet by name"))), "▸ coding: Greet by name (1 of 3 tasks completed)\n");
+    }
+
+    #[test]
+    fn narrow_terminals_and_colours_do_no_harm() {
+        let events = [
+            call("read_file", json!({ "path": "src/漢字.rs" }), true),
+            result(true, "Error: 漢字漢字漢字漢字漢字漢字"),
+            result(false, "漢字漢字漢字漢字漢字漢字"),
+            turn(RunPhase::Coding, Some("漢字漢字漢字漢字漢字漢字")),
+        ];
+        for width in 0..40 {
+            for event in &events {
+                format_event(event, &mut RunProgress::default(), Painter { width, colours: Colours::On });
+            }
+        }
+    }
+}

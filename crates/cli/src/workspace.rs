@@ -1,0 +1,191 @@
+//! Where we are: the workspace of a command, with the settings of its file and of the environment.
+
+use std::{
+    io::ErrorKind,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use anyhow::Context;
+use surehand_adapters::{hooks::OpenedWorkspace, session_roots::SessionRoots};
+use surehand_engine::{
+    Config, FindRootError, IgnoredSetting, OpenError, PassedOver, Session, SessionId, StateDirError, StateHome, Workspace,
+    WorkspaceOptions,
+    change_log::ChangeSelection,
+    find_root,
+    store::ChangeId,
+    testing::{CommitProbe, ProbeVerdict},
+};
+
+use crate::{
+    args::{PlaceArgs, SelectionArgs},
+    user_dirs,
+};
+
+/// For tests: kill this process, as hard as can be, after this many steps of a commit.
+const KILL_AFTER: &str = "SUREHAND_TEST_KILL_AFTER";
+
+/// Opens the workspace that a command is about, to work in it.
+pub(crate) fn open(place: &PlaceArgs) -> anyhow::Result<Arc<Workspace>> {
+    open_at(&root(place)?, user_dirs::state_home()?)
+}
+
+/// Opens the workspace that a command is about, to look at it: nothing is made.
+pub(crate) fn open_read_only(place: &PlaceArgs) -> anyhow::Result<Arc<Workspace>> {
+    let root = root(place)?;
+    let workspace = Workspace::open_read_only(&root, settings(&root)?).map_err(with_hint)?;
+    let report = workspace.state_report();
+    if let Some(PassedOver { path, why }) = report.passed_over {
+        anstream::eprintln!("note: {} {why}; it is not used", path.display());
+    }
+    if let (true, Some(state)) = (report.is_read_only, report.paths) {
+        anstream::eprintln!(
+            "note: {} cannot be written; this is what it says, and the last changes may be missing",
+            state.repository.display()
+        );
+    }
+    Ok(workspace)
+}
+
+/// The root of the workspace that a command is about.
+pub(crate) fn root(place: &PlaceArgs) -> anyhow::Result<PathBuf> {
+    let Some(root) = &place.root else {
+        let here = std::env::current_dir().context("the current directory is gone")?;
+        return find_root(&here, &user_dirs::state_home()?).map_err(with_root_hint);
+    };
+    anyhow::ensure!(root.is_dir(), "{}: not a directory", root.display());
+    root.canonicalize().with_context(|| root.display().to_string())
+}
+
+/// The settings that count in a root: the user's, those of its file as far as a repository may set them, and the environment.
+pub(crate) fn settings(root: &Path) -> anyhow::Result<Config> {
+    settings_with(root, user_dirs::state_home()?)
+}
+
+fn settings_with(root: &Path, state: StateHome) -> anyhow::Result<Config> {
+    Ok(Config { state, ..Config::load(root, variables())? })
+}
+
+fn variables() -> impl Iterator<Item = (String, String)> {
+    std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+}
+
+/// What the repository's settings say in vain, in words. A clone may say a lot; some of it is enough.
+pub(crate) fn ignored_settings(config: &Config) -> Vec<String> {
+    const MOST: usize = 20;
+    let in_words = |ignored: &IgnoredSetting| {
+        let line = ignored.line.map(|line| format!(" (line {line})")).unwrap_or_default();
+        match ignored.what.as_str() {
+            "surehand.toml" => format!("surehand.toml of the workspace is ignored: {}", ignored.why),
+            file if file.starts_with('/') => format!("{file} is ignored: {}", ignored.why),
+            key => format!("{key} in surehand.toml of the workspace is ignored: {}{line}", ignored.why),
+        }
+    };
+    let mut words: Vec<String> = config.ignored.iter().take(MOST).map(in_words).collect();
+    if config.ignored.len() > MOST {
+        words.push(format!("{} more keys in surehand.toml of the workspace are ignored", config.ignored.len() - MOST));
+    }
+    words
+}
+
+/// The roots of other workspaces that a session has worked in besides this one.
+pub(crate) fn other_roots(session: &SessionId, here: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let places = SessionRoots::of(&user_dirs::state_home()?, session);
+    let roots = places.home.into_iter().chain(places.others);
+    Ok(roots.filter(|root| root != here && root.is_dir()).collect())
+}
+
+pub(crate) fn at(root: &Path) -> PlaceArgs {
+    PlaceArgs { root: Some(root.to_owned()) }
+}
+
+/// Opens a workspace for a hook. Settings that cannot be read do not switch the protection off: then the defaults count.
+pub(crate) fn open_for_hook(root: &Path) -> anyhow::Result<OpenedWorkspace> {
+    let state = user_dirs::state_home()?;
+    let (config, trouble) = match Config::for_hooks().load_over(root, variables()) {
+        Ok(config) => (config, None),
+        Err(error) => (Config::for_hooks(), Some(format!("goes by its defaults, because your settings cannot be read: {error}"))),
+    };
+    let config = Config { state, ..config };
+    let options = WorkspaceOptions { config, is_for_one_call: true, probe: kill_probe(), ..WorkspaceOptions::default() };
+    let workspace = Workspace::open_with(root, options).map_err(with_hint)?;
+    Ok(OpenedWorkspace { workspace, trouble })
+}
+
+fn open_at(root: &Path, state: StateHome) -> anyhow::Result<Arc<Workspace>> {
+    let options = WorkspaceOptions { config: settings_with(root, state)?, probe: kill_probe(), ..WorkspaceOptions::default() };
+    Workspace::open_with(root, options).map_err(with_hint)
+}
+
+/// A place that is in no workspace is told with a way out.
+fn with_root_hint(error: FindRootError) -> anyhow::Error {
+    match error {
+        FindRootError::Everything { .. } => anyhow::anyhow!("{error}\nhint: go to a project, or name one with --root DIR"),
+        error => error.into(),
+    }
+}
+
+/// What cannot be opened because nothing may be written there is told with a way out.
+fn with_hint(error: OpenError) -> anyhow::Error {
+    let OpenError::State(StateDirError::Unusable { path, error: io }) = &error else { return error.into() };
+    let hint = match io.kind() {
+        ErrorKind::PermissionDenied => "you may not write there",
+        ErrorKind::ReadOnlyFilesystem => "the file system is read-only",
+        _ => return error.into(),
+    };
+    let path = path.display();
+    anyhow::anyhow!(
+        "{path}: cannot be made or used: {hint} ({io})\n\
+         hint: Surehand keeps there what was read and changed; make it writable for you alone, or set SUREHAND_STATE_DIR to a \
+         directory that is"
+    )
+}
+
+/// Which changes are meant. What is not the name of a change is a file.
+pub(crate) fn selection(typed: &SelectionArgs, session: &Session) -> anyhow::Result<ChangeSelection> {
+    if let Some(id) = &typed.session {
+        return Ok(ChangeSelection::Session(SessionId(id.clone())));
+    }
+    let Some(what) = &typed.what else { return Ok(ChangeSelection::Last(None)) };
+    let change = ChangeSelection::Change(ChangeId(what.clone()));
+    if session.workspace().net_changes(&change)?.is_some() {
+        return Ok(change);
+    }
+    Ok(ChangeSelection::File(session.path_of(what)?, None))
+}
+
+fn kill_probe() -> Option<CommitProbe> {
+    let after: usize = std::env::var(KILL_AFTER).ok()?.parse().ok()?;
+    Some(Arc::new(move |number, _| {
+        if number == after {
+            let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
+        }
+        ProbeVerdict::GoOn
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use insta::assert_snapshot;
+
+    use super::*;
+
+    #[test]
+    fn where_nothing_may_be_written_there_is_a_way_out() {
+        let told = |kind: ErrorKind| {
+            let (path, error) = (PathBuf::from("/p/.git/surehand"), io::Error::from(kind));
+            format!("{:#}", with_hint(OpenError::State(StateDirError::Unusable { path, error })))
+        };
+        assert_snapshot!(told(ErrorKind::PermissionDenied), @"
+        /p/.git/surehand: cannot be made or used: you may not write there (permission denied)
+        hint: Surehand keeps there what was read and changed; make it writable for you alone, or set SUREHAND_STATE_DIR to a directory that is
+        ");
+        assert_snapshot!(told(ErrorKind::ReadOnlyFilesystem), @"
+        /p/.git/surehand: cannot be made or used: the file system is read-only (read-only filesystem or storage medium)
+        hint: Surehand keeps there what was read and changed; make it writable for you alone, or set SUREHAND_STATE_DIR to a directory that is
+        ");
+        assert_snapshot!(told(ErrorKind::StorageFull), @"/p/.git/surehand: cannot use the state directory: no storage space");
+    }
+}
