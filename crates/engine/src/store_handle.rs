@@ -86,12 +86,12 @@ impl From<StoreError> for OpenStoreError {
 }
 
 fn scope(dir: &StateDir, below: Option<RelPath>) -> StoreScope {
-    StoreScope { checkout: dir.key().as_str().to_owned(), below }
+    StoreScope { checkout: dir.key.as_str().to_owned(), below }
 }
 
 /// A database of a newer Surehand forbids the whole directory. One that is damaged does not, where it is not used.
 fn check_format(dir: &StateDir) -> Result<(), StoreError> {
-    if !dir.path().join("state.db").exists() {
+    if !dir.path.join("state.db").exists() {
         return Ok(());
     }
     let Ok(database) = dir.database() else { return Ok(()) };
@@ -275,7 +275,7 @@ pub(crate) fn tracked_in_root(
 /// Opens the database, in the way in which the state is used.
 fn open_database(copy: &WorkingCopy) -> Result<SqliteStore, StoreError> {
     let Some(dir) = copy.state.state_dir() else { return SqliteStore::in_memory() };
-    let path = dir.path().join("state.db");
+    let path = dir.path.join("state.db");
     let failed = |error: io::Error| StoreError::Backend { path: path.display().to_string(), error: error.into() };
     let (path, scope) = (dir.database().map_err(failed)?, scope(&dir, copy.below.clone()));
     match copy.state.is_read_only() {

@@ -149,7 +149,7 @@ impl Workspace {
         let WorkspaceOptions { config, store, is_for_one_call, probe } = options;
         let place = find_root(root, &config)?;
         let dir = StateDir::open(&place.tree, &config.state)?;
-        let path = dir.path().to_owned();
+        let path = dir.path.clone();
         let bad_state = |error| OpenError::State(StateDirError::Unusable { path: path.clone(), error });
         let store = open_store(store, &dir, place.below.clone()).map_err(|error| match error {
             OpenStoreError::Directory(error) => bad_state(error),
@@ -184,7 +184,7 @@ impl Workspace {
     pub fn open_read_only(root: &Path, config: Config) -> Result<Arc<Self>, OpenError> {
         let place = find_root(root, &config)?;
         let dir = StateDir::find(&place.tree, &config.state)?;
-        if dir.as_ref().is_some_and(StateDir::is_writable) {
+        if dir.as_ref().is_some_and(|dir| dir.is_writable) {
             match Self::open(root, config.clone()) {
                 // Then it is read as it is.
                 Err(error) if error.is_full_disk() => {}
@@ -229,9 +229,8 @@ impl Workspace {
     /// Where the state is, and what is wrong with it.
     pub fn state_report(&self) -> StateReport {
         let state = self.state();
-        let paths = state
-            .state_dir()
-            .map(|state| StatePaths { repository: state.path().to_owned(), checkout: state.checkout_path().to_owned() });
+        let paths =
+            state.state_dir().map(|state| StatePaths { repository: state.path.clone(), checkout: state.checkout_path.clone() });
         let export_trouble = state.dir().ok().and_then(|dir| state.export.trouble(&dir));
         StateReport {
             paths,
@@ -407,7 +406,7 @@ impl Workspace {
         self.flush();
         drop(self.state().sync_new_key());
         let Some(state) = self.state().state_dir().filter(|_| self.store.is_in_state_directory()) else { return };
-        let log = sys::statat(&**state.dir(), "state.db-wal", sys::AtFlags::SYMLINK_NOFOLLOW);
+        let log = sys::statat(&*state.dir, "state.db-wal", sys::AtFlags::SYMLINK_NOFOLLOW);
         // Where there is none, there is nothing to bring in.
         if !log.is_ok_and(|log| log.st_size >= LONG) {
             self.tell_trouble(self.repo().persist(&self.repo_sources()));

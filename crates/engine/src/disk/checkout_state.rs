@@ -66,7 +66,7 @@ impl CheckoutState {
     pub(crate) fn open(place: &RootInTree, dir: StateDir, home: &StateHome) -> io::Result<Self> {
         let parts = Arc::new(StateParts::open(Arc::new(dir))?);
         let rescued = RescueDir::of(parts.dir.clone())?;
-        let device = rescued.clock().stamp(&sys::fstat(&**parts.dir.checkout())?).device;
+        let device = rescued.clock().stamp(&sys::fstat(&*parts.dir.checkout)?).device;
         Ok(Self { device, ..Self::new(place, home, StateHandles::Open(parts), rescued)? })
     }
 
@@ -112,7 +112,7 @@ impl CheckoutState {
 
     /// The state directory of the repository; `None` where there is none yet.
     pub(crate) fn path(&self) -> Option<PathBuf> {
-        self.state_dir().map(|dir| dir.path().to_owned())
+        self.state_dir().map(|dir| dir.path.clone())
     }
 
     /// The state directory as it was opened; `None` where there is none yet.
@@ -125,7 +125,7 @@ impl CheckoutState {
 
     /// The state that is in the git directory and is not used, with the reason.
     pub(crate) fn passed_over(&self) -> Option<PassedOver> {
-        let opened = self.state_dir().and_then(|dir| dir.passed_over().cloned());
+        let opened = self.state_dir().and_then(|dir| dir.passed_over.clone());
         opened.or_else(|| state_dir::passed_over(&self.tree, &self.home))
     }
 
@@ -136,7 +136,7 @@ impl CheckoutState {
 
     /// The random name of this checkout; an empty one where there is no state.
     pub(crate) fn key(&self) -> CheckoutKey {
-        self.state_dir().map(|dir| dir.key().clone()).unwrap_or_default()
+        self.state_dir().map(|dir| dir.key.clone()).unwrap_or_default()
     }
 
     /// Syncs the key of this checkout, once.
@@ -161,7 +161,7 @@ impl CheckoutState {
     /// The part of the state directory that belongs to this checkout; an error of the kind `NotFound` where there is none.
     pub(crate) fn dir(&self) -> io::Result<Arc<File>> {
         match self.state_dir() {
-            Some(dir) => Ok(dir.checkout().clone()),
+            Some(dir) => Ok(dir.checkout.clone()),
             None => Err(Errno::NOENT.into()),
         }
     }
@@ -241,7 +241,7 @@ impl CheckoutState {
 
 impl StateParts {
     fn open(dir: Arc<StateDir>) -> io::Result<Self> {
-        let part = |name: &str| make_dir(dir.checkout(), name);
+        let part = |name: &str| make_dir(&dir.checkout, name);
         Ok(Self { staged: part("staged")?, locks: part("locks")?, journals: part("journal")?, outbox: part("outbox")?, dir })
     }
 }

@@ -651,7 +651,7 @@ impl<'a> LeftFile<'a> {
         };
         let Some(version) = version else { return Ok(true) };
         let displaced = DisplacedFile::taken_back(self.staged_dir.clone(), name.clone(), self.path.clone(), version);
-        let mut displaced = DisplacedFile { heir: self.heir()?, ..displaced };
+        let mut displaced = DisplacedFile { replacement: self.replacement()?, ..displaced };
         match displaced.look(&self.copy.state.rescued)? {
             SecondLookResult::Untouched => Ok(displaced.remove()),
             SecondLookResult::InUse => Ok(false),
@@ -662,7 +662,7 @@ impl<'a> LeftFile<'a> {
 
 impl LeftFile<'_> {
     /// The file in its place, if the journal has its metadata.
-    fn heir(&self) -> io::Result<Option<ReplacementFile>> {
+    fn replacement(&self) -> io::Result<Option<ReplacementFile>> {
         let (Some(dir), Some(metadata)) = (&self.dir, &self.intent.metadata) else { return Ok(None) };
         Ok(Some(ReplacementFile { dir: Arc::new(dir.try_clone()?), metadata: metadata.clone() }))
     }

@@ -48,7 +48,7 @@ pub(crate) struct DisplacedFile {
     pub version: ContentHash,
     /// Its stamp right after that.
     pub stamp: Option<Stamp>,
-    pub heir: Option<ReplacementFile>,
+    pub replacement: Option<ReplacementFile>,
     /// The file itself, open, where it has no name any more and the named one is a copy.
     pub handle: Option<File>,
 }
@@ -75,7 +75,7 @@ pub(crate) enum SecondLookResult {
 impl DisplacedFile {
     /// A file that was taken from its place, of which nothing else is known.
     pub(crate) fn taken_back(dir: Arc<File>, name: String, path: RelPath, version: ContentHash) -> Self {
-        Self { dir, name, path, version, stamp: None, heir: None, handle: None }
+        Self { dir, name, path, version, stamp: None, replacement: None, handle: None }
     }
 
     pub(crate) fn look(&mut self, rescued: &RescueDir) -> io::Result<SecondLookResult> {
@@ -130,17 +130,17 @@ impl DisplacedFile {
 
     /// Gives the file in its place what was changed of the metadata of this one.
     pub(crate) fn carry_over_metadata(&mut self, file: &File) -> io::Result<()> {
-        let Some(heir) = &mut self.heir else { return Ok(()) };
+        let Some(replacement) = &mut self.replacement else { return Ok(()) };
         let now = Metadata::of(file, &sys::fstat(file)?)?.without_labels();
-        let Some(change) = now.change_from(&heir.metadata.clone().without_labels()) else { return Ok(()) };
+        let Some(change) = now.change_from(&replacement.metadata.clone().without_labels()) else { return Ok(()) };
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
-        let in_place = match open_patiently(|| sys::openat(&*heir.dir, self.path.name(), flags, Mode::empty())) {
+        let in_place = match open_patiently(|| sys::openat(&*replacement.dir, self.path.name(), flags, Mode::empty())) {
             Err(Errno::NOENT | Errno::LOOP) => return Ok(()),
             opened => File::from(opened?),
         };
         if FileType::from_raw_mode(sys::fstat(&in_place)?.st_mode) == FileType::RegularFile {
             change.apply(&in_place)?;
-            heir.metadata = now;
+            replacement.metadata = now;
         }
         Ok(())
     }
@@ -162,7 +162,7 @@ pub(crate) struct RescueDir {
 
 impl RescueDir {
     pub(crate) fn of(state: Arc<StateDir>) -> io::Result<Self> {
-        let probe = private_file(state.checkout())?;
+        let probe = private_file(&state.checkout)?;
         Ok(Self { state: Mutex::new(Some(state)), clock: FileClock::try_out(&probe), probe: Some(probe) })
     }
 
@@ -216,7 +216,7 @@ impl RescueDir {
 
     fn open(&self) -> io::Result<(Arc<File>, PathBuf)> {
         let state = self.state.lock().expect("nobody panics while holding it").clone().ok_or(Errno::ROFS)?;
-        Ok((make_dir(state.checkout(), RESCUED)?, state.checkout_path().join(RESCUED)))
+        Ok((make_dir(&state.checkout, RESCUED)?, state.checkout_path.join(RESCUED)))
     }
 }
 
@@ -257,7 +257,7 @@ mod tests {
             path: RelPath::new("a.txt").unwrap(),
             version: ContentHash::of(b"ours"),
             stamp: None,
-            heir: None,
+            replacement: None,
             handle: None,
         };
         let began = Instant::now();

@@ -76,17 +76,20 @@ pub struct PassedOver {
 
 #[derive(Debug, Clone)]
 pub(crate) struct StateDir {
-    path: PathBuf,
-    checkout_path: PathBuf,
-    dir: Arc<File>,
-    checkout: Arc<File>,
-    key: CheckoutKey,
-    is_writable: bool,
+    /// The directory that all checkouts of a repository share.
+    pub(crate) path: PathBuf,
+    pub(crate) checkout_path: PathBuf,
+    pub(crate) dir: Arc<File>,
+    pub(crate) checkout: Arc<File>,
+    pub(crate) key: CheckoutKey,
+    /// Whether this process may write to it.
+    pub(crate) is_writable: bool,
     /// Whether this process gave the checkout its key.
     is_begun_here: bool,
     /// Whether the key is known to be on the disk.
     is_on_disk: Arc<Mutex<bool>>,
-    passed_over: Option<PassedOver>,
+    /// The place that comes first and could not be trusted.
+    pub(crate) passed_over: Option<PassedOver>,
 }
 
 /// The name of the state directory in a git directory.
@@ -124,27 +127,6 @@ impl StateDir {
         }
     }
 
-    /// The directory that all checkouts of a repository share.
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
-    }
-
-    pub(crate) fn checkout_path(&self) -> &Path {
-        &self.checkout_path
-    }
-
-    pub(crate) fn dir(&self) -> &Arc<File> {
-        &self.dir
-    }
-
-    pub(crate) fn checkout(&self) -> &Arc<File> {
-        &self.checkout
-    }
-
-    pub(crate) fn key(&self) -> &CheckoutKey {
-        &self.key
-    }
-
     /// Syncs the key of this checkout and the directories that lead to it, once. After a power cut a journal counts only if it begins with
     /// that key, so this comes before a journal is synced.
     pub(crate) fn sync_key(&self) -> io::Result<()> {
@@ -158,18 +140,9 @@ impl StateDir {
         Ok(())
     }
 
-    /// The same, if this process made the key. Opening does not sync it, so that the first reply comes sooner.
+    /// [`Self::sync_key`], if this process made the key. Opening does not sync it, so that the first reply comes sooner.
     pub(crate) fn sync_new_key(&self) -> io::Result<()> {
         if self.is_begun_here { self.sync_key() } else { Ok(()) }
-    }
-
-    pub(crate) fn is_writable(&self) -> bool {
-        self.is_writable
-    }
-
-    /// The place that comes first and could not be trusted.
-    pub(crate) fn passed_over(&self) -> Option<&PassedOver> {
-        self.passed_over.as_ref()
     }
 
     /// The database, checked to be a plain file of ours or not there: SQLite opens it by name. SQLite gives its other files the

@@ -50,14 +50,14 @@ fn a_repository_holds_its_state_and_other_trees_are_in_the_users_directory() {
     assert!(StateDir::find(&fixture.tree("plain"), &fixture.home).unwrap().is_none());
     assert!(!fixture.at("repo/.git/surehand").exists() && !fixture.at("home").exists(), "looking makes nothing");
     let repo = fixture.open("repo");
-    assert_eq!(repo.checkout_path(), fixture.at("repo/.git/surehand/checkouts/main"));
+    assert_eq!(repo.checkout_path, fixture.at("repo/.git/surehand/checkouts/main"));
     assert_eq!(mode(&fixture.at("repo/.git/surehand")), 0o700);
     let plain = fixture.open("plain");
-    assert!(plain.path().starts_with(fixture.dir.path().join("home/state/surehand/roots")), "{plain:?}");
-    assert!(plain.path().file_name().unwrap().to_str().unwrap().starts_with("plain-"));
-    assert_eq!(mode(plain.path()), 0o700);
-    assert_eq!(fixture.open("repo").key(), repo.key());
-    assert_eq!(StateDir::find(&fixture.tree("plain"), &fixture.home).unwrap().unwrap().key(), plain.key());
+    assert!(plain.path.starts_with(fixture.dir.path().join("home/state/surehand/roots")), "{plain:?}");
+    assert!(plain.path.file_name().unwrap().to_str().unwrap().starts_with("plain-"));
+    assert_eq!(mode(&plain.path), 0o700);
+    assert_eq!(fixture.open("repo").key, repo.key);
+    assert_eq!(StateDir::find(&fixture.tree("plain"), &fixture.home).unwrap().unwrap().key, plain.key);
     assert!(is_known_root(&fixture.at("plain"), &fixture.home) && !is_known_root(&fixture.at("repo"), &fixture.home));
 }
 
@@ -99,8 +99,8 @@ fn a_state_directory_that_others_could_touch_is_passed_over_and_left_as_it_is() 
             }
         }
         let opened = fixture.open("repo");
-        assert!(opened.path().starts_with(fixture.dir.path().join("home")), "{shape}: {opened:?}");
-        assert_eq!(opened.passed_over().unwrap().path, state, "{shape}");
+        assert!(opened.path.starts_with(fixture.dir.path().join("home")), "{shape}: {opened:?}");
+        assert_eq!(opened.passed_over.as_ref().unwrap().path, state, "{shape}");
     }
     assert_eq!(fs::read_to_string(&state).unwrap(), "mine");
     assert_eq!(fs::read_dir(fixture.at("elsewhere")).unwrap().count(), 0);
@@ -110,8 +110,8 @@ fn a_state_directory_that_others_could_touch_is_passed_over_and_left_as_it_is() 
 fn a_fixed_place_holds_everything() {
     let mut fixture = Fixture::new();
     fixture.home.fixed = Some(fixture.at("fixed"));
-    assert!(fixture.open("repo").path().starts_with(fixture.at("fixed")));
-    assert!(fixture.open("plain").path().starts_with(fixture.at("fixed")));
+    assert!(fixture.open("repo").path.starts_with(fixture.at("fixed")));
+    assert!(fixture.open("plain").path.starts_with(fixture.at("fixed")));
     assert!(!fixture.at("repo/.git/surehand").exists());
 }
 
@@ -127,17 +127,17 @@ fn without_a_place_there_is_no_state() {
 fn what_another_tree_left_is_set_aside() {
     let fixture = Fixture::new();
     let first = fixture.open("repo");
-    fs::write(first.checkout_path().join("journal"), "theirs").unwrap();
+    fs::write(first.checkout_path.join("journal"), "theirs").unwrap();
     // The same directory under another name goes on.
     fs::rename(fixture.at("repo"), fixture.at("moved")).unwrap();
-    assert_eq!(fixture.open("moved").key(), first.key());
+    assert_eq!(fixture.open("moved").key, first.key);
     // A copy does not.
     assert!(
         std::process::Command::new("cp").arg("-a").arg(fixture.at("moved")).arg(fixture.at("copy")).status().unwrap().success()
     );
     let copy = fixture.open("copy");
-    assert_ne!(copy.key(), first.key());
-    assert!(!copy.checkout_path().join("journal").exists());
+    assert_ne!(copy.key, first.key);
+    assert!(!copy.checkout_path.join("journal").exists());
     let names: Vec<String> = fs::read_dir(fixture.at("copy/.git/surehand/checkouts"))
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
@@ -149,11 +149,11 @@ fn what_another_tree_left_is_set_aside() {
 #[test]
 fn an_identity_that_makes_no_sense_is_nobodys() {
     let fixture = Fixture::new();
-    let key = fixture.open("repo").key().clone();
+    let key = fixture.open("repo").key.clone();
     for nonsense in [" ", "{}", "{\"path\":\"/\",\"device\":1,\"inode\":1,\"key\":\"\"}", &"x".repeat(20_000)] {
         fs::write(fixture.at("repo/.git/surehand/checkouts/main/root"), nonsense).unwrap();
         assert!(StateDir::find(&fixture.tree("repo"), &fixture.home).unwrap().is_none(), "{nonsense:.40}");
-        assert_ne!(fixture.open("repo").key(), &key);
+        assert_ne!(fixture.open("repo").key, key);
     }
 }
 
@@ -175,9 +175,9 @@ fn the_users_directory_may_be_behind_a_link() {
     fs::create_dir(fixture.at("real")).unwrap();
     symlink(fixture.at("real"), fixture.at("linked")).unwrap();
     fixture.home.user = Some(fixture.at("linked/state"));
-    assert!(fixture.open("plain").path().starts_with(fixture.at("real/state/roots")));
+    assert!(fixture.open("plain").path.starts_with(fixture.at("real/state/roots")));
     fixture.home.fixed = Some(fixture.at("linked"));
-    assert!(fixture.open("repo").path().starts_with(fixture.at("real/roots")));
+    assert!(fixture.open("repo").path.starts_with(fixture.at("real/roots")));
 }
 
 #[test]
@@ -198,7 +198,7 @@ fn processes_that_start_at_once_agree_on_a_key() {
 #[track_caller]
 fn check_that_all_agree(fixture: &Fixture) {
     let keys: Vec<CheckoutKey> = std::thread::scope(|scope| {
-        let open = || scope.spawn(|| fixture.open("repo").key().clone());
+        let open = || scope.spawn(|| fixture.open("repo").key.clone());
         let threads: Vec<_> = (0..8).map(|_| open()).collect();
         threads.into_iter().map(|thread| thread.join().unwrap()).collect()
     });
@@ -212,6 +212,6 @@ fn a_database_that_is_a_link_is_not_opened() {
     assert_eq!(state.database().unwrap(), fixture.at("repo/.git/surehand/state.db"));
     assert_eq!(mode(&state.database().unwrap()), 0o600);
     fs::remove_file(state.database().unwrap()).unwrap();
-    symlink(fixture.at("elsewhere.db"), state.path().join("state.db")).unwrap();
+    symlink(fixture.at("elsewhere.db"), state.path.join("state.db")).unwrap();
     assert!(state.database().is_err());
 }

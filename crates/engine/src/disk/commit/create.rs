@@ -24,7 +24,7 @@ pub(super) struct FileCreation {
     /// Its name until it is put in place; `None` where the system can make files without one.
     staged: Option<StagedName>,
     /// Where it goes in a rollback.
-    retreat: StagedName,
+    rollback_place: StagedName,
     written: Option<Stamp>,
     is_put: bool,
 }
@@ -45,13 +45,13 @@ impl FileCreation {
         }
         let written = place.stamp_of(&new);
         let device = written.map_or(place.copy.state.device, |stamp| stamp.device);
-        let retreat = staged.clone().unwrap_or_else(|| place.stage_on(device));
-        Ok(Self { new, staged, retreat, written, is_put: false })
+        let rollback_place = staged.clone().unwrap_or_else(|| place.stage_on(device));
+        Ok(Self { new, staged, rollback_place, written, is_put: false })
     }
 
     /// The place that the journal names, so that it is found after a crash.
-    pub(super) fn retreat(&self) -> &StagedName {
-        &self.retreat
+    pub(super) fn rollback_place(&self) -> &StagedName {
+        &self.rollback_place
     }
 
     pub(super) fn new_file(&self) -> &File {
@@ -83,7 +83,7 @@ impl FileCreation {
             remove(self.staged.as_ref());
             return;
         }
-        let Some(out) = take_out(place, &self.retreat) else { return };
+        let Some(out) = take_out(place, &self.rollback_place) else { return };
         if out.is(&self.new) {
             // Other programs could see it, and one may be writing to it: it gets a second look.
             let Some(version) = place.content_version() else { return };
@@ -145,7 +145,7 @@ fn give_metadata_of(place: &CommitTarget<'_>, other: &RelPath, new: &File) -> Re
 
 /// Moves what has the name of the new file to this place or, if that turns out to be on another file system, or not ours to write any
 /// more, beside itself.
-fn take_out(place: &CommitTarget<'_>, retreat: &StagedName) -> Option<StagedName> {
-    let beside = StagedName { dir: place.dir.clone(), name: format!(".surehand-{}", retreat.name) };
-    [retreat.clone(), beside].into_iter().find(|to| sys::renameat(&place.dir, place.name(), &to.dir, &to.name).is_ok())
+fn take_out(place: &CommitTarget<'_>, rollback_place: &StagedName) -> Option<StagedName> {
+    let beside = StagedName { dir: place.dir.clone(), name: format!(".surehand-{}", rollback_place.name) };
+    [rollback_place.clone(), beside].into_iter().find(|to| sys::renameat(&place.dir, place.name(), &to.dir, &to.name).is_ok())
 }

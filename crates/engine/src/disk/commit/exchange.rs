@@ -213,9 +213,9 @@ impl FileExchange {
     pub(super) fn settle(self, place: &CommitTarget<'_>) {
         let Some(version) = place.base_version() else { return };
         let handle = (self.phase == ExchangePhase::Replaced).then_some(self.old.file);
-        let heir = ReplacementFile { dir: place.dir.clone(), metadata: self.metadata };
+        let replacement = ReplacementFile { dir: place.dir.clone(), metadata: self.metadata };
         let displaced = DisplacedFile::taken_back(self.staged.dir, self.staged.name, place.path().clone(), version);
-        place.copy.displace(DisplacedFile { stamp: self.out, heir: Some(heir), handle, ..displaced });
+        place.copy.displace(DisplacedFile { stamp: self.out, replacement: Some(replacement), handle, ..displaced });
     }
 
     pub(super) fn roll_back(mut self, place: &CommitTarget<'_>) {
@@ -261,9 +261,9 @@ impl FileExchange {
     /// its place, and a program may be writing to it, so it gets a second look too.
     fn displace_ours(self, place: &CommitTarget<'_>) {
         let Some(version) = place.content_version() else { return };
-        let heir = ReplacementFile { dir: place.dir.clone(), metadata: self.metadata };
+        let replacement = ReplacementFile { dir: place.dir.clone(), metadata: self.metadata };
         let displaced = DisplacedFile::taken_back(self.staged.dir, self.staged.name, place.path().clone(), version);
-        let mut displaced = DisplacedFile { heir: Some(heir), ..displaced };
+        let mut displaced = DisplacedFile { replacement: Some(replacement), ..displaced };
         // What cannot be carried over now is tried again with the second look.
         let _ = displaced.carry_over_metadata(&self.new);
         place.copy.displace(displaced);

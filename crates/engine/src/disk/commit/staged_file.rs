@@ -97,7 +97,7 @@ impl<'a> StagedFile<'a> {
     /// The file that waits under a name of ours, or will.
     fn staged(&self) -> Option<&StagedName> {
         match &self.way {
-            WriteStrategy::Create(create) => Some(create.retreat()),
+            WriteStrategy::Create(create) => Some(create.rollback_place()),
             WriteStrategy::Exchange(exchange) => Some(exchange.staged()),
             WriteStrategy::InPlace(in_place) => Some(in_place.staged()),
             WriteStrategy::Remove(remove) => Some(remove.staged()),
