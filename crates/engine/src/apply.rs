@@ -190,10 +190,10 @@ impl Session {
         let mut outcomes = Vec::with_capacity(files.len());
         for ((file, stamp), how) in files.into_iter().zip(committed.stamps).zip(committed.how) {
             let mut event = self.event(origin, &change, &file);
-            let outcome = self.settle_file(file.planned, stamp, how, by);
+            let outcome = self.record_file_state(file.planned, stamp, how, by);
             match by {
                 MadeBy::ForeignTool if outcome.is_rewritten() => {
-                    (event.after, event.lines) = (self.keep_landed(&outcome), None);
+                    (event.after, event.lines) = (self.keep_adopted(&outcome), None);
                 }
                 MadeBy::Us | MadeBy::ForeignTool => event.delta = self.files.keep_change(&self.workspace, &outcome.planned),
             }
@@ -205,7 +205,7 @@ impl Session {
 
     /// Keeps what is at the path of a file that another program has written, where that is not what was planned: the rest never was
     /// anywhere. Gives its version.
-    fn keep_landed(&mut self, outcome: &FileOutcome) -> Option<ContentHash> {
+    fn keep_adopted(&mut self, outcome: &FileOutcome) -> Option<ContentHash> {
         if let Some(Content::Text(base)) = outcome.planned.base() {
             self.files.keep(&self.workspace, outcome.path(), base);
         }
@@ -245,10 +245,10 @@ impl Session {
     }
 
     /// Updates the cache and the view of a file after a change.
-    fn settle_file(&mut self, planned: Planned, stamp: Option<Stamp>, how: CommitMethod, by: MadeBy) -> FileOutcome {
+    fn record_file_state(&mut self, planned: Planned, stamp: Option<Stamp>, how: CommitMethod, by: MadeBy) -> FileOutcome {
         let is_renamed = planned.path_after().is_none_or(|after| after != planned.path());
         if is_renamed {
-            self.let_go(planned.path());
+            self.forget_file(planned.path());
         }
         let landed = match (planned.path_after(), planned.text(), stamp) {
             (Some(path), Some(text), Some(stamp)) => {
@@ -256,9 +256,9 @@ impl Session {
                 Landed::AsPlanned
             }
             // Another program was at it right after us: what landed counts, not what was sent.
-            (Some(path), Some(text), None) => self.landed(path, text, &planned),
+            (Some(path), Some(text), None) => self.content_after_commit(path, text, &planned),
             (Some(path), None, _) => {
-                self.let_go(path);
+                self.forget_file(path);
                 Landed::AsPlanned
             }
             (None, ..) => Landed::AsPlanned,
@@ -275,7 +275,7 @@ impl Session {
     }
 
     /// Nothing is known of a path any more: we have taken away what was there, or put something else in its place.
-    pub(crate) fn let_go(&mut self, path: &RelPath) {
+    pub(crate) fn forget_file(&mut self, path: &RelPath) {
         self.files.forget(path);
         if let Some(tracker) = &mut self.tracker {
             tracker.forget(&self.workspace, std::slice::from_ref(path));
@@ -283,7 +283,7 @@ impl Session {
     }
 
     /// The content at the path right after a commit.
-    fn landed(&mut self, path: &RelPath, sent: &Text, planned: &Planned) -> Landed {
+    fn content_after_commit(&mut self, path: &RelPath, sent: &Text, planned: &Planned) -> Landed {
         let Ok(gathered) = self.files.gather(&self.workspace, path.as_str()) else { return Landed::AsPlanned };
         match gathered.present {
             Present::Text(text) if text == *sent => Landed::AsPlanned,

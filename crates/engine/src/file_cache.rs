@@ -101,18 +101,18 @@ impl FileCache {
     }
 
     /// The one spelling of a name. A file that has several is not called by another.
-    pub(crate) fn spelled(&self, workspace: &Workspace, spelling: &str) -> Result<RelPath, Refusal> {
-        let path = workspace.root().spell(spelling)?;
-        if find(workspace.root(), &path).is_ok() { Ok(path) } else { workspace.root().settle(&path) }
+    pub(crate) fn path_of_name(&self, workspace: &Workspace, spelling: &str) -> Result<RelPath, Refusal> {
+        let path = workspace.root().normalize(spelling)?;
+        if find(workspace.root(), &path).is_ok() { Ok(path) } else { workspace.root().resolve(&path) }
     }
 
     /// Finds a file by any spelling, with its canonical path.
     fn find(&self, workspace: &Workspace, spelling: &str) -> Result<(RelPath, FoundPath), Refusal> {
-        let mut path = workspace.root().spell(spelling)?;
+        let mut path = workspace.root().normalize(spelling)?;
         let found = match find(workspace.root(), &path) {
             Ok(found) => found,
             Err(_) => {
-                path = workspace.root().settle(&path)?;
+                path = workspace.root().resolve(&path)?;
                 find(workspace.root(), &path).map_err(|_| {
                     Refusal::of(&path, Cause::Conflict { why: "a link was put in its way during the call; try again".to_owned() })
                 })?
@@ -147,7 +147,7 @@ impl FileCache {
 
     /// [`Self::gather`] with a limit on the size of the file.
     pub(crate) fn gather_up_to(&mut self, workspace: &Workspace, spelling: &str, bytes: u64) -> Result<GatheredFile, Refusal> {
-        if let Some(gathered) = self.still_there(workspace, spelling) {
+        if let Some(gathered) = self.cached_if_unchanged(workspace, spelling) {
             return Ok(gathered);
         }
         let (path, found) = self.find(workspace, spelling)?;
@@ -173,8 +173,8 @@ impl FileCache {
 
     /// A cached file whose stamp is unchanged. It is not opened: a link that was swapped in may lead anywhere, but equal
     /// stamps mean the same file.
-    fn still_there(&mut self, workspace: &Workspace, spelling: &str) -> Option<GatheredFile> {
-        let path = workspace.root().spell(spelling).ok()?;
+    fn cached_if_unchanged(&mut self, workspace: &Workspace, spelling: &str) -> Option<GatheredFile> {
+        let path = workspace.root().normalize(spelling).ok()?;
         self.known.get(&path)?;
         let stat = stat_of_file(workspace.root(), &path)?;
         let stamp = workspace.copy.clock().stamp(&stat);

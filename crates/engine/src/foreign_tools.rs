@@ -396,7 +396,7 @@ impl ForeignTools<'_> {
                 self.session.set_view(&gathered.path, view);
             }
             (Present::Text(now), ..) => self.session.keep_text(&gathered.path, &now),
-            (Present::Absent, ..) => self.session.let_go(&gathered.path),
+            (Present::Absent, ..) => self.session.forget_file(&gathered.path),
             (Present::Blob(..) | Present::Unreadable(_), ..) => {}
         }
     }
@@ -486,7 +486,7 @@ impl ForeignTools<'_> {
     /// them.
     pub fn were_instructed(&mut self, directory: &str, client: &ClientInstructions) {
         let workspace = self.session.workspace().clone();
-        let Ok(directory) = workspace.root().spell_place(directory) else { return };
+        let Ok(directory) = workspace.root().normalize_place(directory) else { return };
         let is_passed_by = client.instead.iter().any(|name| self.text_at(name).is_some());
         for directory in chain(directory.as_ref()) {
             self.were_instructed_in(directory, client, is_passed_by && !directory.is_empty());

@@ -183,7 +183,7 @@ impl InstructionCache {
         let is_same = |before: &CheckedDirectory| before.is_watched && before.path() == looked.path();
         looked.is_watched = before.is_some_and(|before| is_same(&before));
         if let (false, Some(watch)) = (looked.is_watched, sources.workspace.watch()) {
-            watched(directory, &looked, &sources.workspace.config().instructions).for_each(|path| watch.also(&path));
+            watched(directory, &looked, &sources.workspace.config().instructions).for_each(|path| watch.watch_path(&path));
             looked.is_watched = true;
         }
         self.unsure.retain(|unsure| unsure != directory);

@@ -378,7 +378,7 @@ impl Session {
     pub(crate) fn gather_by_name(&mut self, basis: PlanBasis<'_>, spelling: &str) -> Result<GatheredFile, Refusal> {
         let mut gathered = self.gather_whole(basis, spelling)?;
         if gathered.links > 1 {
-            gathered.path = self.files.spelled(&self.workspace, spelling)?;
+            gathered.path = self.files.path_of_name(&self.workspace, spelling)?;
             self.check_is_ours_to_write(&gathered.path)?;
         }
         Ok(gathered)

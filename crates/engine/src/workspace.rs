@@ -265,7 +265,7 @@ impl Workspace {
     /// A session has seen a file that it had not seen before.
     pub(crate) fn watch_file(&self, path: &RelPath) {
         if self.watches.load(Ordering::Relaxed) {
-            self.watch.get_or_init(|| FileWatcher::start(self.root().path())).also(path);
+            self.watch.get_or_init(|| FileWatcher::start(self.root().path())).watch_path(path);
         }
     }
 
@@ -385,7 +385,7 @@ fn do_idle_work(repo: &Mutex<RepoStateCache>, sources: &RepoSources<'_>, moment:
     });
     // A change that comes before waits for it, and reports what is wrong.
     drop(state.sync_new_key());
-    state.tidy(SECOND_LOOK_AFTER) || !is_exported
+    state.check_displaced(SECOND_LOOK_AFTER) || !is_exported
 }
 
 impl Drop for Workspace {

@@ -83,7 +83,7 @@ impl MentionedFiles {
                 Ok(PathTarget::File(path)) if !self.reaches(workspace, &path) => {}
                 Ok(PathTarget::File(path)) => add(&mut self.files, path),
                 Ok(PathTarget::Dir(directory)) => add(&mut self.directories, directory),
-                Err(_) => self.absent.extend(workspace.root().spell(&spelling)),
+                Err(_) => self.absent.extend(workspace.root().normalize(&spelling)),
             }
         }
     }

@@ -96,7 +96,7 @@ impl CheckoutState {
     }
 
     /// Makes the state directory again if it, or a part of it, was removed while it is open. Says whether that was so.
-    pub(crate) fn revive(&self) -> io::Result<bool> {
+    pub(crate) fn recreate_if_removed(&self) -> io::Result<bool> {
         let mut handles = lock(&self.handles);
         let StateHandles::Open(parts) = &*handles else { return Ok(false) };
         let is_gone = |part: &Arc<File>| sys::fstat(part).is_ok_and(|stat| stat.st_nlink == 0);
@@ -215,11 +215,11 @@ impl CheckoutState {
     }
 
     /// Takes a second look at the displaced files that are old enough. Says whether some are left.
-    pub(crate) fn tidy(&self, age: Duration) -> bool {
-        self.tidy_alone(&lock(&self.tidying), age)
+    pub(crate) fn check_displaced(&self, age: Duration) -> bool {
+        self.check_displaced_alone(&lock(&self.tidying), age)
     }
 
-    pub(crate) fn tidy_alone(&self, _tidying: &MutexGuard<'_, ()>, age: Duration) -> bool {
+    pub(crate) fn check_displaced_alone(&self, _tidying: &MutexGuard<'_, ()>, age: Duration) -> bool {
         let waiting = std::mem::take(&mut *lock(&self.displaced));
         let mut left = VecDeque::new();
         for (since, mut displaced) in waiting {

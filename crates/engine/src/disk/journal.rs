@@ -158,7 +158,7 @@ impl Journal {
     }
 
     /// A commit is settled: it has ended, and what it displaced is known.
-    pub(crate) fn settle_commit(&mut self) {
+    pub(crate) fn end_commit(&mut self) {
         // One that was begun in the journal of a state that is gone is not counted here.
         self.open = self.open.saturating_sub(1);
     }

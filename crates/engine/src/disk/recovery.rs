@@ -48,7 +48,7 @@ pub(crate) fn recover(copy: &WorkingCopy) -> io::Result<Vec<Notice>> {
     let journals = copy.state.journals();
     let mut notices = Vec::new();
     for name in names(&journals)? {
-        if let Err(error) = take_up_journal(copy, &journals, &name, &mut notices) {
+        if let Err(error) = recover_journal(copy, &journals, &name, &mut notices) {
             notices.push(Notice::NotRecovered { why: error.to_string() });
         }
     }
@@ -127,7 +127,7 @@ pub(crate) fn names(dir: &File) -> io::Result<Vec<String>> {
 }
 
 /// Works through one journal file, and removes it when it is of no more use.
-fn take_up_journal(copy: &WorkingCopy, journals: &File, name: &str, notices: &mut Vec<Notice>) -> io::Result<()> {
+fn recover_journal(copy: &WorkingCopy, journals: &File, name: &str, notices: &mut Vec<Notice>) -> io::Result<()> {
     let mut content = Vec::new();
     let reader = match state_dir::open_file(journals, name, MAX_JOURNAL) {
         Ok(file) => file,
@@ -156,9 +156,9 @@ fn take_up_journal(copy: &WorkingCopy, journals: &File, name: &str, notices: &mu
     if !is_of_this_checkout(copy, &entries) {
         return Ok(());
     }
-    let mut taking = JournalRecovery { copy, journal: name, file, entries, notices };
-    if taking.take_up()? {
-        taking.remove_staging_directories();
+    let mut recovery = JournalRecovery { copy, journal: name, file, entries, notices };
+    if recovery.recover()? {
+        recovery.remove_staging_directories();
         // While its lock is held: a process that is just starting a journal of this name must not come in between.
         staging::remove(journals.as_fd(), name);
     }
@@ -175,7 +175,7 @@ struct JournalRecovery<'a> {
 
 impl JournalRecovery<'_> {
     /// `true` when nothing of it has to wait for a later start.
-    fn take_up(&mut self) -> io::Result<bool> {
+    fn recover(&mut self) -> io::Result<bool> {
         // Names of staged files that must wait for a later start.
         let mut waiting = Vec::new();
         // What is half done comes first: only then may the mark of this journal go from the locks.
@@ -186,8 +186,8 @@ impl JournalRecovery<'_> {
                     continue;
                 }
                 let files = self.with_what_was_carried_over(commit, files);
-                let files: Vec<CommitIntent> = files.into_iter().filter(|file| self.is_sound(file)).collect();
-                self.settle(commit, &files, &mut waiting)?;
+                let files: Vec<CommitIntent> = files.into_iter().filter(|file| self.is_trusted(file)).collect();
+                self.settle_commit(commit, &files, &mut waiting)?;
             }
         }
         let is_removed = self.remove_what_was_never_swapped();
@@ -214,7 +214,7 @@ impl JournalRecovery<'_> {
     }
 
     /// Whether the process of this journal can have meant it: no file of git or of the state, no name that it did not give.
-    fn is_sound(&self, file: &CommitIntent) -> bool {
+    fn is_trusted(&self, file: &CommitIntent) -> bool {
         let may_touch = |path: &str| RelPath::new(path).is_ok_and(|path| !self.copy.is_protected(&path));
         let is_staged = |name: &String| is_plain_name(name) && name.starts_with(&file.place.prefix(self.journal));
         may_touch(&file.path)
@@ -245,7 +245,7 @@ impl JournalRecovery<'_> {
     }
 
     /// Finishes or undoes one commit, unless that was done, and tidies up behind it.
-    fn settle(&mut self, commit: u64, files: &[CommitIntent], waiting: &mut Vec<String>) -> io::Result<()> {
+    fn settle_commit(&mut self, commit: u64, files: &[CommitIntent], waiting: &mut Vec<String>) -> io::Result<()> {
         let paths: Vec<RelPath> = files.iter().filter_map(|file| RelPath::new(&file.path).ok()).collect();
         let locks_dir = self.copy.state.locks();
         let pool = &self.copy.lock_pool;

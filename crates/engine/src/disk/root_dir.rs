@@ -67,7 +67,7 @@ impl RootDir {
     }
 
     /// The one spelling of a path, by its words: relative, absolute, with `.` and `..`. Links are not followed yet.
-    pub(crate) fn spell(&self, spelling: &str) -> Result<RelPath, Refusal> {
+    pub(crate) fn normalize(&self, spelling: &str) -> Result<RelPath, Refusal> {
         let refuse = |cause| Refusal::of_spelling(spelling, cause);
         let relative = self.beneath(spelling)?;
         let relative = relative.as_ref();
@@ -82,7 +82,7 @@ impl RootDir {
     }
 
     /// The same for a path that may be a directory; `None` is the root itself.
-    pub(crate) fn spell_place(&self, spelling: &str) -> Result<Option<RelPath>, Refusal> {
+    pub(crate) fn normalize_place(&self, spelling: &str) -> Result<Option<RelPath>, Refusal> {
         let refuse = |cause| Refusal::of_spelling(spelling, cause);
         match RelPath::new(&self.beneath(spelling)?) {
             Ok(path) => Ok(Some(path)),
@@ -118,32 +118,32 @@ impl RootDir {
     }
 
     /// Follows the links in a path; gives the path of the file itself. A path that leads out is refused.
-    pub(crate) fn settle(&self, path: &RelPath) -> Result<RelPath, Refusal> {
+    pub(crate) fn resolve(&self, path: &RelPath) -> Result<RelPath, Refusal> {
         let full = self.path.join(path.as_str());
         let settled = match full.canonicalize() {
             Ok(settled) => settled,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return self.settle_parent(path),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return self.resolve_parent(path),
             Err(error) => return Err(refuse_io(path, "resolve", &error)),
         };
         self.relative(path, &settled)
     }
 
     /// The same for a path that may be a directory; `None` is the root itself.
-    pub(crate) fn settle_place(&self, path: &RelPath) -> Result<Option<RelPath>, Refusal> {
+    pub(crate) fn resolve_place(&self, path: &RelPath) -> Result<Option<RelPath>, Refusal> {
         match self.path.join(path.as_str()).canonicalize() {
             Ok(settled) if settled == self.path => Ok(None),
             Err(error) if error.kind() == io::ErrorKind::NotADirectory => Err(Refusal::of(path, Cause::NothingThere)),
-            _ => self.settle(path).map(Some),
+            _ => self.resolve(path).map(Some),
         }
     }
 
     /// Resolves a file that does not exist yet, whose directory may be behind a link.
-    fn settle_parent(&self, path: &RelPath) -> Result<RelPath, Refusal> {
+    fn resolve_parent(&self, path: &RelPath) -> Result<RelPath, Refusal> {
         if self.path.join(path.as_str()).is_symlink() {
             return Err(Refusal::of(path, Cause::Io { why: "is a link that leads nowhere".to_owned() }));
         }
         let Some(parent) = path.parent() else { return Ok(path.clone()) };
-        let parent = self.settle(&parent).map_err(|refusal| Refusal::of(path, refusal.cause))?;
+        let parent = self.resolve(&parent).map_err(|refusal| Refusal::of(path, refusal.cause))?;
         RelPath::new(&format!("{parent}/{}", path.name())).map_err(|_| Refusal::of(path, Cause::OutsideWorkspace))
     }
 

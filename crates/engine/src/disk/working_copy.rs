@@ -221,11 +221,11 @@ impl WorkingCopy {
     }
 
     /// Makes the state directory again if it was removed.
-    pub(crate) fn revive_state(&self) -> io::Result<()> {
+    pub(crate) fn recreate_state(&self) -> io::Result<()> {
         if self.state.is_read_only() {
             return Err(io::Error::new(io::ErrorKind::ReadOnlyFilesystem, "the state is read-only"));
         }
-        if self.state.revive()? {
+        if self.state.recreate_if_removed()? {
             *lock(&self.journal) = None;
             *lock(&self.tree_staging) = None;
             self.lock_pool.clear();
@@ -254,16 +254,16 @@ impl WorkingCopy {
     }
 
     /// A commit is over. Keeps the journal short and the displaced files few.
-    pub(crate) fn settle_commit(&self) {
+    pub(crate) fn end_commit(&self) {
         let is_long = lock(&self.journal).as_mut().is_some_and(|journal| {
-            journal.settle_commit();
+            journal.end_commit();
             journal.is_long()
         });
         if !is_long && lock(&self.state.displaced).len() <= MAX_DISPLACED {
             return;
         }
         let tidying = lock(&self.state.tidying);
-        let none_left = !self.state.tidy_alone(&tidying, Duration::ZERO);
+        let none_left = !self.state.check_displaced_alone(&tidying, Duration::ZERO);
         if is_long && none_left {
             let mut journal = lock(&self.journal);
             if journal.as_mut().is_some_and(|journal| journal.empty().is_err()) {
@@ -286,7 +286,7 @@ impl WorkingCopy {
 
     /// Tidies up behind this process: nothing more will come.
     pub(crate) fn close(&self) {
-        self.state.tidy(Duration::ZERO);
+        self.state.check_displaced(Duration::ZERO);
         // A journal with files that are still open, or could not be removed, is left for the next start.
         if let (Some(journal), true) = (lock(&self.journal).take(), lock(&self.state.displaced).is_empty())
             && !self.state.has_staged(journal.name())

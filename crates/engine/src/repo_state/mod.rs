@@ -324,7 +324,7 @@ impl RepoStateCache {
             return Ok(());
         }
         let announced = sources.copy.state.own_announcements();
-        sources.store.settle();
+        sources.store.import_acknowledged();
         self.tasks = sources.store.story_tasks(None)?;
         let TrackedFiles { files, turn } = sources.store.tracked(self.read_to)?;
         for TrackedFile { path, tracked, stamp } in files {

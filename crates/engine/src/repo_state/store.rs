@@ -12,7 +12,7 @@ use crate::{
 /// The store, as far as the state of the repository is concerned. Its files have their paths in the work tree.
 pub(crate) trait RepoStore {
     /// Sees to it that the store has what this process and all others have answered for.
-    fn settle(&self);
+    fn import_acknowledged(&self);
 
     fn tracked(&self, since: Option<StoreTurn>) -> Result<TrackedFiles, StoreError>;
 
@@ -24,7 +24,7 @@ pub(crate) trait RepoStore {
 }
 
 impl RepoStore for StoreHandle {
-    fn settle(&self) {
+    fn import_acknowledged(&self) {
         self.flush();
         self.import_outboxes();
     }
@@ -51,7 +51,7 @@ pub(crate) struct WritersStore<'a> {
 }
 
 impl RepoStore for WritersStore<'_> {
-    fn settle(&self) {
+    fn import_acknowledged(&self) {
         if let (SharedStore::Database(store), true) = (self.store, self.is_in_state_directory) {
             outbox::import_outboxes(self.copy, &mut lock_store(store), OutboxOwners::Everybodys);
         }

@@ -97,7 +97,7 @@ pub fn scan(workspace: &Workspace, progress: &(dyn Fn(ScanProgress) + Sync)) -> 
     let bad_index = |error| ScanError::Index { root: root(), error };
     let bad_walk = |error| ScanError::Walk { root: root(), error };
     let copy = &workspace.copy;
-    copy.revive_state().map_err(bad_index)?;
+    copy.recreate_state().map_err(bad_index)?;
     let index = ScanIndex::load(copy).map_err(bad_index)?;
     let mut found = walk_tree(workspace, &index, progress).map_err(bad_walk)?;
     let lost = recheck_missing(workspace, &index, &mut found.seen).map_err(bad_walk)?;
@@ -160,7 +160,7 @@ fn recheck_missing(workspace: &Workspace, index: &ScanIndex, seen: &mut SeenFile
             none => none.insert(FileRecheck::of(workspace.root())?),
         };
         let names: Vec<&str> = unseen.iter().map(|&nth| dir.name(nth).unwrap_or_default()).collect();
-        for ((nth, name), fate) in unseen.iter().zip(&names).zip(look.fates(dir.path, &names)) {
+        for ((nth, name), fate) in unseen.iter().zip(&names).zip(look.check(dir.path, &names)) {
             match fate {
                 RecheckResult::Kept => seen.mark(dir.first + nth),
                 RecheckResult::Gone | RecheckResult::Ignored => lost.push((join(dir.path, name), fate)),

@@ -170,7 +170,7 @@ impl WatchedTree {
     }
 
     /// Watches the directory of a file and its parents: moving one of them moves the file.
-    pub(super) fn also(&mut self, path: &RelPath) -> Result<(), WatchTrouble> {
+    pub(super) fn watch_path(&mut self, path: &RelPath) -> Result<(), WatchTrouble> {
         if has_several_names(&self.root, path) {
             self.several_names.insert(path.clone());
         }

@@ -5,7 +5,7 @@
 //! thread. A background thread only adds the watches of a large tree; until it is done, the answer is
 //! [`WatchHints::Everything`], as it is whenever hints are not available or not reliable. Three kinds of change are never
 //! reported: writes through a memory map that is still open, writes through another name of the file (see
-//! [`FileWatcher::also`]), and mounts in the tree.
+//! [`FileWatcher::watch_path`]), and mounts in the tree.
 
 #[cfg(target_os = "linux")]
 mod ignored_dirs;
@@ -176,12 +176,12 @@ impl FileWatcher {
 
     /// Watches the directory of this file even if it is ignored: for every file whose changes must not be missed. A file with
     /// several hard links is named in every answer from now on, since it may be changed under another name.
-    pub(crate) fn also(&self, path: &RelPath) {
+    pub(crate) fn watch_path(&self, path: &RelPath) {
         let mut inner = self.shared.lock();
         match &mut inner.phase {
             WatcherPhase::Placing => inner.asked.push(path.clone()),
             WatcherPhase::Watching(tree) => {
-                if let Err(trouble) = tree.also(path) {
+                if let Err(trouble) = tree.watch_path(path) {
                     inner.lose(trouble);
                 }
             }
@@ -250,7 +250,7 @@ impl SharedTree {
             }
             let asked = std::mem::take(&mut inner.asked);
             drop(inner);
-            asked.iter().try_for_each(|path| tree.also(path))?;
+            asked.iter().try_for_each(|path| tree.watch_path(path))?;
         }
     }
 }

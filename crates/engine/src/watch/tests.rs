@@ -341,7 +341,7 @@ fn lost_events_in_a_large_tree_mean_everything_until_it_is_watched_again() {
     let mut fixture = quick_fixture(&layout);
     overflow(fixture.dir.path());
     assert_eq!(fixture.hints(), WatchHints::Everything);
-    fixture.watch.also(&path("7/x"));
+    fixture.watch.watch_path(&path("7/x"));
     fixture.watch.wait();
     assert_eq!(fixture.hints(), WatchHints::Everything);
     fixture.is_told(&[]);
@@ -384,9 +384,9 @@ fn what_is_ignored_is_not_told() {
 #[test]
 fn what_is_ignored_is_told_when_it_was_asked_for() {
     let mut fixture = ignoring();
-    fixture.watch.also(&path("made/deep/x"));
+    fixture.watch.watch_path(&path("made/deep/x"));
     fixture.is_told(&["made", "made/deep"]);
-    fixture.watch.also(&path("made/deep/y"));
+    fixture.watch.watch_path(&path("made/deep/y"));
     fixture.is_told(&[]);
     fixture.write("made/deep/x");
     fixture.write("made/deep/er/not_asked_for");
@@ -398,7 +398,7 @@ fn what_is_ignored_is_told_when_it_was_asked_for() {
 #[test]
 fn what_was_asked_for_is_watched_again_after_it_was_made_anew() {
     let mut fixture = ignoring();
-    fixture.watch.also(&path("made/deep/x"));
+    fixture.watch.watch_path(&path("made/deep/x"));
     fs::remove_dir_all(fixture.dir.path().join("made")).unwrap();
     assert!(fixture.hints().covers(&path("made/deep/x")));
     fs::create_dir(fixture.dir.path().join("made")).unwrap();
@@ -416,7 +416,7 @@ fn what_was_asked_for_is_watched_again_after_it_was_made_anew() {
 fn what_was_asked_for_before_the_watches_are_in_place_is_watched() {
     let fixture = ignoring();
     let watch = FileWatcher::start(fixture.dir.path());
-    watch.also(&path("made/deep/x"));
+    watch.watch_path(&path("made/deep/x"));
     watch.wait();
     let mut cursor = watch.cursor();
     assert_eq!(watch.hints(&mut cursor), WatchHints::Everything);
@@ -441,8 +441,8 @@ fn a_file_with_several_names_is_in_every_answer() {
     let mut fixture = fixture(&["a", "b"]);
     let elsewhere = tempfile::tempdir_in(fixture.dir.path().parent().unwrap()).unwrap();
     fs::hard_link(fixture.dir.path().join("a"), elsewhere.path().join("a")).unwrap();
-    fixture.watch.also(&path("a"));
-    fixture.watch.also(&path("b"));
+    fixture.watch.watch_path(&path("a"));
+    fixture.watch.watch_path(&path("b"));
     fixture.hints();
     fs::write(elsewhere.path().join("a"), "new").unwrap();
     assert_eq!(fixture.hints(), paths(&["a"]));
@@ -490,7 +490,7 @@ fn a_root_below_one_that_was_moved_is_watched_on() {
 #[track_caller]
 fn check_trouble(root: &Path, is_expected: impl Fn(&WatchTrouble) -> bool) {
     let watch = FileWatcher::start(root);
-    watch.also(&path("a"));
+    watch.watch_path(&path("a"));
     watch.wait();
     let mut cursor = watch.cursor();
     assert_eq!(watch.hints(&mut cursor), WatchHints::Everything);
@@ -527,7 +527,7 @@ fn a_directory_that_cannot_be_watched_is_in_every_answer_until_it_can() {
         let mut cursor = watch.cursor();
         assert_eq!(watch.hints(&mut cursor), WatchHints::Everything);
         assert_eq!(watch.hints(&mut cursor), paths(&["closed"]));
-        watch.also(&path("closed/b/x"));
+        watch.watch_path(&path("closed/b/x"));
         watch.hints(&mut cursor);
         assert_eq!(watch.hints(&mut cursor), paths(&["closed"]));
         fs::set_permissions(&closed, fs::Permissions::from_mode(0o755)).unwrap();

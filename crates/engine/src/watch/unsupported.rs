@@ -23,7 +23,7 @@ impl WatchedTree {
         match *self {}
     }
 
-    pub(crate) fn also(&mut self, _: &RelPath) -> Result<(), WatchTrouble> {
+    pub(crate) fn watch_path(&mut self, _: &RelPath) -> Result<(), WatchTrouble> {
         match *self {}
     }
 

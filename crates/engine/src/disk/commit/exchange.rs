@@ -210,7 +210,7 @@ impl FileExchange {
     }
 
     /// It has happened: what came out waits for a second look.
-    pub(super) fn settle(self, place: &CommitTarget<'_>) {
+    pub(super) fn finish(self, place: &CommitTarget<'_>) {
         let Some(version) = place.base_version() else { return };
         let handle = (self.phase == ExchangePhase::Replaced).then_some(self.old.file);
         let replacement = ReplacementFile { dir: place.dir.clone(), metadata: self.metadata };

@@ -120,7 +120,7 @@ impl InPlaceWrite {
         if is_there && is_ours() { Ok(()) } else { Err(place.changed()) }
     }
 
-    pub(super) fn settle(self) {
+    pub(super) fn finish(self) {
         self.new_copy.0.remove();
         self.old_copy.0.remove();
     }

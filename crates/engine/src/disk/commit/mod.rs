@@ -139,7 +139,7 @@ struct CommitRun<'a> {
 impl<'a> CommitRun<'a> {
     fn new(copy: &'a WorkingCopy, changes: &'a [FileChange<'a>]) -> Result<Self, CommitError> {
         let numbered = copy
-            .revive_state()
+            .recreate_state()
             .and_then(|()| if copy.durability == Durability::Full { copy.state.sync_new_key() } else { Ok(()) })
             .and_then(|()| copy.with_journal(|journal| Ok((journal.open_commit(), journal.name().to_owned()))));
         let (number, journal_name) = numbered.map_err(|error| failed(changes, "start the journal", &error))?;
@@ -286,7 +286,7 @@ impl<'a> CommitRun<'a> {
                 drop(locks.unmark());
             }
         }
-        self.copy.settle_commit();
+        self.copy.end_commit();
     }
 
     /// Lets go of everything without tidying up, as a crash would.
@@ -299,12 +299,12 @@ impl<'a> CommitRun<'a> {
         for file in self.files {
             committed.stamps.push(file.stamp_now());
             committed.how.push(file.how());
-            file.settle();
+            file.finish();
         }
         if let Some(locks) = self.locks {
             self.copy.lock_pool.give_back(locks);
         }
-        self.copy.settle_commit();
+        self.copy.end_commit();
         committed
     }
 }

@@ -74,7 +74,7 @@ impl FileRemoval {
     }
 
     /// It has happened: what came out waits for a second look.
-    pub(super) fn settle(self, place: &CommitTarget<'_>) {
+    pub(super) fn finish(self, place: &CommitTarget<'_>) {
         let Some(version) = place.base_version() else { return };
         let displaced = DisplacedFile::taken_back(self.staged.dir, self.staged.name, place.path().clone(), version);
         place.copy.displace(DisplacedFile { stamp: self.out, ..displaced });

@@ -183,11 +183,11 @@ impl<'a> StagedFile<'a> {
         (now.same_file(&then) && (now.size, now.modified) == (then.size, then.modified)).then_some(now)
     }
 
-    pub(super) fn settle(self) {
+    pub(super) fn finish(self) {
         match self.way {
-            WriteStrategy::Exchange(exchange) => exchange.settle(&self.place),
-            WriteStrategy::InPlace(in_place) => in_place.settle(),
-            WriteStrategy::Remove(remove) => remove.settle(&self.place),
+            WriteStrategy::Exchange(exchange) => exchange.finish(&self.place),
+            WriteStrategy::InPlace(in_place) => in_place.finish(),
+            WriteStrategy::Remove(remove) => remove.finish(&self.place),
             WriteStrategy::Create(_) | WriteStrategy::Move(_) => {}
         }
     }

@@ -12,16 +12,16 @@ fn spellings_of_one_file_are_one_path() {
     let root = RootDir::open(dir.path()).unwrap();
     let absolute = dir.path().join("src/./x/../a.rs");
     for spelling in ["src/a.rs", "./src//a.rs", absolute.to_str().unwrap()] {
-        assert_eq!(root.spell(spelling).unwrap().as_str(), "src/a.rs");
+        assert_eq!(root.normalize(spelling).unwrap().as_str(), "src/a.rs");
     }
     let elsewhere = tempfile::tempdir().unwrap();
     symlink(dir.path(), elsewhere.path().join("link")).unwrap();
     for spelling in ["link/src/a.rs", "link/./src/new/../a.rs"] {
-        assert_eq!(root.spell(elsewhere.path().join(spelling).to_str().unwrap()).unwrap().as_str(), "src/a.rs");
+        assert_eq!(root.normalize(elsewhere.path().join(spelling).to_str().unwrap()).unwrap().as_str(), "src/a.rs");
     }
     for outside in ["../a", "/etc/passwd", "src/../../a"] {
-        assert_eq!(root.spell(outside).unwrap_err().cause, Cause::OutsideWorkspace, "{outside}");
-        assert_eq!(root.spell_place(outside).unwrap_err().cause, Cause::OutsideWorkspace, "{outside}");
+        assert_eq!(root.normalize(outside).unwrap_err().cause, Cause::OutsideWorkspace, "{outside}");
+        assert_eq!(root.normalize_place(outside).unwrap_err().cause, Cause::OutsideWorkspace, "{outside}");
     }
 }
 
@@ -49,10 +49,10 @@ fn a_directory_may_be_spelled_as_one() {
     let root = RootDir::open(dir.path()).unwrap();
     let absolute = dir.path().to_str().unwrap();
     for (spelling, place) in [("src/", "src"), ("./src//a/..", "src"), (&*format!("{absolute}/src/"), "src")] {
-        assert_eq!(root.spell_place(spelling).unwrap().unwrap().as_str(), place, "{spelling}");
+        assert_eq!(root.normalize_place(spelling).unwrap().unwrap().as_str(), place, "{spelling}");
     }
     for spelling in ["", ".", "./", "src/..", absolute, &format!("{absolute}/")] {
-        assert_eq!(root.spell_place(spelling).unwrap(), None, "{spelling}");
+        assert_eq!(root.normalize_place(spelling).unwrap(), None, "{spelling}");
     }
 }
 
@@ -68,14 +68,14 @@ fn links_are_settled_inside_and_refused_outside() {
     symlink("nowhere", dir.path().join("dangling")).unwrap();
     symlink("../", dir.path().join("real/up")).unwrap();
     let root = RootDir::open(dir.path()).unwrap();
-    let settle = |path: &str| root.settle(&RelPath::new(path).unwrap());
+    let settle = |path: &str| root.resolve(&RelPath::new(path).unwrap());
     assert_eq!(settle("alias/a").unwrap().as_str(), "real/a");
     assert_eq!(settle("absolute").unwrap().as_str(), "real/a");
     assert_eq!(settle("alias/new").unwrap().as_str(), "real/new");
     assert_eq!(settle("out/x").unwrap_err().cause, Cause::OutsideWorkspace);
     assert_eq!(settle("dangling").unwrap_err().code().as_str(), "io");
-    assert_eq!(root.settle_place(&RelPath::new("real/up").unwrap()).unwrap(), None);
-    assert_eq!(root.settle_place(&RelPath::new("real/up/alias").unwrap()).unwrap().unwrap().as_str(), "real");
+    assert_eq!(root.resolve_place(&RelPath::new("real/up").unwrap()).unwrap(), None);
+    assert_eq!(root.resolve_place(&RelPath::new("real/up/alias").unwrap()).unwrap().unwrap().as_str(), "real");
 }
 
 #[test]

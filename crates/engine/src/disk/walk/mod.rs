@@ -130,11 +130,11 @@ impl PathTarget {
 
 /// Finds what is at a path in any spelling, a directory or a file, without opening it.
 pub(crate) fn path_target(root: &RootDir, spelling: &str) -> Result<PathTarget, Refusal> {
-    let Some(spelled) = root.spell_place(spelling)? else { return Ok(PathTarget::Dir(None)) };
+    let Some(spelled) = root.normalize_place(spelling)? else { return Ok(PathTarget::Dir(None)) };
     let (path, stat) = match stat(root, &spelled) {
         // A link on the way to a name is "not a directory".
         Err(Errno::LOOP | Errno::NOTDIR) => {
-            let Some(settled) = root.settle_place(&spelled)? else { return Ok(PathTarget::Dir(None)) };
+            let Some(settled) = root.resolve_place(&spelled)? else { return Ok(PathTarget::Dir(None)) };
             let stat = stat(root, &settled);
             (settled, stat)
         }

@@ -53,9 +53,9 @@ impl FileRecheck {
     }
 
     /// What has become of some files of a directory, which is empty for the root. One answer for each name.
-    pub(crate) fn fates(&mut self, dir: &str, names: &[&str]) -> Vec<RecheckResult> {
+    pub(crate) fn check(&mut self, dir: &str, names: &[&str]) -> Vec<RecheckResult> {
         match self.enter(dir) {
-            Ok(level) => names.iter().map(|name| level.fate(name)).collect(),
+            Ok(level) => names.iter().map(|name| level.check_one(name)).collect(),
             // It is gone, or something else has taken its place.
             Err(Errno::NOENT | Errno::LOOP | Errno::NOTDIR) => vec![RecheckResult::Gone; names.len()],
             Err(_) => vec![RecheckResult::Kept; names.len()],
@@ -91,7 +91,7 @@ impl RecheckLevel {
         Ok(RecheckLevel { fd, prefix, rules, is_ignored })
     }
 
-    fn fate(&self, name: &str) -> RecheckResult {
+    fn check_one(&self, name: &str) -> RecheckResult {
         match sys::statat(&self.fd, name, AtFlags::SYMLINK_NOFOLLOW) {
             Err(Errno::NOENT) => RecheckResult::Gone,
             Ok(stat) if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile => RecheckResult::Gone,
@@ -146,7 +146,7 @@ mod tests {
             ("sub-b/x", "a.rs", RecheckResult::Kept),
             ("sub", "gone.log", RecheckResult::Gone),
         ] {
-            assert_eq!(look.fates(in_dir, &[name]), [expected], "{in_dir}/{name}");
+            assert_eq!(look.check(in_dir, &[name]), [expected], "{in_dir}/{name}");
         }
     }
 }
