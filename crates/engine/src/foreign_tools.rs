@@ -77,7 +77,7 @@ impl AllowedEdit {
 
 /// The lines of a file that a refusal shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum ShownLines<'a> {
+enum RefusalLines<'a> {
     /// The places that the edit quotes, with the lines around them.
     Quotes(&'a Edit),
     Everything,
@@ -146,9 +146,9 @@ impl ForeignTools<'_> {
         gathered.is_warned = self.session.is_warned(edit, &gathered.present);
         let target = self.session.target(&gathered);
         let (refused, shows) = match intent {
-            FileIntent::Edit => (gate::edit(&target, None).err(), ShownLines::Quotes(edit)),
-            FileIntent::Overwrite => (gate::overwrite(&target).err(), ShownLines::Everything),
-            FileIntent::TakeAway => (gate::take_away(&target).err(), ShownLines::Beginning),
+            FileIntent::Edit => (gate::edit(&target, None).err(), RefusalLines::Quotes(edit)),
+            FileIntent::Overwrite => (gate::overwrite(&target).err(), RefusalLines::Everything),
+            FileIntent::TakeAway => (gate::take_away(&target).err(), RefusalLines::Beginning),
         };
         let refusal = self.refusal_showing(edit, refused?, shows)?;
         Some(self.report(edit, refusal))
@@ -200,14 +200,14 @@ impl ForeignTools<'_> {
     /// The refusal that a foreign tool hears, if it is one that only the gate can know of. Anything else is left to the tool itself.
     fn refusal_of(&mut self, edit: &Edit, refusal: Refusal) -> Option<Refusal> {
         let shows = match edit {
-            Edit::Write { .. } => ShownLines::Everything,
-            Edit::Delete { .. } | Edit::Move { .. } => ShownLines::Beginning,
-            _ => ShownLines::Quotes(edit),
+            Edit::Write { .. } => RefusalLines::Everything,
+            Edit::Delete { .. } | Edit::Move { .. } => RefusalLines::Beginning,
+            _ => RefusalLines::Quotes(edit),
         };
         self.refusal_showing(edit, refusal, shows)
     }
 
-    fn refusal_showing(&mut self, edit: &Edit, refusal: Refusal, shows: ShownLines<'_>) -> Option<Refusal> {
+    fn refusal_showing(&mut self, edit: &Edit, refusal: Refusal, shows: RefusalLines<'_>) -> Option<Refusal> {
         match refusal.cause {
             Cause::Unread { .. } => Some(self.showing(refusal, shows)),
             Cause::Stale { .. }
@@ -223,13 +223,13 @@ impl ForeignTools<'_> {
 
     /// The refusal of an edit of an unread file, with the lines that the edit is about. They count as seen then, and the same
     /// edit may pass.
-    fn showing(&mut self, refusal: Refusal, shows: ShownLines<'_>) -> Refusal {
+    fn showing(&mut self, refusal: Refusal, shows: RefusalLines<'_>) -> Refusal {
         let Some(path) = refusal.known_path() else { return refusal };
         let Ok(Present::Text(text)) = self.session.gather(path.as_str()).map(|gathered| gathered.present) else { return refusal };
         let lines = match shows {
-            ShownLines::Quotes(edit) => quoted_lines(&text, &edit.quotes()),
-            ShownLines::Everything => LineSet::whole(text.line_count()),
-            ShownLines::Beginning => LineSet::whole(text.line_count().min(FIRST_LINES)),
+            RefusalLines::Quotes(edit) => quoted_lines(&text, &edit.quotes()),
+            RefusalLines::Everything => LineSet::whole(text.line_count()),
+            RefusalLines::Beginning => LineSet::whole(text.line_count().min(FIRST_LINES)),
         };
         let fresh = Excerpt::of(&text, &lines);
         let mut view = View::of(&text);
