@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use surehand_agent::event::StopReason;
 use surehand_agent::model::{ChatModel, ModelAnswer, ModelError, Prompt, StreamEvent, TokenUsage};
 use surehand_agent::{AgentRun, Approval, Approver, CancelToken, Ports, RunEvent, RunLimits, RunSettings};
-use surehand_engine::core::Mode;
+use surehand_engine::core::ContextMode;
 use surehand_engine::{Config, Durability, Workspace};
 use surehand_testkit::rng::Rng;
 
@@ -63,12 +63,12 @@ struct Work {
 /// Plays the story in both modes.
 pub(crate) fn measure(turns: usize, files: usize) -> Result<Context> {
     let machine = machine::describe();
-    let (snapshot, tasks) = play(Mode::Snapshot, turns, files)?;
-    let (history, _) = play(Mode::History, turns, files)?;
+    let (snapshot, tasks) = play(ContextMode::Snapshot, turns, files)?;
+    let (history, _) = play(ContextMode::History, turns, files)?;
     Ok(Context { machine, turns, files, tasks, snapshot, history })
 }
 
-fn play(mode: Mode, turns: usize, files: usize) -> Result<(Found, usize)> {
+fn play(mode: ContextMode, turns: usize, files: usize) -> Result<(Found, usize)> {
     eprintln!("playing {turns} turns over {files} files, {} ...", mode_name(mode));
     let directory = tempfile::Builder::new().prefix("surehand-context-").tempdir().context("a temporary directory")?;
     let root = directory.path();
@@ -151,10 +151,10 @@ impl Approver for Everything {
     }
 }
 
-fn mode_name(mode: Mode) -> &'static str {
+fn mode_name(mode: ContextMode) -> &'static str {
     match mode {
-        Mode::Snapshot => "snapshot",
-        Mode::History => "history",
+        ContextMode::Snapshot => "snapshot",
+        ContextMode::History => "history",
     }
 }
 

@@ -1,6 +1,6 @@
 //! The outcome of a call made by the model, for workspace tools and the agent's own alike.
 
-use surehand_engine::{Outcome, ToolNames, core::Lines, render};
+use surehand_engine::{Outcome, ToolNames, core::KnownLines, render};
 
 #[derive(Debug)]
 pub(crate) struct CallOutcome {
@@ -22,7 +22,7 @@ pub(crate) enum CallOutcomeKind {
         /// The exit code or signal, as text.
         ending: String,
         /// File lines that the command printed.
-        read: Vec<Lines>,
+        read: Vec<KnownLines>,
     },
     /// The run itself refused the call.
     Refused {
@@ -90,7 +90,7 @@ impl CallOutcome {
     }
 
     /// File lines that the model has seen in this outcome.
-    pub(crate) fn shown(&self) -> Vec<Lines> {
+    pub(crate) fn shown(&self) -> Vec<KnownLines> {
         match &self.kind {
             CallOutcomeKind::Outcome(outcome) => outcome.shown(),
             CallOutcomeKind::Command { read, .. } => read.clone(),

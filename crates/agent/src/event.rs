@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
-pub use surehand_engine::core::Mode;
+pub use surehand_engine::core::ContextMode;
 use surehand_engine::core::file_diff::FileDiff;
 
 use crate::model::TokenUsage;
@@ -21,7 +21,7 @@ pub enum RunEvent {
         /// The name of the model.
         model: String,
         /// `snapshot` or `history`.
-        mode: Mode,
+        mode: ContextMode,
         /// The id of its session, for `surehand log` and `surehand undo`.
         session: String,
         /// The last completed turn; 0 for a new run.

@@ -125,7 +125,7 @@ mod tests {
         Done, Outcome, Refusal, ToolNames,
         core::{
             Cause, RelPath, TaskList, Text,
-            outcome::{Refused, SameContent},
+            outcome::{RefusedOutcome, SameContent},
         },
     };
 
@@ -202,7 +202,7 @@ mod tests {
             detector.observe(tool, &CallOutcome::from_outcome(outcome, &ToolNames::default()))
         };
         let refusal = Box::new(Refusal::of_call(Cause::Invalidated));
-        observe(&mut detector, "edit_file", Outcome::new(Err(Refused { refusal, repeat: 5, text: None })));
+        observe(&mut detector, "edit_file", Outcome::new(Err(RefusedOutcome { refusal, repeat: 5, text: None })));
         assert_eq!(detector.end_turn(), LoopAdvice::Stop("the same call of edit_file was refused 5 times (stale)".to_owned()));
         let (path, text) = (RelPath::new("a").unwrap(), Text::of("a\n".to_owned()).unwrap());
         observe(&mut detector, "write_file", Outcome::new(Ok(Done::SameContent(SameContent { path, text, rewrites: 6 }))));

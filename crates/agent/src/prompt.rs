@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use surehand_engine::{
     Tool,
     core::{
-        EditDialect, Mode, RepoState,
+        ContextMode, EditDialect, RepoState,
         render::{
             cut::{cut, ends, on_one_line},
             snapshot::{SnapshotText, snapshot},
@@ -116,10 +116,10 @@ pub fn turn_request(state: &RepoState, phase: RunPhase) -> String {
 }
 
 /// The rules for a mode, with the line format of a dialect.
-pub fn rules(mode: Mode, dialect: EditDialect) -> String {
+pub fn rules(mode: ContextMode, dialect: EditDialect) -> String {
     match mode {
-        Mode::Snapshot => snapshot_rules(dialect),
-        Mode::History => history_rules(dialect),
+        ContextMode::Snapshot => snapshot_rules(dialect),
+        ContextMode::History => history_rules(dialect),
     }
 }
 
@@ -360,7 +360,7 @@ pub fn tools_tokens(tools: &[ToolSpec]) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use surehand_engine::core::{Owner, Task, TaskList, TaskStatus};
+    use surehand_engine::core::{Task, TaskList, TaskOwner, TaskStatus};
 
     use super::*;
 
@@ -372,7 +372,7 @@ mod tests {
 
     #[test]
     fn a_new_story_begins_with_an_empty_list() {
-        let (run, description) = (|id: &str| Some(Owner::Run(id.to_owned())), "old".to_owned());
+        let (run, description) = (|id: &str| Some(TaskOwner::Run(id.to_owned())), "old".to_owned());
         let old = Task { id: 1, description, status: TaskStatus::Completed, priority: 1, story: "a".to_owned(), owner: run("a") };
         let left = Task { id: 2, status: TaskStatus::Pending, ..old.clone() };
         let state = |story: &str| RepoState {
@@ -410,7 +410,7 @@ mod tests {
         assert!(field(EditDialect::Lines, "read_file", "anchors").is_object());
         let planning = tool_specs(RunPhase::Planning, EditDialect::Lines);
         assert!(planning.iter().any(|spec| spec.schema["properties"]["anchors"].is_object()), "also for who plans");
-        for mode in [Mode::Snapshot, Mode::History] {
+        for mode in [ContextMode::Snapshot, ContextMode::History] {
             assert!(rules(mode, EditDialect::Lines).contains("`LINE#HASH|text`"), "{mode:?}");
             assert!(!rules(mode, EditDialect::Patch).contains('#'), "{mode:?}");
         }

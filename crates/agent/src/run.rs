@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use surehand_engine::{
     Call as EngineCall, CallProgress, Edit, Outcome, Session, SessionId, Tool, ToolNames, Workspace,
     core::{
-        Done, EditDialect, Lines, Mode, Owner, RepoState,
+        ContextMode, Done, EditDialect, KnownLines, RepoState, TaskOwner,
         file_diff::{DiffKind, FileDiff},
         outcome::ChangeOutcome,
         render::cut::cut,
@@ -38,7 +38,7 @@ use crate::{
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunSettings {
     /// Whether each prompt is a snapshot of the present or the whole conversation.
-    pub mode: Mode,
+    pub mode: ContextMode,
     /// Size of a prompt in snapshot mode, in tokens.
     pub budget: usize,
     /// Size of the conversation in history mode, in tokens.
@@ -142,7 +142,7 @@ pub struct AgentRun<'a> {
     transcript: RunTranscript,
     context: RunContext,
     /// File lines that the results of the last turn show.
-    shown: Vec<Lines>,
+    shown: Vec<KnownLines>,
     loop_detector: LoopDetector,
     commands: command::CommandLimits,
 }
@@ -207,12 +207,12 @@ impl<'a> AgentRun<'a> {
             _ => RunError::Record(error),
         })?;
         let context = match settings.mode {
-            Mode::Snapshot => {
+            ContextMode::Snapshot => {
                 check_budget(settings.budget, dialect)?;
                 let memory = saved.memory.clone();
                 RunContext::Snapshot(Box::new(SnapshotContext::new(memory, settings.budget, dialect, &mut session)))
             }
-            Mode::History => {
+            ContextMode::History => {
                 let mut history = HistoryContext::new(settings.window, transcript::read_messages(&workspace, &saved.run)?);
                 if saved.turn > 0 {
                     history.add_user_message(prompt::GOES_ON);
@@ -258,7 +258,7 @@ impl<'a> AgentRun<'a> {
     /// Tasks that people add from now on belong to this run. A failed file count is ignored: the model can list files
     /// itself.
     fn begin_story(&self) -> Result<(), RunError> {
-        let (by, story) = (Some(Owner::Run(self.saved.run.clone())), Some(self.saved.run.clone()));
+        let (by, story) = (Some(TaskOwner::Run(self.saved.run.clone())), Some(self.saved.run.clone()));
         let workspace = self.session.workspace();
         workspace.update_tasks(&TaskUpdate { by, story, begins_story: true, ..TaskUpdate::default() })?;
         drop(workspace.count_files());
@@ -361,8 +361,8 @@ impl<'a> AgentRun<'a> {
     /// is its limit.
     fn template(&self) -> PromptTemplate {
         let story = match self.settings.mode {
-            Mode::Snapshot => self.saved.story.clone(),
-            Mode::History => cut(&self.saved.story, self.settings.window / 4).into_owned(),
+            ContextMode::Snapshot => self.saved.story.clone(),
+            ContextMode::History => cut(&self.saved.story, self.settings.window / 4).into_owned(),
         };
         PromptTemplate { rules: prompt::rules(self.settings.mode, self.dialect), story, instructions: String::new() }
     }
@@ -660,6 +660,6 @@ impl<'a> AgentRun<'a> {
 fn check_budget(budget: usize, dialect: EditDialect) -> Result<(), RunError> {
     use surehand_engine::core::{render::snapshot::MOST_TOKENS, tokens::estimate};
     let tools = prompt::tools_tokens(&prompt::tool_specs(RunPhase::Coding, dialect));
-    let needed = tools + estimate(&prompt::rules(Mode::Snapshot, dialect)) + MOST_TOKENS + 1000;
+    let needed = tools + estimate(&prompt::rules(ContextMode::Snapshot, dialect)) + MOST_TOKENS + 1000;
     if budget < needed { Err(RunError::BudgetTooSmall { budget, needed }) } else { Ok(()) }
 }

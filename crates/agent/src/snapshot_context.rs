@@ -9,15 +9,15 @@ use serde_json::Value;
 use surehand_engine::{
     Session,
     core::{
-        EditDialect, LineSet, Lines, RelPath, RepoState, WorkingSet,
+        EditDialect, KnownLines, LineSet, RelPath, RepoState, WorkingSet,
         instructions::ToldInstructions,
         render::{
-            self, Numbers,
+            self, LineNumbers,
             cut::{cut, on_one_line, shorten},
             which,
         },
         tokens::estimate,
-        working_set::Places,
+        working_set::OpenLines,
     },
 };
 
@@ -32,7 +32,7 @@ use crate::{
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunMemory {
     /// The lines that the model has open.
-    pub open: Places,
+    pub open: OpenLines,
     /// What the model said in the last turn.
     pub said: String,
     /// The calls of the last turn.
@@ -132,7 +132,7 @@ impl SnapshotContext {
     }
 
     /// Opens lines that the model was shown or has written.
-    pub(crate) fn open_lines(&mut self, shown: Vec<Lines>) {
+    pub(crate) fn open_lines(&mut self, shown: Vec<KnownLines>) {
         for lines in shown {
             self.open.used(&lines.path, &lines.text, &lines.lines);
         }
@@ -169,7 +169,7 @@ impl SnapshotContext {
         // 24 tokens for the titles of the two parts added below.
         let room = budget.saturating_sub(prompt.tokens() + notes_room + 24);
         let limits = session.workspace().config().limits.clone();
-        let fitted = self.open.fit(room, Numbers::with_anchors(self.dialect == EditDialect::Lines), &limits);
+        let fitted = self.open.fit(room, LineNumbers::with_anchors(self.dialect == EditDialect::Lines), &limits);
         session.prompt_views().show_only(&fitted.shown);
         let left: Vec<String> = fitted.left.iter().map(describe_lines).collect();
         extra.open_files = fitted.text;
@@ -267,7 +267,7 @@ fn fixed_tokens(input: &TurnInput<'_>) -> usize {
     build_snapshot_prompt(&template, input.state, &extra).tokens() + prompt::tools_tokens(input.tools) + TITLES
 }
 
-fn describe_lines(left: &Lines) -> String {
+fn describe_lines(left: &KnownLines) -> String {
     if left.lines.is_empty() { left.path.to_string() } else { format!("{} {}", left.path, which(&left.lines)) }
 }
 

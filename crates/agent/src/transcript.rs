@@ -16,7 +16,7 @@ use serde_json::Value;
 use surehand_engine::Workspace;
 
 use crate::{
-    event::{Mode, RunEvent, RunPhase, StopReason},
+    event::{ContextMode, RunEvent, RunPhase, StopReason},
     model::{CallResult, ChatMessage, ModelCall, TokenUsage},
     snapshot_context::RunMemory,
 };
@@ -33,7 +33,7 @@ pub struct SavedRun {
     /// The name of the model.
     pub model: String,
     /// Its context mode.
-    pub mode: Mode,
+    pub mode: ContextMode,
     /// Its phase.
     pub phase: RunPhase,
     /// Whether the model wrote tasks in this run.

@@ -8,7 +8,7 @@ use crate::{
 
 /// Lines of a file that a model knows.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Lines {
+pub struct KnownLines {
     /// The file.
     pub path: RelPath,
     /// The version that the numbers are of.

@@ -8,7 +8,7 @@ use crate::{
     line_map::{Hunk, LineMap},
     lines::LineNo,
     path::RelPath,
-    text::{Ending, Text},
+    text::{LineEnding, Text},
 };
 
 /// Lines of context.
@@ -265,7 +265,7 @@ fn hunk(old: &Text, new: &Text, changes: &[Hunk]) -> DiffHunk {
 fn push_rows(rows: &mut Vec<DiffRow>, kind: RowKind, text: &Text, lines: Range<usize>) {
     rows.extend(lines.map(LineNo::at_index).map(|line| {
         let full = text.full_line(line);
-        let has_newline = text.ending(line) != Ending::None;
+        let has_newline = text.ending(line) != LineEnding::None;
         DiffRow { kind, text: full.strip_suffix('\n').unwrap_or(full).to_owned(), has_newline }
     }));
 }

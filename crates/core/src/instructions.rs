@@ -8,7 +8,7 @@ use crate::{hash::ContentHash, lines::LineNo, path::RelPath, refusal::Cause, tex
 
 /// What the owner of a workspace may set about instructions.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Settings {
+pub struct InstructionSettings {
     /// The names that files with instructions have; of one directory the first that says something counts. None switches
     /// instructions off.
     pub names: Vec<String>,
@@ -18,7 +18,7 @@ pub struct Settings {
     pub total_tokens: usize,
 }
 
-impl Default for Settings {
+impl Default for InstructionSettings {
     fn default() -> Self {
         Self { names: vec!["AGENTS.md".to_owned(), "agents.md".to_owned()], tokens: 2000, total_tokens: 4000 }
     }
@@ -34,12 +34,12 @@ pub struct Instruction {
     /// What it says.
     pub text: Text,
     /// Why they are told.
-    pub news: News,
+    pub news: InstructionNews,
 }
 
 /// Why instructions are told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum News {
+pub enum InstructionNews {
     /// The session has never had them.
     First,
     /// They are not what the session was given.
@@ -84,16 +84,16 @@ impl ToldInstructions {
 
 /// The files that a session was given as instructions, each with the version that it was given last.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Given(HashMap<RelPath, ContentHash>);
+pub struct InstructionRecord(HashMap<RelPath, ContentHash>);
 
-impl Given {
+impl InstructionRecord {
     /// Whether this file says something that the session was not given. The same words from another file are no news.
-    pub fn news(&self, path: &RelPath, version: ContentHash) -> Option<News> {
+    pub fn news(&self, path: &RelPath, version: ContentHash) -> Option<InstructionNews> {
         let last = self.0.get(path);
         if last == Some(&version) || self.0.values().any(|given| *given == version) {
             return None;
         }
-        Some(if last.is_some() { News::Changed } else { News::First })
+        Some(if last.is_some() { InstructionNews::Changed } else { InstructionNews::First })
     }
 
     /// The session was given this.
@@ -107,7 +107,7 @@ impl Given {
     }
 }
 
-impl FromIterator<(RelPath, ContentHash)> for Given {
+impl FromIterator<(RelPath, ContentHash)> for InstructionRecord {
     fn from_iter<T: IntoIterator<Item = (RelPath, ContentHash)>>(given: T) -> Self {
         Self(given.into_iter().collect())
     }
@@ -182,33 +182,33 @@ mod tests {
     }
 
     #[track_caller]
-    fn check_news(given: &[(&str, &str)], file: &str, says: &str, expected: Option<News>) {
+    fn check_news(given: &[(&str, &str)], file: &str, says: &str, expected: Option<InstructionNews>) {
         let version = |text: &str| ContentHash::of(text.as_bytes());
-        let given: Given = given.iter().map(|(file, says)| (path(file), version(says))).collect();
+        let given: InstructionRecord = given.iter().map(|(file, says)| (path(file), version(says))).collect();
         assert_eq!(given.news(&path(file), version(says)), expected);
     }
 
     #[test]
     fn what_was_given_is_no_news_from_whatever_file() {
-        check_news(&[], "AGENTS.md", "tabs", Some(News::First));
+        check_news(&[], "AGENTS.md", "tabs", Some(InstructionNews::First));
         check_news(&[("AGENTS.md", "tabs")], "AGENTS.md", "tabs", None);
         check_news(&[("AGENTS.md", "tabs")], "src/AGENTS.md", "tabs", None);
-        check_news(&[("AGENTS.md", "tabs")], "src/AGENTS.md", "spaces", Some(News::First));
+        check_news(&[("AGENTS.md", "tabs")], "src/AGENTS.md", "spaces", Some(InstructionNews::First));
     }
 
     #[test]
     fn what_changed_is_news_as_such() {
-        check_news(&[("AGENTS.md", "tabs")], "AGENTS.md", "spaces", Some(News::Changed));
+        check_news(&[("AGENTS.md", "tabs")], "AGENTS.md", "spaces", Some(InstructionNews::Changed));
         check_news(&[("AGENTS.md", "tabs"), ("src/AGENTS.md", "spaces")], "AGENTS.md", "spaces", None);
     }
 
     #[test]
     fn what_is_forgotten_is_news_again() {
         let version = ContentHash::of(b"tabs");
-        let mut given = Given::default();
+        let mut given = InstructionRecord::default();
         given.give(path("AGENTS.md"), version);
         assert!(given.forget(&path("AGENTS.md")));
         assert!(!given.forget(&path("AGENTS.md")));
-        assert_eq!(given.news(&path("AGENTS.md"), version), Some(News::First));
+        assert_eq!(given.news(&path("AGENTS.md"), version), Some(InstructionNews::First));
     }
 }

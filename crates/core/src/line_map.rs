@@ -8,7 +8,7 @@ use std::{borrow::Cow, fmt, ops::Range, str::FromStr};
 use imara_diff::{Algorithm, Diff, IndentHeuristic};
 
 use crate::{
-    line_map::line_tokens::Tokens,
+    line_map::line_tokens::LineTokens,
     lines::{LineNo, LineRange, LineSet},
     text::Text,
 };
@@ -31,7 +31,7 @@ impl Hunk {
 
 /// What was removed and added, moved to where a reader expects it.
 fn compare(old: &[&str], new: &[&str]) -> Diff {
-    let tokens = Tokens::of(old, new);
+    let tokens = LineTokens::of(old, new);
     let mut diff = Diff::default();
     diff.compute_with(Algorithm::Histogram, &tokens.old, &tokens.new, tokens.end());
     diff.postprocess_with(&tokens.old, &tokens.new, IndentHeuristic::new(|token| tokens.indent(token)));
@@ -218,13 +218,13 @@ impl LineMap {
 
     /// How the numbers of the lines below each hunk moved: after this new line, by this much. Hunks that change no numbers
     /// are left out.
-    pub fn shifts(&self) -> Vec<Shift> {
+    pub fn shifts(&self) -> Vec<LineShift> {
         let mut total = 0;
         let mut shifts = Vec::new();
         for hunk in self.hunks.iter().filter(|hunk| hunk.shift() != 0) {
             total += hunk.shift();
             if hunk.after.end < self.after_lines {
-                shifts.push(Shift { after: hunk.after.end, by: total });
+                shifts.push(LineShift { after: hunk.after.end, by: total });
             }
         }
         shifts
@@ -291,7 +291,7 @@ impl<'de> serde::Deserialize<'de> for LineMap {
 
 /// The lines after `after` (0 = from the top) stand `by` lines further down than before.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
-pub struct Shift {
+pub struct LineShift {
     /// The last line that is not covered, in new numbers.
     pub after: usize,
     /// The sum of all moves so far.
@@ -308,7 +308,7 @@ pub struct Splice<'a> {
 }
 
 /// Applies splices (in order, not overlapping) and tells exactly which lines they replaced by which.
-pub fn splice(text: &Text, splices: &[Splice<'_>]) -> (String, Vec<Spliced>) {
+pub fn splice(text: &Text, splices: &[Splice<'_>]) -> (String, Vec<SplicedBytes>) {
     let grown: usize = splices.iter().map(|s| s.with.len()).sum();
     let mut content = String::with_capacity(text.as_str().len() + grown);
     let mut sources = Vec::with_capacity(splices.len());
@@ -317,7 +317,7 @@ pub fn splice(text: &Text, splices: &[Splice<'_>]) -> (String, Vec<Spliced>) {
         content.push_str(&text.as_str()[copied..splice.range.start]);
         let start = content.len();
         content.push_str(&splice.with);
-        sources.push(Spliced { before: splice.range.clone(), after: start..content.len() });
+        sources.push(SplicedBytes { before: splice.range.clone(), after: start..content.len() });
         copied = splice.range.end;
     }
     content.push_str(&text.as_str()[copied..]);
@@ -326,24 +326,24 @@ pub fn splice(text: &Text, splices: &[Splice<'_>]) -> (String, Vec<Spliced>) {
 
 /// Bytes of an old text, and the bytes of the new text that replaced them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Spliced {
+pub struct SplicedBytes {
     before: Range<usize>,
     after: Range<usize>,
 }
 
 /// The line map of an edit, from the bytes it replaced. Lines at the rim of a replacement that come out the same count as kept.
-pub fn exact_map(before: &Text, after: &Text, sources: &[Spliced]) -> LineMap {
-    let mut places: Vec<Place<'_>> = Vec::new();
+pub fn exact_map(before: &Text, after: &Text, sources: &[SplicedBytes]) -> LineMap {
+    let mut places: Vec<TouchedLines<'_>> = Vec::new();
     for source in sources {
         let hunk = Hunk { before: touched_lines(before, &source.before), after: touched_lines(after, &source.after) };
         match places.last_mut() {
-            Some(Place { hunk: last, sources: (_, until) })
+            Some(TouchedLines { hunk: last, sources: (_, until) })
                 if hunk.before.start < last.before.end || hunk.after.start < last.after.end =>
             {
                 *last = Hunk { before: last.before.start..hunk.before.end, after: last.after.start..hunk.after.end };
                 *until = source;
             }
-            _ => places.push(Place { hunk, sources: (source, source) }),
+            _ => places.push(TouchedLines { hunk, sources: (source, source) }),
         }
     }
     let hunks = places.into_iter().map(|place| place.trimmed(before, after));
@@ -352,16 +352,16 @@ pub fn exact_map(before: &Text, after: &Text, sources: &[Spliced]) -> LineMap {
 }
 
 /// Lines that are touched by one replacement, or by several that touch each other.
-struct Place<'a> {
+struct TouchedLines<'a> {
     hunk: Hunk,
     /// The first and the last of them.
-    sources: (&'a Spliced, &'a Spliced),
+    sources: (&'a SplicedBytes, &'a SplicedBytes),
 }
 
-impl Place<'_> {
+impl TouchedLines<'_> {
     /// The hunk without the lines at its rims that come out the same.
     fn trimmed(self, before: &Text, after: &Text) -> Hunk {
-        let Place { mut hunk, sources: (first, last) } = self;
+        let TouchedLines { mut hunk, sources: (first, last) } = self;
         let same = |old: usize, new: usize| before.full_line(LineNo::at_index(old)) == after.full_line(LineNo::at_index(new));
         if !std::ptr::eq(first, last) {
             // One replacement may have put in what another took out: only lines that none of them touches are the same ones.
@@ -376,16 +376,16 @@ impl Place<'_> {
             return hunk;
         }
         // Of two equal lines, the old one is below what was put in front of it and above what was put behind it.
-        match Begins::of(before, hunk.before.start, first.before.start) {
-            Begins::Above => {
+        match ReplacementStart::of(before, hunk.before.start, first.before.start) {
+            ReplacementStart::Above => {
                 trim_tail(&mut hunk, same);
                 trim_head(&mut hunk, same);
             }
-            Begins::Inside => {
+            ReplacementStart::Inside => {
                 trim_head(&mut hunk, same);
                 trim_tail(&mut hunk, same);
             }
-            Begins::Behind => {
+            ReplacementStart::Behind => {
                 let first = hunk.before.start;
                 trim_head(&mut hunk, same);
                 // Its first line is the first of what comes, also where it has got or lost an ending and so is not quite what it was.
@@ -416,7 +416,7 @@ fn trim_tail(hunk: &mut Hunk, same: impl Fn(usize, usize) -> bool) {
 
 /// Where a replacement begins, seen from its first line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Begins {
+enum ReplacementStart {
     /// Where the line begins.
     Above,
     /// Somewhere in it.
@@ -425,15 +425,15 @@ enum Begins {
     Behind,
 }
 
-impl Begins {
+impl ReplacementStart {
     fn of(text: &Text, line: usize, at: usize) -> Self {
         let start = text.start_of(line);
         if at == start {
-            Begins::Above
+            ReplacementStart::Above
         } else if at >= start + text.line(LineNo::at_index(line)).len() {
-            Begins::Behind
+            ReplacementStart::Behind
         } else {
-            Begins::Inside
+            ReplacementStart::Inside
         }
     }
 }
@@ -479,7 +479,7 @@ mod tests {
     #[test]
     fn shifts_say_how_the_numbers_below_moved() {
         let map = LineMap::between(&text("a\nb\nc\nd\ne\n"), &text("a\nB\nBB\nc\nd\n"));
-        assert_eq!(map.shifts(), [Shift { after: 3, by: 1 }]);
+        assert_eq!(map.shifts(), [LineShift { after: 3, by: 1 }]);
     }
 
     #[test]

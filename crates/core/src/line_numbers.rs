@@ -4,23 +4,23 @@ use crate::{hash::LineHash, lines::LineNo, text_sink::TextSink};
 
 /// How a line is numbered in front of its text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Numbers {
+pub enum LineNumbers {
     /// `12|`
     Plain,
     /// `12#ab|`
     Anchors,
 }
 
-impl Numbers {
+impl LineNumbers {
     /// Plain, or anchors when asked for.
     pub fn with_anchors(anchors: bool) -> Self {
-        if anchors { Numbers::Anchors } else { Numbers::Plain }
+        if anchors { LineNumbers::Anchors } else { LineNumbers::Plain }
     }
 
     pub(crate) fn write(self, out: &mut impl TextSink, line: LineNo, text: &str) {
         match self {
-            Numbers::Plain => put_number(out, line.get(), b'|'),
-            Numbers::Anchors => {
+            LineNumbers::Plain => put_number(out, line.get(), b'|'),
+            LineNumbers::Anchors => {
                 put_number(out, line.get(), b'#');
                 out.put_plain(format!("{}|", LineHash::of(text)).as_bytes());
             }
@@ -31,8 +31,8 @@ impl Numbers {
     pub(crate) fn width(self, line: LineNo) -> usize {
         let digits = line.get().ilog10() as usize + 1;
         match self {
-            Numbers::Plain => digits + 1,
-            Numbers::Anchors => digits + "#ab|".len(),
+            LineNumbers::Plain => digits + 1,
+            LineNumbers::Anchors => digits + "#ab|".len(),
         }
     }
 }

@@ -68,13 +68,13 @@ pub struct ChangedFile {
     /// Whether it is gone.
     pub deleted: bool,
     /// Who did it.
-    pub by: By,
+    pub by: ChangeAuthor,
 }
 
 /// Who changed a file, as far as that is known. Nobody is named on suspicion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum By {
+pub enum ChangeAuthor {
     /// A command that this session ran.
     Command,
     /// Another session, with our tools.

@@ -8,7 +8,7 @@ use crate::{
     edit::{
         find::{Overlaps, find},
         lines::{LineEdit, line_splices},
-        patch::{Chunk, ChunkRefused, FilePatch, patch_splices, quoted_lines},
+        patch::{ChunkRefused, FilePatch, PatchChunk, patch_splices, quoted_lines},
         replace::{Replace, replace_splices},
         write::kept_endings,
     },
@@ -21,20 +21,20 @@ use crate::{
     path::RelPath,
     proof::Proof,
     rebase,
-    refusal::{BatchKind, BatchPlace, Cause, IfRepeated, Making, Refusal, Unencodable},
+    refusal::{BatchKind, BatchPlace, Cause, CreatedBy, IfRepeated, Refusal, Unencodable},
     text::{NotText, Text, Unfit},
     view::View,
 };
 
 /// What is done to a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Act {
+pub enum FileAction {
     /// It gets this content; it is made if it was not there.
     Write {
         /// All of it.
         content: Content,
         /// What else a new file gets; one that is there keeps what it has.
-        marks: Marks,
+        marks: FileAttributes,
     },
     /// It is removed.
     Remove,
@@ -47,7 +47,7 @@ pub enum Act {
 
 /// Mode, owner and attributes of a new file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Marks {
+pub enum FileAttributes {
     /// Those that new files get.
     Usual,
     /// Those of the file that it continues.
@@ -61,7 +61,7 @@ pub enum Marks {
 pub struct Planned {
     path: RelPath,
     base: Option<Content>,
-    act: Act,
+    act: FileAction,
     /// Where a file is written as a whole, this is found out when somebody asks.
     map: OnceLock<LineMap>,
     provenance: Option<LineMap>,
@@ -70,13 +70,13 @@ pub struct Planned {
     view_after: OnceLock<Option<View>>,
     replacements: usize,
     rebased: Option<Rebased>,
-    origin: Option<Origin>,
+    origin: Option<MovedFrom>,
     is_made_anew: bool,
 }
 
 /// The file that a new one continues, under another name and edited.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Origin {
+pub struct MovedFrom {
     /// The name it had.
     pub path: RelPath,
     /// What it held.
@@ -104,16 +104,16 @@ impl Planned {
     }
 
     /// What is done.
-    pub fn act(&self) -> &Act {
+    pub fn act(&self) -> &FileAction {
         &self.act
     }
 
     /// What the file will hold, under whatever name; `None` when it is removed.
     pub fn after(&self) -> Option<&Content> {
         match &self.act {
-            Act::Write { content, .. } => Some(content),
-            Act::Remove => None,
-            Act::Move { .. } => self.base.as_ref(),
+            FileAction::Write { content, .. } => Some(content),
+            FileAction::Remove => None,
+            FileAction::Move { .. } => self.base.as_ref(),
         }
     }
 
@@ -125,17 +125,17 @@ impl Planned {
     /// The name that the file will have; `None` when it is removed.
     pub fn path_after(&self) -> Option<&RelPath> {
         match &self.act {
-            Act::Write { .. } => Some(&self.path),
-            Act::Remove => None,
-            Act::Move { to } => Some(to),
+            FileAction::Write { .. } => Some(&self.path),
+            FileAction::Remove => None,
+            FileAction::Move { to } => Some(to),
         }
     }
 
     /// The name that the file is moved to.
     pub fn moved_to(&self) -> Option<&RelPath> {
         match &self.act {
-            Act::Move { to } => Some(to),
-            Act::Write { .. } | Act::Remove => None,
+            FileAction::Move { to } => Some(to),
+            FileAction::Write { .. } | FileAction::Remove => None,
         }
     }
 
@@ -185,14 +185,14 @@ impl Planned {
     }
 
     /// The file that it continues, if it was moved and edited at once.
-    pub fn origin(&self) -> Option<&Origin> {
+    pub fn origin(&self) -> Option<&MovedFrom> {
         self.origin.as_ref()
     }
 
     /// A change that is not a sum of edits.
     fn whole(
         target: &Target<'_>,
-        act: Act,
+        act: FileAction,
         map: impl Into<OnceLock<LineMap>>,
         view_after: impl Into<OnceLock<Option<View>>>,
     ) -> Self {
@@ -217,7 +217,7 @@ pub enum WritePlan {
 
 /// Plans `edit_file`. An empty `old` creates the file.
 pub fn edit_file(target: &Target<'_>, edit: &Replace<'_>) -> Result<Planned, Refusal> {
-    let mut draft = Draft::new(*target);
+    let mut draft = EditDraft::new(*target);
     draft.replace(edit)?;
     draft.finish()
 }
@@ -226,12 +226,12 @@ pub fn edit_file(target: &Target<'_>, edit: &Replace<'_>) -> Result<Planned, Ref
 ///
 /// Gives one plan for each target, in order; every target must have an edit.
 pub fn multi_edit(targets: &[Target<'_>], edits: &[(usize, Replace<'_>)]) -> Result<Vec<Planned>, Refusal> {
-    let mut drafts: Vec<Draft<'_>> = targets.iter().map(|target| Draft::new(*target)).collect();
+    let mut drafts: Vec<EditDraft<'_>> = targets.iter().map(|target| EditDraft::new(*target)).collect();
     for (number, (target, edit)) in edits.iter().enumerate() {
         drafts[*target].replace(edit).map_err(|refusal| refusal.in_batch(number + 1, edits.len()))?;
     }
     let last_edit_of = |target: usize| edits.iter().rposition(|(of, _)| *of == target).map_or(0, |index| index + 1);
-    let finish = |(target, draft): (usize, Draft<'_>)| {
+    let finish = |(target, draft): (usize, EditDraft<'_>)| {
         draft.finish().map_err(|refusal| refusal.in_batch(last_edit_of(target), edits.len()))
     };
     drafts.into_iter().enumerate().map(finish).collect()
@@ -240,7 +240,7 @@ pub fn multi_edit(targets: &[Target<'_>], edits: &[(usize, Replace<'_>)]) -> Res
 /// Plans `edit_lines`.
 pub fn edit_lines(target: &Target<'_>, edits: &[LineEdit<&str>]) -> Result<Planned, Refusal> {
     let anchors: Vec<_> = edits.iter().flat_map(LineEdit::anchors).collect();
-    let mut draft = Draft::new(*target);
+    let mut draft = EditDraft::new(*target);
     let meant = draft.meant(Some(&anchors))?;
     let splices = line_splices(target, &meant, edits).map_err(|refusal| draft.not_proven(Some(&anchors)).unwrap_or(refusal))?;
     draft.apply(&splices, &LineSet::new(), Some(&anchors))?;
@@ -285,7 +285,7 @@ pub struct PatchStep<'a> {
 /// Plans `apply_patch`. One file that cannot be changed as the patch says refuses it all. Gives the plans with the targets that they are
 /// about.
 pub fn apply_patch(targets: &[Target<'_>], steps: &[PatchStep<'_>]) -> Result<Vec<(usize, Planned)>, Refusal> {
-    let mut sheet = Sheet { targets, fates: targets.iter().map(|_| Fate::Untouched).collect() };
+    let mut sheet = PatchDraft { targets, fates: targets.iter().map(|_| TargetFate::Untouched).collect() };
     let place = |index: usize, chunk: usize| BatchPlace { edit: index + 1, of: steps.len(), kind: BatchKind::Patch { chunk } };
     for (index, step) in steps.iter().enumerate() {
         sheet.take(step).map_err(|(refusal, chunk)| refusal.at(place(index, chunk)))?;
@@ -297,21 +297,21 @@ pub fn apply_patch(targets: &[Target<'_>], steps: &[PatchStep<'_>]) -> Result<Ve
 }
 
 /// What a patch has done to its targets so far.
-struct Sheet<'a, 'b> {
+struct PatchDraft<'a, 'b> {
     targets: &'b [Target<'a>],
-    fates: Vec<Fate<'a>>,
+    fates: Vec<TargetFate<'a>>,
 }
 
-enum Fate<'a> {
+enum TargetFate<'a> {
     /// Nothing yet.
     Untouched,
     /// It is edited; more edits may follow.
-    Edited(Box<Draft<'a>>),
+    Edited(Box<EditDraft<'a>>),
     /// It is settled, by these plans.
     Settled(Vec<Planned>),
 }
 
-impl<'a> Sheet<'a, '_> {
+impl<'a> PatchDraft<'a, '_> {
     /// Plans one step. A refusal comes with the number of the chunk that it is about, or 0.
     fn take(&mut self, step: &PatchStep<'_>) -> Result<(), (Refusal, usize)> {
         let target = self.targets[step.target];
@@ -319,17 +319,17 @@ impl<'a> Sheet<'a, '_> {
         match step.file {
             FilePatch::Add { content, .. } => {
                 let mut draft = self.begin(step.target).map_err(whole)?;
-                draft.create(content, Making::Adding).map_err(whole)?;
+                draft.create(content, CreatedBy::Adding).map_err(whole)?;
                 let plan = draft.finish().map_err(whole)?;
-                self.fates[step.target] = Fate::Settled(vec![plan]);
+                self.fates[step.target] = TargetFate::Settled(vec![plan]);
             }
             FilePatch::Delete { .. } => {
                 self.begin(step.target).map_err(whole)?;
-                self.fates[step.target] = Fate::Settled(vec![delete_file(&target).map_err(whole)?]);
+                self.fates[step.target] = TargetFate::Settled(vec![delete_file(&target).map_err(whole)?]);
             }
             FilePatch::Update { chunks, .. } => {
-                let mut draft = match std::mem::replace(&mut self.fates[step.target], Fate::Untouched) {
-                    Fate::Edited(draft) => *draft,
+                let mut draft = match std::mem::replace(&mut self.fates[step.target], TargetFate::Untouched) {
+                    TargetFate::Edited(draft) => *draft,
                     fate => {
                         self.fates[step.target] = fate;
                         self.begin(step.target).map_err(whole)?
@@ -339,8 +339,8 @@ impl<'a> Sheet<'a, '_> {
                     draft.patch(chunks)?;
                 }
                 self.fates[step.target] = match step.to {
-                    None => Fate::Edited(Box::new(draft)),
-                    Some(to) => Fate::Settled(self.moved(draft, to).map_err(whole)?),
+                    None => TargetFate::Edited(Box::new(draft)),
+                    Some(to) => TargetFate::Settled(self.moved(draft, to).map_err(whole)?),
                 };
             }
         }
@@ -348,10 +348,10 @@ impl<'a> Sheet<'a, '_> {
     }
 
     /// A target that nothing has been done to.
-    fn begin(&self, target: usize) -> Result<Draft<'a>, Refusal> {
+    fn begin(&self, target: usize) -> Result<EditDraft<'a>, Refusal> {
         match self.fates[target] {
-            Fate::Untouched => Ok(Draft::new(self.targets[target])),
-            Fate::Edited(_) | Fate::Settled(_) => {
+            TargetFate::Untouched => Ok(EditDraft::new(self.targets[target])),
+            TargetFate::Edited(_) | TargetFate::Settled(_) => {
                 let why = "the patch names it more than once, and not only to update it".to_owned();
                 Err(self.targets[target].refuse(Cause::BadArguments { why }))
             }
@@ -359,10 +359,10 @@ impl<'a> Sheet<'a, '_> {
     }
 
     /// A file that gets another name, perhaps with edits.
-    fn moved(&mut self, draft: Draft<'a>, to: usize) -> Result<Vec<Planned>, Refusal> {
+    fn moved(&mut self, draft: EditDraft<'a>, to: usize) -> Result<Vec<Planned>, Refusal> {
         let (from, to_target) = (draft.target, self.targets[to]);
         self.begin(to)?;
-        self.fates[to] = Fate::Settled(Vec::new());
+        self.fates[to] = TargetFate::Settled(Vec::new());
         let plain = move_file(&from, to_target.path, to_target.present);
         if draft.edits == 0 {
             return plain.map(|plan| vec![plan]);
@@ -371,23 +371,23 @@ impl<'a> Sheet<'a, '_> {
             return Err(refusal);
         }
         let edited = draft.finish()?;
-        let Act::Write { content, .. } = edited.act else { unreachable!("a draft is written") };
-        let act = Act::Write { content, marks: Marks::Of(from.path.clone()) };
+        let FileAction::Write { content, .. } = edited.act else { unreachable!("a draft is written") };
+        let act = FileAction::Write { content, marks: FileAttributes::Of(from.path.clone()) };
         let origin = match from.present {
-            Present::Text(text) => Some(Origin { path: from.path.clone(), text: text.clone() }),
+            Present::Text(text) => Some(MovedFrom { path: from.path.clone(), text: text.clone() }),
             Present::Absent | Present::Blob(..) | Present::Unreadable(_) => None,
         };
         let written = Planned { path: to_target.path.clone(), base: None, act, origin, provenance: None, ..edited };
-        Ok(vec![written, Planned::whole(&from, Act::Remove, LineMap::same(), None)])
+        Ok(vec![written, Planned::whole(&from, FileAction::Remove, LineMap::same(), None)])
     }
 
     fn finish(self) -> Result<Vec<(usize, Planned)>, (usize, Refusal)> {
         let mut plans = Vec::new();
         for (target, fate) in self.fates.into_iter().enumerate() {
             match fate {
-                Fate::Untouched => {}
-                Fate::Edited(draft) => plans.push((target, draft.finish().map_err(|refusal| (target, refusal))?)),
-                Fate::Settled(settled) => plans.extend(settled.into_iter().map(|plan| (target, plan))),
+                TargetFate::Untouched => {}
+                TargetFate::Edited(draft) => plans.push((target, draft.finish().map_err(|refusal| (target, refusal))?)),
+                TargetFate::Settled(settled) => plans.extend(settled.into_iter().map(|plan| (target, plan))),
             }
         }
         Ok(plans)
@@ -397,7 +397,7 @@ impl<'a> Sheet<'a, '_> {
 /// Plans `delete_file`.
 pub fn delete_file(target: &Target<'_>) -> Result<Planned, Refusal> {
     gate::take_away(target)?;
-    Ok(Planned::whole(target, Act::Remove, LineMap::same(), None))
+    Ok(Planned::whole(target, FileAction::Remove, LineMap::same(), None))
 }
 
 /// Plans `move_file`: to this path, where this is now.
@@ -410,11 +410,11 @@ pub fn move_file(target: &Target<'_>, to: &RelPath, there: &Present) -> Result<P
         Present::Absent => {}
         Present::Unreadable(cause) if !matches!(cause, Cause::TooLarge { .. }) => return Err(Refusal::of(to, cause.clone())),
         Present::Text(_) | Present::Blob(..) | Present::Unreadable(_) => {
-            return Err(Refusal::of(to, Cause::Exists { by: Making::Moving }));
+            return Err(Refusal::of(to, Cause::Exists { by: CreatedBy::Moving }));
         }
     }
     let view_after = target.view().cloned();
-    Ok(Planned::whole(target, Act::Move { to: to.clone() }, LineMap::same(), view_after))
+    Ok(Planned::whole(target, FileAction::Move { to: to.clone() }, LineMap::same(), view_after))
 }
 
 /// Plans to bring back what a file held before, and for one that is gone the mode it had; no content takes the file away. Whether that may be done is for the caller to judge: what
@@ -423,7 +423,7 @@ pub fn restore(target: &Target<'_>, content: Option<&Content>, mode: Option<u32>
     if let Present::Unreadable(cause) = target.present {
         return Err(target.refuse(cause.clone()));
     }
-    let Some(content) = content else { return Ok(Planned::whole(target, Act::Remove, LineMap::same(), None)) };
+    let Some(content) = content else { return Ok(Planned::whole(target, FileAction::Remove, LineMap::same(), None)) };
     let now = match target.present {
         Present::Text(text) => Some(text),
         _ => None,
@@ -434,17 +434,17 @@ pub fn restore(target: &Target<'_>, content: Option<&Content>, mode: Option<u32>
         (Some(view), Some(now)) if view.version() == now.version() => view.carried(now, &map, text),
         _ => View::of(text),
     });
-    let act = Act::Write { content: content.clone(), marks: mode.map_or(Marks::Usual, Marks::Mode) };
+    let act = FileAction::Write { content: content.clone(), marks: mode.map_or(FileAttributes::Usual, FileAttributes::Mode) };
     Ok(Planned::whole(target, act, map, view_after))
 }
 
 /// Plans to give a file back the name that it had, where there is no file now.
 pub fn move_back(target: &Target<'_>, to: &RelPath) -> Planned {
-    Planned::whole(target, Act::Move { to: to.clone() }, LineMap::same(), target.view().cloned())
+    Planned::whole(target, FileAction::Move { to: to.clone() }, LineMap::same(), target.view().cloned())
 }
 
-fn written(text: Text) -> Act {
-    Act::Write { content: Content::Text(text), marks: Marks::Usual }
+fn written(text: Text) -> FileAction {
+    FileAction::Write { content: Content::Text(text), marks: FileAttributes::Usual }
 }
 
 fn map_to(base: Option<&Text>, text: &Text) -> LineMap {
@@ -455,7 +455,7 @@ fn map_to(base: Option<&Text>, text: &Text) -> LineMap {
 }
 
 /// The edits of one file so far.
-struct Draft<'a> {
+struct EditDraft<'a> {
     target: Target<'a>,
     /// Set by the first edit: the text as it is after the edits so far.
     text: Option<Text>,
@@ -472,7 +472,7 @@ struct Draft<'a> {
     replacements: usize,
 }
 
-impl<'a> Draft<'a> {
+impl<'a> EditDraft<'a> {
     fn new(target: Target<'a>) -> Self {
         let view = target.view().cloned();
         Self { target, text: None, picture: None, since_picture: None, view, map: None, edits: 0, replacements: 0 }
@@ -502,7 +502,7 @@ impl<'a> Draft<'a> {
 
     fn replace(&mut self, edit: &Replace<'_>) -> Result<(), Refusal> {
         if edit.old.is_empty() {
-            return self.create(edit.new, Making::Creating);
+            return self.create(edit.new, CreatedBy::Creating);
         }
         let meant = self.meant(None)?;
         let splices = match replace_splices(&meant, edit) {
@@ -520,7 +520,7 @@ impl<'a> Draft<'a> {
     }
 
     /// Makes the changes of a patch. A refusal comes with the number of the chunk that it is about, or 0.
-    fn patch(&mut self, chunks: &[Chunk<'_>]) -> Result<(), (Refusal, usize)> {
+    fn patch(&mut self, chunks: &[PatchChunk<'_>]) -> Result<(), (Refusal, usize)> {
         let meant = self.meant(None).map_err(|refusal| (refusal, 0))?;
         let splices = match patch_splices(&meant, chunks) {
             Ok(splices) => splices,
@@ -553,7 +553,7 @@ impl<'a> Draft<'a> {
         }
     }
 
-    fn create(&mut self, content: &str, by: Making) -> Result<(), Refusal> {
+    fn create(&mut self, content: &str, by: CreatedBy) -> Result<(), Refusal> {
         let empty = match (&self.text, self.target.present) {
             (Some(text), _) | (None, Present::Text(text)) => text.as_str().is_empty(),
             (None, Present::Absent) => true,

@@ -30,7 +30,7 @@ pub enum OnChange {
 /// How the prompt of an agent is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Mode {
+pub enum ContextMode {
     /// From the present state.
     #[default]
     Snapshot,

@@ -96,11 +96,11 @@ pub enum Cause {
     /// The text to replace is not in the file.
     NotFound {
         /// The lines most like it.
-        nearest: Option<Box<Nearest>>,
+        nearest: Option<Box<NearestLines>>,
         /// Where the replacement stands already.
         already_at: Option<LineNo>,
         /// Whether it was given with the line numbers of a read in front.
-        prefixed: Option<Prefixed>,
+        prefixed: Option<PrefixedText>,
     },
     /// The text to replace is there more than once.
     Ambiguous {
@@ -128,7 +128,7 @@ pub enum Cause {
     /// There is a file already where one was to be made.
     Exists {
         /// What would have made it.
-        by: Making,
+        by: CreatedBy,
     },
     /// Not text.
     Binary {
@@ -274,7 +274,7 @@ pub enum Unencodable {
 
 /// What would have made a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Making {
+pub enum CreatedBy {
     /// `edit_file` with an empty `old_string`.
     Creating,
     /// `move_file`, or a move in a patch.
@@ -334,7 +334,7 @@ pub struct Remap {
 
 /// A text to replace that has the prefixes of a read (`12|`, `12#ab|`) in front of its lines.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Prefixed {
+pub struct PrefixedText {
     /// Where the text is without them.
     pub places: Vec<LineRange>,
     /// Whether the replacement has them too.
@@ -343,7 +343,7 @@ pub struct Prefixed {
 
 /// The lines most like a text that was not found.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Nearest {
+pub struct NearestLines {
     /// Where they are.
     pub lines: LineRange,
     /// What they are; of many, those around the first difference.
@@ -360,14 +360,14 @@ pub struct SameLooks {
     /// The text, if it is not too long to show.
     pub exact: Option<String>,
     /// All ways in which it differs.
-    pub differs_in: Vec<Hidden>,
+    pub differs_in: Vec<HiddenDifference>,
     /// How many other places look the same.
     pub others: usize,
 }
 
 /// A way to differ that is hard to see.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Hidden {
+pub enum HiddenDifference {
     /// White space.
     WhiteSpace,
     /// Characters without width.
@@ -388,9 +388,9 @@ pub enum Divergence {
         /// The 1-based column, in characters.
         column: usize,
         /// That line as the caller gave it.
-        expected: Piece,
+        expected: LinePiece,
         /// That line in the file.
-        found: Piece,
+        found: LinePiece,
     },
     /// The file has lines here that the caller left out.
     LeftOut {
@@ -410,14 +410,14 @@ pub enum Divergence {
 
 /// A place in a line. Of a long line there is only what is around it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Piece {
+pub struct LinePiece {
     /// The line, or the piece of it.
     pub text: String,
     /// How many characters come before the place.
     pub at: usize,
 }
 
-impl Piece {
+impl LinePiece {
     /// The place that so many characters of a line come before.
     pub fn of(line: &str, at: usize) -> Self {
         const AROUND: usize = 200;

@@ -70,7 +70,7 @@ pub struct Task {
     pub story: String,
     /// Whose it is; nobody's where a person has added it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub owner: Option<Owner>,
+    pub owner: Option<TaskOwner>,
 }
 
 /// How far a task is.
@@ -90,14 +90,14 @@ pub enum TaskStatus {
 /// A model that has tasks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "String", from = "String")]
-pub enum Owner {
+pub enum TaskOwner {
     /// That of a run. Its list is its plan, and nobody else's.
     Run(String),
     /// That of a session. All sessions work on one list: a session begins anew with every conversation, and the work goes on.
     Session(String),
 }
 
-impl Owner {
+impl TaskOwner {
     /// Whether a task of this owner is for somebody else to change. A person is nobody here, and may change everything.
     pub fn is_others(owner: Option<&Self>, me: Option<&Self>) -> bool {
         match (owner, me) {
@@ -107,7 +107,7 @@ impl Owner {
     }
 }
 
-impl fmt::Display for Owner {
+impl fmt::Display for TaskOwner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Run(id) => write!(f, "run {id}"),
@@ -116,13 +116,13 @@ impl fmt::Display for Owner {
     }
 }
 
-impl From<Owner> for String {
-    fn from(owner: Owner) -> Self {
+impl From<TaskOwner> for String {
+    fn from(owner: TaskOwner) -> Self {
         owner.to_string()
     }
 }
 
-impl From<String> for Owner {
+impl From<String> for TaskOwner {
     fn from(text: String) -> Self {
         match text.split_once(' ') {
             Some(("run", id)) => Self::Run(id.to_owned()),
@@ -145,8 +145,8 @@ pub struct TaskList {
 
 impl TaskList {
     /// What of all these is for somebody who works on a story.
-    pub fn of(story: &str, tasks: Vec<Task>, me: Option<&Owner>) -> Self {
-        let is_for_me = |task: &Task| task.story == story && !Owner::is_others(task.owner.as_ref(), me);
+    pub fn of(story: &str, tasks: Vec<Task>, me: Option<&TaskOwner>) -> Self {
+        let is_for_me = |task: &Task| task.story == story && !TaskOwner::is_others(task.owner.as_ref(), me);
         let (tasks, mut of_others): (Vec<Task>, Vec<Task>) = tasks.into_iter().partition(is_for_me);
         of_others.retain(Task::is_open);
         Self { story: story.to_owned(), tasks, of_others }
@@ -181,17 +181,17 @@ impl Task {
 mod tests {
     use super::*;
 
-    fn run(id: &str) -> Option<Owner> {
-        Some(Owner::Run(id.to_owned()))
+    fn run(id: &str) -> Option<TaskOwner> {
+        Some(TaskOwner::Run(id.to_owned()))
     }
 
-    fn session(id: &str) -> Option<Owner> {
-        Some(Owner::Session(id.to_owned()))
+    fn session(id: &str) -> Option<TaskOwner> {
+        Some(TaskOwner::Session(id.to_owned()))
     }
 
     #[test]
     fn a_list_is_for_whom_it_is() {
-        let task = |id, story: &str, owner: Option<Owner>, status| {
+        let task = |id, story: &str, owner: Option<TaskOwner>, status| {
             let (story, description) = (story.to_owned(), String::new());
             Task { id, description, status, priority: id, story, owner }
         };
@@ -202,7 +202,7 @@ mod tests {
             task(4, "new", None, TaskStatus::Pending),
             task(5, "new", session("a"), TaskStatus::Pending),
         ];
-        let ids = |me: Option<Owner>| {
+        let ids = |me: Option<TaskOwner>| {
             let list = TaskList::of("new", all.clone(), me.as_ref());
             let ids = |tasks: &[Task]| tasks.iter().map(|task| task.id).collect::<Vec<_>>();
             (ids(&list.tasks), ids(&list.of_others))
@@ -215,7 +215,7 @@ mod tests {
     #[test]
     fn an_owner_is_a_word_and_a_name() {
         for owner in [run("k3"), session("a b")].into_iter().flatten() {
-            assert_eq!(Owner::from(owner.to_string()), owner);
+            assert_eq!(TaskOwner::from(owner.to_string()), owner);
         }
         assert_eq!(serde_json::to_string(&run("k3")).unwrap(), "\"run k3\"");
     }

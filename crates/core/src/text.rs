@@ -17,9 +17,9 @@ const BOM: &str = "\u{feff}";
 
 /// Text with its lines. Cheap to clone.
 #[derive(Clone)]
-pub struct Text(Arc<Inner>);
+pub struct Text(Arc<TextInner>);
 
-struct Inner {
+struct TextInner {
     /// What the file says.
     content: String,
     encoding: Encoding,
@@ -74,7 +74,7 @@ pub enum Unfit {
 
 /// How a line ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ending {
+pub enum LineEnding {
     /// `\n`
     Lf,
     /// `\r\n`
@@ -83,13 +83,13 @@ pub enum Ending {
     None,
 }
 
-impl Ending {
+impl LineEnding {
     /// The bytes of the ending.
     pub fn as_str(self) -> &'static str {
         match self {
-            Ending::Lf => "\n",
-            Ending::CrLf => "\r\n",
-            Ending::None => "",
+            LineEnding::Lf => "\n",
+            LineEnding::CrLf => "\r\n",
+            LineEnding::None => "",
         }
     }
 }
@@ -176,7 +176,7 @@ impl Text {
         indexed.pop_if(|at| *at as usize >= new.len());
         let (encoding, body) = (Encoding::Utf8, self.0.body);
         let version = OnceLock::new();
-        Ok(Self(Arc::new(Inner { content, encoding, encoded: None, is_exact: true, body, starts: indexed, version })))
+        Ok(Self(Arc::new(TextInner { content, encoding, encoded: None, is_exact: true, body, starts: indexed, version })))
     }
 
     fn decoded(decoded: Result<Decoded, NotText>, bytes: Vec<u8>) -> Result<Self, (Vec<u8>, NotText)> {
@@ -199,7 +199,7 @@ impl Text {
             let after_newlines = memchr::memchr_iter(b'\n', bytes).map(|at| at + 1);
             starts.extend(after_newlines.filter(|&at| at < bytes.len()).map(|at| at as u32));
         }
-        Ok(Self(Arc::new(Inner { content, encoding, encoded, is_exact, body, starts, version: OnceLock::new() })))
+        Ok(Self(Arc::new(TextInner { content, encoding, encoded, is_exact, body, starts, version: OnceLock::new() })))
     }
 
     /// The exact bytes of the file.
@@ -279,14 +279,14 @@ impl Text {
     }
 
     /// How a line ends.
-    pub fn ending(&self, line: LineNo) -> Ending {
+    pub fn ending(&self, line: LineNo) -> LineEnding {
         let full = self.full_line(line);
         if full.ends_with("\r\n") {
-            Ending::CrLf
+            LineEnding::CrLf
         } else if full.ends_with('\n') {
-            Ending::Lf
+            LineEnding::Lf
         } else {
-            Ending::None
+            LineEnding::None
         }
     }
 
@@ -306,10 +306,10 @@ impl Text {
     }
 
     /// The ending that most lines have; `\n` where there is none.
-    pub fn usual_ending(&self) -> Ending {
+    pub fn usual_ending(&self) -> LineEnding {
         let newlines = memchr::memchr_iter(b'\n', self.as_str().as_bytes()).count();
         let with_return = memchr::memmem::find_iter(self.as_str().as_bytes(), b"\r\n").count();
-        if with_return * 2 > newlines { Ending::CrLf } else { Ending::Lf }
+        if with_return * 2 > newlines { LineEnding::CrLf } else { LineEnding::Lf }
     }
 
     /// Whether any line ends with `\r\n`.
@@ -391,9 +391,9 @@ mod tests {
 
     #[test]
     fn the_usual_ending_is_the_one_of_most_lines() {
-        assert_eq!(text("a\r\nb\r\nc\n").usual_ending(), Ending::CrLf);
-        assert_eq!(text("a\nb\r\nc\n").usual_ending(), Ending::Lf);
-        assert_eq!(text("a").usual_ending(), Ending::Lf);
+        assert_eq!(text("a\r\nb\r\nc\n").usual_ending(), LineEnding::CrLf);
+        assert_eq!(text("a\nb\r\nc\n").usual_ending(), LineEnding::Lf);
+        assert_eq!(text("a").usual_ending(), LineEnding::Lf);
     }
 
     proptest! {

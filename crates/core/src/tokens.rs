@@ -10,8 +10,8 @@
 mod pieces;
 mod table;
 
-use pieces::{Piece, Pieces};
-use table::Table;
+use pieces::{Pieces, TextPiece};
+use table::TokenTable;
 
 /// How many tokens the text is at most.
 ///
@@ -19,28 +19,28 @@ use table::Table;
 /// assert_eq!(surehand_core::tokens::estimate("the state of the repository"), 5);
 /// ```
 pub fn estimate(text: &str) -> usize {
-    let table = Table::get();
+    let table = TokenTable::get();
     Pieces::of(text.as_bytes()).map(|piece| cost(table, piece)).sum()
 }
 
-fn cost(table: &Table, piece: Piece<'_>) -> usize {
+fn cost(table: &TokenTable, piece: TextPiece<'_>) -> usize {
     match piece {
-        Piece::Word { lead, word, whole } => table.word(lead, word).unwrap_or_else(|| most(table, whole)),
-        Piece::Signs(signs) => table.signs(signs).unwrap_or_else(|| bound(table, signs)),
-        Piece::Number => 1,
-        Piece::Part(part) => bound(table, part),
-        Piece::Blanks { lines, rest } => bound(table, lines) + bound(table, rest) + usize::from(lines.len() + rest.len() > 1),
-        Piece::Foreign(bytes) => bytes,
+        TextPiece::Word { lead, word, whole } => table.word(lead, word).unwrap_or_else(|| most(table, whole)),
+        TextPiece::Signs(signs) => table.signs(signs).unwrap_or_else(|| bound(table, signs)),
+        TextPiece::Number => 1,
+        TextPiece::Part(part) => bound(table, part),
+        TextPiece::Blanks { lines, rest } => bound(table, lines) + bound(table, rest) + usize::from(lines.len() + rest.len() > 1),
+        TextPiece::Foreign(bytes) => bytes,
     }
 }
 
-fn bound(table: &Table, part: &[u8]) -> usize {
+fn bound(table: &TokenTable, part: &[u8]) -> usize {
     most(table, part).min(in_runs(table, part))
 }
 
 /// The most tokens that a part of a piece can hold, as far as the known fragments tell. Tokens that reach beyond the part
 /// are not counted, whoever holds their other end pays for them.
-fn most(table: &Table, part: &[u8]) -> usize {
+fn most(table: &TokenTable, part: &[u8]) -> usize {
     // The best so far, by the length of the last token: neighbours that make a known token are never both there. Where no such
     // token can end there is a zero, which is never better than `more`.
     #[derive(Clone, Copy, Default)]
@@ -76,7 +76,7 @@ fn most(table: &Table, part: &[u8]) -> usize {
 
 /// The same for rulers and indentation: tokens within a run of one character join up to a length that is known for each. A token that
 /// reaches from one run into another is paid for by a character that counts alone, or else by the place where they meet.
-fn in_runs(table: &Table, part: &[u8]) -> usize {
+fn in_runs(table: &TokenTable, part: &[u8]) -> usize {
     let mut tokens = 0;
     let mut is_behind_joined = false;
     for run in part.chunk_by(|a, b| a == b) {

@@ -5,12 +5,12 @@ use crate::{
     hash::ContentHash,
     path::RelPath,
     repo_state::{FileStatus, Millis},
-    view::Outside,
+    view::OutsideChange,
 };
 
 /// What is known of a file that sessions have touched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Tracked {
+pub struct FileRecord {
     /// What it holds, or held when it was deleted.
     pub version: ContentHash,
     /// What was done to it.
@@ -48,7 +48,7 @@ pub enum Touch {
         was: Option<ContentHash>,
     },
     /// Somebody else has made this of it. If nothing is known of it, it is just found to be this.
-    Outside(Outside),
+    Outside(OutsideChange),
 }
 
 impl Touch {
@@ -58,7 +58,7 @@ impl Touch {
     }
 }
 
-impl Tracked {
+impl FileRecord {
     /// What is known after a touch; `None` when it is what was known before.
     ///
     /// Touches may arrive late, because each process writes down its own: one that is older than the last is left out, unless it begins at
@@ -95,15 +95,15 @@ impl Tracked {
     }
 
     /// Somebody has looked, and found it to be this.
-    fn found(known: Option<Self>, now: Outside, at: Millis) -> Option<Self> {
+    fn found(known: Option<Self>, now: OutsideChange, at: Millis) -> Option<Self> {
         let is_deleted = known.is_some_and(|known| known.status == FileStatus::Deleted);
         match (known, now) {
-            (None, Outside::Version(version)) => Some(Self::put(None, version, FileStatus::Unchanged, at)),
-            (None, Outside::Gone) => None,
-            (Some(_), Outside::Gone) if is_deleted => None,
-            (Some(known), Outside::Gone) => Some(Self { status: FileStatus::Deleted, changed_outside: true, at, ..known }),
-            (Some(known), Outside::Version(version)) if known.version == version && !is_deleted => None,
-            (Some(known), Outside::Version(version)) => Some(Self {
+            (None, OutsideChange::Version(version)) => Some(Self::put(None, version, FileStatus::Unchanged, at)),
+            (None, OutsideChange::Gone) => None,
+            (Some(_), OutsideChange::Gone) if is_deleted => None,
+            (Some(known), OutsideChange::Gone) => Some(Self { status: FileStatus::Deleted, changed_outside: true, at, ..known }),
+            (Some(known), OutsideChange::Version(version)) if known.version == version && !is_deleted => None,
+            (Some(known), OutsideChange::Version(version)) => Some(Self {
                 changed_outside: true,
                 ..Self::put(Some(Self { version, ..known }), version, FileStatus::Modified, at)
             }),
@@ -113,7 +113,7 @@ impl Tracked {
 
 impl Touch {
     /// Whether it belongs to what is known, however late it comes: it began at that, or tells who made or saw it.
-    fn follows(&self, known: Tracked) -> bool {
+    fn follows(&self, known: FileRecord) -> bool {
         let version = Some(known.version);
         let belongs = match self {
             Self::Modified { from, to } => *from == version || Some(*to) == version,
@@ -138,7 +138,7 @@ mod tests {
 
     /// What is known after these touches, each with its moment.
     fn after(touches: &[(Touch, Millis)]) -> Option<(ContentHash, FileStatus, bool)> {
-        let step = |known, (touch, at): &(Touch, Millis)| Tracked::after(known, touch, *at, |_| None).or(known);
+        let step = |known, (touch, at): &(Touch, Millis)| FileRecord::after(known, touch, *at, |_| None).or(known);
         touches.iter().fold(None, step).map(|known| (known.version, known.status, known.changed_outside))
     }
 
@@ -159,16 +159,16 @@ mod tests {
         check(&[(deleted.clone(), 1), (created("b"), 2)], "b", FileStatus::Modified, false);
         assert_eq!(after(&[(Touch::Deleted { was: None }, 1)]), None);
         let moved = Touch::Moved { from: RelPath::new("old").unwrap(), to: version("a") };
-        let of = |status| Tracked { version: version("a"), status, changed_outside: false, at: 1 };
+        let of = |status| FileRecord { version: version("a"), status, changed_outside: false, at: 1 };
         for (before, now) in [(FileStatus::Created, FileStatus::Created), (FileStatus::Unchanged, FileStatus::Modified)] {
-            assert_eq!(Tracked::after(None, &moved, 2, |_| Some(of(before))).unwrap().status, now);
+            assert_eq!(FileRecord::after(None, &moved, 2, |_| Some(of(before))).unwrap().status, now);
         }
     }
 
     #[test]
     fn what_somebody_else_did_is_marked_until_a_session_has_seen_it() {
-        let (read, outside) = (|of| Touch::Read(version(of)), |of| Touch::Outside(Outside::Version(version(of))));
-        let gone = Touch::Outside(Outside::Gone);
+        let (read, outside) = (|of| Touch::Read(version(of)), |of| Touch::Outside(OutsideChange::Version(version(of))));
+        let gone = Touch::Outside(OutsideChange::Gone);
         check(&[(read("a"), 1), (outside("b"), 2)], "b", FileStatus::Modified, true);
         check(&[(read("a"), 1), (outside("b"), 2), (read("b"), 3)], "b", FileStatus::Modified, false);
         check(&[(read("a"), 1), (outside("a"), 2)], "a", FileStatus::Unchanged, false);
@@ -180,7 +180,7 @@ mod tests {
 
     #[test]
     fn what_comes_late_changes_nothing_that_is_newer() {
-        let (read, outside) = (|of| Touch::Read(version(of)), |of| Touch::Outside(Outside::Version(version(of))));
+        let (read, outside) = (|of| Touch::Read(version(of)), |of| Touch::Outside(OutsideChange::Version(version(of))));
         // Two processes changed it one after the other, and the first one's record comes second.
         check(&[(read("a"), 1), (modified("b", "c"), 3), (modified("a", "b"), 2)], "c", FileStatus::Modified, false);
         check(&[(modified("a", "b"), 3), (read("a"), 2)], "b", FileStatus::Modified, false);
@@ -195,7 +195,7 @@ mod tests {
 
     #[test]
     fn a_touch_that_says_nothing_new_is_nothing() {
-        let known = Tracked::after(None, &Touch::Read(version("a")), 1, |_| None);
-        assert_eq!(Tracked::after(known, &Touch::Read(version("a")), 2, |_| None), None);
+        let known = FileRecord::after(None, &Touch::Read(version("a")), 1, |_| None);
+        assert_eq!(FileRecord::after(known, &Touch::Read(version("a")), 2, |_| None), None);
     }
 }

@@ -4,15 +4,15 @@
 use std::collections::HashMap;
 
 use crate::{
-    excerpt::Lines,
+    excerpt::KnownLines,
     hash::ContentHash,
     line_map::LineMap,
-    line_numbers::Numbers,
+    line_numbers::LineNumbers,
     lines::{LineNo, LineRange, LineSet},
-    outcome::Reading,
+    outcome::ReadResult,
     path::RelPath,
     policy::Limits,
-    render::{self, Audience},
+    render::{self, ReplyAudience},
     text::Text,
     tokens::estimate,
     tool::ToolNames,
@@ -22,40 +22,40 @@ use crate::{
 /// same for longest.
 #[derive(Debug, Clone, Default)]
 pub struct WorkingSet {
-    files: Vec<Open>,
+    files: Vec<OpenFile>,
     clock: u64,
 }
 
 #[derive(Debug, Clone)]
-struct Open {
+struct OpenFile {
     path: RelPath,
     text: Text,
     /// In order, apart from each other.
-    uses: Vec<Use>,
+    uses: Vec<LineUse>,
     /// When the file itself was used last; an empty one has no lines.
     at: u64,
 }
 
 /// Lines that were used together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Use {
+struct LineUse {
     lines: LineRange,
     at: u64,
 }
 
 /// The working set as a prompt shows it.
 #[derive(Debug, Clone, Default)]
-pub struct Fitted {
+pub struct FittedFiles {
     /// For the model.
     pub text: String,
     /// What is shown in full: this is what the model knows.
-    pub shown: Vec<Lines>,
+    pub shown: Vec<KnownLines>,
     /// What was open and did not fit; of an empty file no lines.
-    pub left: Vec<Lines>,
+    pub left: Vec<KnownLines>,
 }
 
 /// What is open, without the texts: enough to open it again.
-pub type Places = Vec<(RelPath, LineSet)>;
+pub type OpenLines = Vec<(RelPath, LineSet)>;
 
 impl WorkingSet {
     /// The model was shown these lines of a file, or wrote them. Where nothing comes of that which was not open already, the file
@@ -67,7 +67,7 @@ impl WorkingSet {
         let before = place.map(|place| self.files.remove(place));
         let is_as_before =
             before.as_ref().is_some_and(|open| open.text.version() == text.version() && lines.minus(&open.lines()).is_empty());
-        let mut open = before.map_or_else(|| Open::new(path, text), |open| open.carried(text));
+        let mut open = before.map_or_else(|| OpenFile::new(path, text), |open| open.carried(text));
         open.put(lines, at);
         open.at = at;
         match place {
@@ -101,7 +101,7 @@ impl WorkingSet {
     }
 
     /// What is open, in the order in which it is shown.
-    pub fn places(&self) -> Places {
+    pub fn places(&self) -> OpenLines {
         self.files.iter().map(|open| (open.path.clone(), open.lines())).collect()
     }
 
@@ -114,7 +114,7 @@ impl WorkingSet {
     ///
     /// When something has to leave, a little more does: else every line that comes would drive out another, and a prompt that
     /// begins with these files would be a new one in every turn.
-    pub fn fit(&mut self, tokens: usize, numbers: Numbers, limits: &Limits) -> Fitted {
+    pub fn fit(&mut self, tokens: usize, numbers: LineNumbers, limits: &Limits) -> FittedFiles {
         let mut room = tokens;
         loop {
             let mut kept = self.clone();
@@ -127,7 +127,7 @@ impl WorkingSet {
             let taken = estimate(&text);
             if taken <= tokens || kept.files.is_empty() {
                 *self = kept;
-                return Fitted { text, shown, left };
+                return FittedFiles { text, shown, left };
             }
             // The headers and gaps took more than was set aside for them.
             room = room.saturating_sub((taken - tokens).max(room / 50 + 1));
@@ -135,8 +135,8 @@ impl WorkingSet {
     }
 
     /// Keeps what was used last, as far as it takes about so many tokens. Gives what leaves.
-    fn keep(&mut self, tokens: usize, numbers: Numbers, limits: &Limits) -> Vec<Lines> {
-        let mut budget = Budget { room: tokens, begun: HashMap::new(), kept: vec![LineSet::new(); self.files.len()] };
+    fn keep(&mut self, tokens: usize, numbers: LineNumbers, limits: &Limits) -> Vec<KnownLines> {
+        let mut budget = TokenBudget { room: tokens, begun: HashMap::new(), kept: vec![LineSet::new(); self.files.len()] };
         let parts = self.latest_first();
         // One long read does not drive out everything else, unless there is nothing else.
         for most in [tokens * 2 / 3, tokens] {
@@ -144,14 +144,14 @@ impl WorkingSet {
                 budget.take(*file, &self.files[*file], *part, most, |text, line| row_cost(text, line, numbers, limits));
             }
         }
-        let Budget { begun, kept, .. } = budget;
+        let TokenBudget { begun, kept, .. } = budget;
         let mut left = Vec::new();
         let mut files = Vec::with_capacity(self.files.len());
         for (file, open) in self.files.drain(..).enumerate() {
             let lines = open.lines().minus(&kept[file]);
             let has_nothing = open.uses.is_empty() && !begun.contains_key(&file);
             if !lines.is_empty() || has_nothing {
-                left.push(Lines { path: open.path.clone(), text: open.text.clone(), lines });
+                left.push(KnownLines { path: open.path.clone(), text: open.text.clone(), lines });
             }
             let is_shown_empty = open.text.line_count() == 0 && begun.contains_key(&file);
             if !kept[file].is_empty() || is_shown_empty {
@@ -175,31 +175,38 @@ impl WorkingSet {
         parts.into_iter().map(|(_, file, lines)| (file, lines)).collect()
     }
 
-    fn show(&self, numbers: Numbers, limits: &Limits) -> (String, Vec<Lines>) {
+    fn show(&self, numbers: LineNumbers, limits: &Limits) -> (String, Vec<KnownLines>) {
         let unbounded = Limits { read_lines: usize::MAX, read_bytes: usize::MAX, ..*limits };
         let names = ToolNames::default();
         let mut text = String::new();
         let mut shown = Vec::new();
         for open in &self.files {
-            let reading = Reading::of(open.path.clone(), open.text.clone(), open.lines(), numbers, &unbounded);
-            text.push_str(&render::read::read(&reading, Audience::new(&names)));
-            shown.push(Lines { path: open.path.clone(), text: open.text.clone(), lines: reading.full });
+            let reading = ReadResult::of(open.path.clone(), open.text.clone(), open.lines(), numbers, &unbounded);
+            text.push_str(&render::read::read(&reading, ReplyAudience::new(&names)));
+            shown.push(KnownLines { path: open.path.clone(), text: open.text.clone(), lines: reading.full });
         }
         (text, shown)
     }
 }
 
 /// Tokens that are given out.
-struct Budget {
+struct TokenBudget {
     room: usize,
     /// How much each file has taken that has any.
     begun: HashMap<usize, usize>,
     kept: Vec<LineSet>,
 }
 
-impl Budget {
+impl TokenBudget {
     /// Takes as many lines of a part as there is room for, as long as its file has no more than `most`.
-    fn take(&mut self, file: usize, open: &Open, part: Option<LineRange>, most: usize, cost: impl Fn(&Text, LineNo) -> usize) {
+    fn take(
+        &mut self,
+        file: usize,
+        open: &OpenFile,
+        part: Option<LineRange>,
+        most: usize,
+        cost: impl Fn(&Text, LineNo) -> usize,
+    ) {
         let goes_on = part.and_then(|part| part.start.moved(-1)).is_some_and(|line| self.kept[file].contains(line));
         let start = match self.begun.contains_key(&file) {
             false => header_cost(&open.path),
@@ -238,12 +245,12 @@ fn header_cost(path: &RelPath) -> usize {
 }
 
 /// The tokens of a row. It begins with a digit, at which every tokenizer cuts, so those of several rows are the sum.
-fn row_cost(text: &Text, line: LineNo, numbers: Numbers, limits: &Limits) -> usize {
+fn row_cost(text: &Text, line: LineNo, numbers: LineNumbers, limits: &Limits) -> usize {
     let content = text.line(line);
     let mut row = String::with_capacity(content.len().min(limits.line_chars) + 16);
     match content.char_indices().nth(limits.line_chars) {
         Some((end, _)) => {
-            Numbers::Plain.write(&mut row, line, content);
+            LineNumbers::Plain.write(&mut row, line, content);
             row.push_str(&content[..end]);
             // How much was cut is said, there and once below the file.
             row.push_str("…[+99999 chars], [only partly seen: line 99999]");
@@ -257,7 +264,7 @@ fn row_cost(text: &Text, line: LineNo, numbers: Numbers, limits: &Limits) -> usi
     estimate(&row)
 }
 
-impl Open {
+impl OpenFile {
     fn new(path: &RelPath, text: &Text) -> Self {
         Self { path: path.clone(), text: text.clone(), uses: Vec::new(), at: 0 }
     }
@@ -275,20 +282,20 @@ impl Open {
     fn put(&mut self, lines: &LineSet, at: u64) {
         let earlier = self.uses.drain(..).flat_map(|part| {
             let rest = LineSet::from_iter([part.lines]).minus(lines);
-            rest.ranges().iter().map(|lines| Use { lines: *lines, at: part.at }).collect::<Vec<_>>()
+            rest.ranges().iter().map(|lines| LineUse { lines: *lines, at: part.at }).collect::<Vec<_>>()
         });
-        let mut uses: Vec<Use> = earlier.collect();
-        uses.extend(lines.clipped(self.text.line_count()).ranges().iter().map(|lines| Use { lines: *lines, at }));
+        let mut uses: Vec<LineUse> = earlier.collect();
+        uses.extend(lines.clipped(self.text.line_count()).ranges().iter().map(|lines| LineUse { lines: *lines, at }));
         uses.sort_by_key(|part| part.lines.start);
         self.uses = uses;
     }
 
     /// Only these lines of it.
     fn only(self, lines: &LineSet) -> Self {
-        let inside = |part: &Use| {
+        let inside = |part: &LineUse| {
             let within = LineSet::from_iter([part.lines]);
             let kept = within.minus(&within.minus(lines));
-            kept.ranges().iter().map(|lines| Use { lines: *lines, at: part.at }).collect::<Vec<_>>()
+            kept.ranges().iter().map(|lines| LineUse { lines: *lines, at: part.at }).collect::<Vec<_>>()
         };
         Self { uses: self.uses.iter().flat_map(inside).collect(), ..self }
     }
@@ -362,8 +369,8 @@ mod tests {
         text(&(1..=number).map(|n| format!("let value_{n} = {n};\n")).collect::<String>())
     }
 
-    fn fit(set: &mut WorkingSet, tokens: usize) -> Fitted {
-        set.fit(tokens, Numbers::Plain, &Limits::default())
+    fn fit(set: &mut WorkingSet, tokens: usize) -> FittedFiles {
+        set.fit(tokens, LineNumbers::Plain, &Limits::default())
     }
 
     /// What is open of a file whose lines are words, when it has become another.
@@ -408,8 +415,9 @@ mod tests {
         }
         set.used(&path("a.rs"), &file, &lines(&[(1, 10)]));
         let fitted = fit(&mut set, 320);
-        let names =
-            |parts: &[Lines]| parts.iter().map(|part| format!("{} {}", part.path, part.lines)).collect::<Vec<_>>().join("; ");
+        let names = |parts: &[KnownLines]| {
+            parts.iter().map(|part| format!("{} {}", part.path, part.lines)).collect::<Vec<_>>().join("; ")
+        };
         assert_eq!(names(&fitted.shown), "a.rs 1-10; c.rs 1-10");
         assert_eq!(names(&fitted.left), "b.rs 1-10");
         assert!(fit(&mut set, 320).left.is_empty(), "what has left does not leave again");
@@ -491,7 +499,7 @@ mod tests {
             let before: u32 = set.places().iter().map(|(_, lines)| lines.count()).sum();
             let fitted = fit(&mut set, tokens);
             prop_assert!(estimate(&fitted.text) <= tokens);
-            let count = |parts: &[Lines]| parts.iter().map(|part| part.lines.count()).sum::<u32>();
+            let count = |parts: &[KnownLines]| parts.iter().map(|part| part.lines.count()).sum::<u32>();
             prop_assert_eq!(count(&fitted.shown) + count(&fitted.left), before);
             let again = fit(&mut set, tokens);
             prop_assert!(again.left.is_empty());

@@ -10,7 +10,7 @@ use std::{error::Error, fs};
 
 use surehand_engine::{
     Config, Edit, Session, StateHome, Tool, ToolNames, Workspace,
-    core::edit::{UndoRequest, UndoTarget, Whose},
+    core::edit::{UndoRequest, UndoTarget, WhoseChanges},
     render,
 };
 
@@ -47,7 +47,7 @@ pub fn main() -> Result<(), Box<dyn Error>> {
     let allowed = session.foreign_tools().judge(&edit, &[]).map_err(|_| "the model knows the file")?;
     fs::write(&file, fs::read_to_string(&file)?.replace("hello", "good morning"))?;
     session.foreign_tools().adopt(&allowed.edit, &[]);
-    let undone = session.edit(&Edit::Undo(UndoRequest { which: UndoTarget::Last, by: Whose::Mine, force: false }));
+    let undone = session.edit(&Edit::Undo(UndoRequest { which: UndoTarget::Last, by: WhoseChanges::Mine, force: false }));
     println!("{}", render::text(&undone, &names));
     assert_eq!(fs::read_to_string(&file)?, "fn main() {\n    println!(\"hello, world\");\n}\n");
     Ok(())

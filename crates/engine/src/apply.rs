@@ -3,7 +3,7 @@
 use std::{collections::HashMap, thread};
 
 use surehand_core::{
-    Act, Cause, Content, ContentHash, Done, Edit, LineSet, Outcome, Planned, Present, Refusal, RelPath, Stamp, Text,
+    Cause, Content, ContentHash, Done, Edit, FileAction, LineSet, Outcome, Planned, Present, Refusal, RelPath, Stamp, Text,
     edit::UndoRequest,
     outcome::{ChangeOutcome, FileOutcome, Landed, RewrittenFile, SameContent, WriteMethod},
 };
@@ -238,7 +238,7 @@ impl Session {
             moved_to: planned.moved_to().cloned(),
             before: planned.base().map(Content::version),
             after: planned.after().map(Content::version),
-            mode: file.facts.mode.filter(|_| *planned.act() == Act::Remove),
+            mode: file.facts.mode.filter(|_| *planned.act() == FileAction::Remove),
             lines: planned.provenance().cloned(),
             ..self.event_of(origin, change, planned.path())
         }
@@ -288,7 +288,7 @@ impl Session {
         match gathered.present {
             Present::Text(text) if text == *sent => Landed::AsPlanned,
             // A file that was moved keeps the view that it had: the gate will find that it is another one.
-            _ if matches!(planned.act(), Act::Move { .. }) => Landed::AsPlanned,
+            _ if matches!(planned.act(), FileAction::Move { .. }) => Landed::AsPlanned,
             Present::Text(text) => Landed::Rewritten(Box::new(RewrittenFile::of(planned, sent, text))),
             Present::Absent | Present::Blob(..) | Present::Unreadable(_) => Landed::Gone,
         }

@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
-use surehand_core::{Limits, Mode, OnChange, Policy, instructions, shell};
+use surehand_core::{ContextMode, Limits, OnChange, Policy, instructions, shell};
 use toml::{Value, de::DeTable};
 
 use crate::{
@@ -24,7 +24,7 @@ pub struct Config {
     /// How many old versions are kept for undo.
     pub versions: VersionConfig,
     /// Which files hold instructions, and how many tokens of them a reply may have.
-    pub instructions: instructions::Settings,
+    pub instructions: instructions::InstructionSettings,
     /// How the agent makes its prompt.
     pub context: ContextConfig,
     /// The model of the agent.
@@ -52,7 +52,7 @@ pub struct IgnoredSetting {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ContextConfig {
     /// From what.
-    pub mode: Mode,
+    pub mode: ContextMode,
     /// Tokens of a whole prompt, if it is made from the present state.
     pub budget: usize,
     /// Tokens that a conversation may take before it is folded.
@@ -61,7 +61,7 @@ pub struct ContextConfig {
 
 impl Default for ContextConfig {
     fn default() -> Self {
-        Self { mode: Mode::Snapshot, budget: 5000, window: 100_000 }
+        Self { mode: ContextMode::Snapshot, budget: 5000, window: 100_000 }
     }
 }
 
@@ -556,10 +556,10 @@ fn number(value: &Value) -> Option<f64> {
     (number.is_finite() && number >= 0.0).then_some(number)
 }
 
-fn mode(value: &Value) -> Option<Mode> {
+fn mode(value: &Value) -> Option<ContextMode> {
     match value.as_str()? {
-        "snapshot" => Some(Mode::Snapshot),
-        "history" => Some(Mode::History),
+        "snapshot" => Some(ContextMode::Snapshot),
+        "history" => Some(ContextMode::History),
         _ => None,
     }
 }

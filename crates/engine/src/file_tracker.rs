@@ -7,7 +7,7 @@ use std::{
     sync::Arc,
 };
 
-use surehand_core::{Cause, ContentHash, LineSet, Present, Refusal, RelPath, Text, View, instructions::Given};
+use surehand_core::{Cause, ContentHash, LineSet, Present, Refusal, RelPath, Text, View, instructions::InstructionRecord};
 use surehand_store::{RefusedCall, SessionId, Store, StoreError, StoreRecord};
 
 use crate::{file_cache::FileCache, workspace::Workspace};
@@ -28,7 +28,7 @@ pub struct FileTracker {
     paths: BTreeSet<RelPath>,
     /// `None` until the store has been asked, as for the instructions that it was given.
     refused: Option<HashMap<ContentHash, RefusedCall>>,
-    given: Option<Given>,
+    given: Option<InstructionRecord>,
     rewrites: HashMap<RelPath, u32>,
     /// For programs that use the tracker alone; a session has a cache of its own.
     files: Option<FileCache>,
@@ -100,7 +100,7 @@ impl FileTracker {
             views: HashMap::new(),
             paths: BTreeSet::new(),
             refused: Some(HashMap::new()),
-            given: Some(Given::default()),
+            given: Some(InstructionRecord::default()),
             rewrites: HashMap::new(),
             files: None,
         }
@@ -180,7 +180,7 @@ impl FileTracker {
         self.paths.clear();
         self.rewrites.clear();
         self.refused = Some(HashMap::new());
-        self.given = Some(Given::default());
+        self.given = Some(InstructionRecord::default());
         // From here on the store holds nothing of this session that is not in memory.
         self.continued = false;
         workspace.record(StoreRecord::Cleared { session: self.session.clone() });
@@ -213,7 +213,7 @@ impl FileTracker {
     }
 
     /// The files that the session was given as instructions for their directories.
-    pub(crate) fn given(&mut self, workspace: &Workspace) -> &Given {
+    pub(crate) fn given(&mut self, workspace: &Workspace) -> &InstructionRecord {
         self.given_mut(workspace)
     }
 
@@ -223,7 +223,7 @@ impl FileTracker {
         workspace.record(StoreRecord::Given { session: self.session.clone(), path: path.clone(), version });
     }
 
-    fn given_mut(&mut self, workspace: &Workspace) -> &mut Given {
+    fn given_mut(&mut self, workspace: &Workspace) -> &mut InstructionRecord {
         let session = &self.session;
         let ask = || workspace.ask(|store| store.given(session)).unwrap_or_default().into_iter().collect();
         self.given.get_or_insert_with(ask)

@@ -6,11 +6,11 @@ use std::collections::HashSet;
 
 use serde::{Deserialize, Serialize};
 use surehand_core::{
-    By, Cause, ChangedFile, Content, Done, Edit, LineMap, LineNo, LineRange, LineSet, Lines, Outcome, Outside, Present, Refusal,
-    RelPath, Text, View,
+    Cause, ChangeAuthor, ChangedFile, Content, Done, Edit, KnownLines, LineMap, LineNo, LineRange, LineSet, Outcome,
+    OutsideChange, Present, Refusal, RelPath, Text, View,
     excerpt::Excerpt,
     gate,
-    instructions::{News, ToldInstructions, chain},
+    instructions::{InstructionNews, ToldInstructions, chain},
     outcome::{ChangedBefore, CommandEffects, FileOutcome},
     plan::Rebased,
     refusal::IfRepeated,
@@ -177,14 +177,18 @@ impl ForeignTools<'_> {
         let rebased = rebased?;
         let gathered = self.session.gather(path.as_str()).ok()?;
         let (Present::Text(now), Some(view), Some(seen)) = (gathered.present, gathered.view, gathered.seen) else { return None };
-        let changed =
-            StaleView { path: path.clone(), was: Outside::Version(view.version()), now: Outside::Version(now.version()) };
-        let made = author_and_time(self.session.workspace(), &self.session.id(), &changed).filter(|(by, _)| *by != By::Unknown);
+        let changed = StaleView {
+            path: path.clone(),
+            was: OutsideChange::Version(view.version()),
+            now: OutsideChange::Version(now.version()),
+        };
+        let made = author_and_time(self.session.workspace(), &self.session.id(), &changed)
+            .filter(|(by, _)| *by != ChangeAuthor::Unknown);
         let view = view.carried_unshown(&seen, &LineMap::between(&seen, &now), &now);
         self.session.keep_text(path, &now);
         self.session.set_view(path, view);
         let seconds_ago = made.map(|(_, at)| (time::now() - at).max(0) as u64 / 1000);
-        let by = made.map_or(By::Unknown, |(by, _)| by);
+        let by = made.map_or(ChangeAuthor::Unknown, |(by, _)| by);
         Some(ChangedBefore { path: path.clone(), rebased: rebased.clone(), by, seconds_ago })
     }
 
@@ -411,7 +415,7 @@ impl ForeignTools<'_> {
         if count > 0 || (text.line_count() == 0 && content.is_empty()) {
             self.session.record_shown(&gathered.path, &text, &lines);
             self.session.clear_refusals(&gathered.path);
-            self.session.track_read(&[Lines { path: gathered.path, text, lines }]);
+            self.session.track_read(&[KnownLines { path: gathered.path, text, lines }]);
         }
         count
     }
@@ -436,7 +440,7 @@ impl ForeignTools<'_> {
     }
 
     /// Records what a tool has printed that is no command: the hits of a search, say. `line` names the files that it can be about.
-    pub fn record_printed(&mut self, printed: &ShellCommand<'_>) -> Vec<Lines> {
+    pub fn record_printed(&mut self, printed: &ShellCommand<'_>) -> Vec<KnownLines> {
         self.session.record_printed(printed)
     }
 
@@ -449,7 +453,7 @@ impl ForeignTools<'_> {
         if is_shown {
             let lines = LineSet::whole(text.line_count());
             self.session.record_shown(&gathered.path, &text, &lines);
-            self.session.track_read(&[Lines { path: gathered.path, text, lines }]);
+            self.session.track_read(&[KnownLines { path: gathered.path, text, lines }]);
         }
         is_shown
     }
@@ -528,7 +532,7 @@ impl ForeignTools<'_> {
     fn give_if_first(&mut self, path: &RelPath, text: &Text) {
         let workspace = self.session.workspace().clone();
         let Some(tracker) = self.session.tracker() else { return };
-        if tracker.given(&workspace).news(path, text.version()) == Some(News::First) {
+        if tracker.given(&workspace).news(path, text.version()) == Some(InstructionNews::First) {
             tracker.record_given(&workspace, path, text.version());
         }
     }

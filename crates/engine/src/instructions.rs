@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use surehand_core::{
     ContentHash, Present, RelPath, Stamp, Text,
-    instructions::{Given, Instruction, Settings, ToldInstructions, chain},
+    instructions::{Instruction, InstructionRecord, InstructionSettings, ToldInstructions, chain},
     render,
 };
 
@@ -39,7 +39,7 @@ pub(crate) struct InstructionCache {
     unsure: Vec<String>,
     round: u64,
     /// The instructions that an untracked session was given.
-    given: Given,
+    given: InstructionRecord,
     /// Whether it is on record what the client of the session has given by itself.
     pub(crate) is_client_heeded: bool,
 }
@@ -86,7 +86,7 @@ pub(crate) struct InstructionSources<'a> {
 
 impl InstructionCache {
     /// Takes back what is known of directories where something may have changed.
-    pub(crate) fn note_hints(&mut self, hints: &WatchHints, settings: &Settings) {
+    pub(crate) fn note_hints(&mut self, hints: &WatchHints, settings: &InstructionSettings) {
         match hints {
             WatchHints::Paths(paths) if paths.is_empty() => {}
             WatchHints::Paths(paths) if paths.len() <= MOST_HINTS => {
@@ -97,7 +97,7 @@ impl InstructionCache {
         }
     }
 
-    fn recheck(&mut self, path: &RelPath, settings: &Settings) {
+    fn recheck(&mut self, path: &RelPath, settings: &InstructionSettings) {
         if settings.names.iter().any(|name| name.eq_ignore_ascii_case(path.name())) {
             let directory = path.as_str().rsplit_once('/').map_or("", |(directory, _)| directory);
             self.looked.remove(directory);
@@ -111,7 +111,7 @@ impl InstructionCache {
 
     /// Forgets the instructions that an untracked session was given.
     pub(crate) fn forget(&mut self) {
-        self.given = Given::default();
+        self.given = InstructionRecord::default();
         self.is_client_heeded = false;
     }
 
@@ -275,7 +275,7 @@ fn is_for_instructions(workspace: &Workspace, name: &str) -> bool {
 }
 
 /// The instructions that the session was given, from its tracker or without one.
-fn given<'a>(untracked: &'a Given, sources: &'a mut InstructionSources<'_>) -> &'a Given {
+fn given<'a>(untracked: &'a InstructionRecord, sources: &'a mut InstructionSources<'_>) -> &'a InstructionRecord {
     match &mut sources.tracker {
         Some(tracker) => tracker.given(sources.workspace),
         None => untracked,
@@ -290,7 +290,7 @@ fn has_seen(sources: &mut InstructionSources<'_>, found: &InstructionFile) -> bo
 }
 
 /// The files that the watcher must report: the one that counts, wherever it is, and one that may be created.
-fn watched(directory: &str, looked: &CheckedDirectory, settings: &Settings) -> impl Iterator<Item = RelPath> {
+fn watched(directory: &str, looked: &CheckedDirectory, settings: &InstructionSettings) -> impl Iterator<Item = RelPath> {
     let to_come = settings.names.first().and_then(|name| join(directory, name));
     looked.found.as_ref().map(|found| found.path.clone()).into_iter().chain(to_come)
 }

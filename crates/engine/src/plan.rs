@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use surehand_core::{
     Cause, Edit, Planned, Present, Refusal, RelPath, Text, Tool,
     edit::{
-        Replacement,
+        TextReplacement,
         patch::{self, FilePatch},
         replace::Replace,
     },
@@ -105,13 +105,13 @@ impl Session {
         Ok((there.path, there.present))
     }
 
-    fn plan_replace(&mut self, basis: PlanBasis<'_>, replacement: &Replacement) -> Result<PlannedFile, Refusal> {
+    fn plan_replace(&mut self, basis: PlanBasis<'_>, replacement: &TextReplacement) -> Result<PlannedFile, Refusal> {
         let gathered = self.gather_for_writing(basis, &replacement.path)?;
         let planned = plan::edit_file(&self.target(&gathered), &replace(replacement))?;
         Ok(PlannedFile::of(planned, &gathered))
     }
 
-    fn plan_replace_many(&mut self, basis: PlanBasis<'_>, all: &[Replacement]) -> Result<Vec<PlannedFile>, Refusal> {
+    fn plan_replace_many(&mut self, basis: PlanBasis<'_>, all: &[TextReplacement]) -> Result<Vec<PlannedFile>, Refusal> {
         self.check_count(Tool::MultiEdit, all.len())?;
         let mut batch = BatchFiles::default();
         let mut edits = Vec::with_capacity(all.len());
@@ -201,7 +201,7 @@ impl BatchFiles {
     }
 }
 
-fn replace(replacement: &Replacement) -> Replace<'_> {
+fn replace(replacement: &TextReplacement) -> Replace<'_> {
     Replace { old: &replacement.old, new: &replacement.new, all: replacement.all }
 }
 

@@ -1,7 +1,7 @@
 //! For an agent that renders its prompt anew each turn: gives the present content of files and makes the views equal to what
 //! the prompt shows.
 
-use surehand_core::{Lines, Present, RelPath, Text, View};
+use surehand_core::{KnownLines, Present, RelPath, Text, View};
 
 use crate::session::Session;
 
@@ -33,7 +33,7 @@ impl PromptViews<'_> {
     }
 
     /// The prompt shows these lines, under their numbers, and no others: they are seen, all else is forgotten.
-    pub fn show_only(&mut self, shown: &[Lines]) {
+    pub fn show_only(&mut self, shown: &[KnownLines]) {
         let workspace = self.session.workspace().clone();
         let _together = workspace.store.hold();
         let Some(tracker) = self.session.tracker() else { return };
@@ -42,7 +42,7 @@ impl PromptViews<'_> {
                 tracker.forget_view(&workspace, &path);
             }
         }
-        for Lines { path, text, lines } in shown {
+        for KnownLines { path, text, lines } in shown {
             let mut view = View::of(text);
             view.show_set(lines);
             self.session.keep_text(path, text);

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use surehand_core::{
-    Cause, ChangedFile, ContentHash, Done, Edit, Limits, LineMap, LineSet, Lines, Outcome, Outside, Owner, Policy, Present,
-    Refusal, RefusalCode, RelPath, RepoState, Target, Text, ToolNames, Touch, View,
+    Cause, ChangedFile, ContentHash, Done, Edit, KnownLines, Limits, LineMap, LineSet, Outcome, OutsideChange, Policy, Present,
+    Refusal, RefusalCode, RelPath, RepoState, Target, TaskOwner, Text, ToolNames, Touch, View,
     instructions::{ToldInstructions, is_about_to_work},
-    outcome::{Area, Refused, TouchedFile},
+    outcome::{RefusedOutcome, SearchArea, TouchedFile},
     render,
 };
 use surehand_store::SessionId;
@@ -205,7 +205,7 @@ impl Session {
 
     /// Makes it the session of a run, whose story has the name of the run.
     pub fn works_for_run(&mut self, run: &str) {
-        self.scope = TaskScope { owner: Some(Owner::Run(run.to_owned())), story: Some(run.to_owned()) };
+        self.scope = TaskScope { owner: Some(TaskOwner::Run(run.to_owned())), story: Some(run.to_owned()) };
     }
 
     pub(crate) fn task_scope(&self) -> &TaskScope {
@@ -223,8 +223,8 @@ impl Session {
     }
 
     /// Tracks files of which these lines were read.
-    pub(crate) fn track_read(&self, read: &[Lines]) {
-        let touched = |lines: &Lines| TouchedFile { path: lines.path.clone(), touch: Touch::Read(lines.text.version()) };
+    pub(crate) fn track_read(&self, read: &[KnownLines]) {
+        let touched = |lines: &KnownLines| TouchedFile { path: lines.path.clone(), touch: Touch::Read(lines.text.version()) };
         self.track_touched(read.iter().map(touched).collect());
     }
 
@@ -240,7 +240,7 @@ impl Session {
         // Not every refusal says that its file has changed: a bad range does not.
         let is_said = |changed: &StaleView| {
             refused.as_ref().is_some_and(|(path, code)| {
-                *path == changed.path && (changed.now == Outside::Gone || *code == RefusalCode::Stale)
+                *path == changed.path && (changed.now == OutsideChange::Gone || *code == RefusalCode::Stale)
             })
         };
         let changed = self.with_stale_views(|stale_views, sources| stale_views.check_next(sources)).unwrap_or_default();
@@ -252,8 +252,8 @@ impl Session {
     /// Notes in the state of the repository that a file is not what the session saw.
     fn mark_changed(&self, changed: &StaleView) {
         let stamp = match &changed.now {
-            Outside::Version(version) => self.files.stamp_of(&changed.path, version),
-            Outside::Gone => None,
+            OutsideChange::Version(version) => self.files.stamp_of(&changed.path, version),
+            OutsideChange::Gone => None,
         };
         self.workspace.changed_outside(&changed.path, changed.now, stamp);
     }
@@ -264,7 +264,7 @@ impl Session {
         let file = |changed: StaleView| {
             self.mark_changed(&changed);
             let by = author_of(&self.workspace, &id, &changed);
-            ChangedFile { path: changed.path, deleted: changed.now == Outside::Gone, by }
+            ChangedFile { path: changed.path, deleted: changed.now == OutsideChange::Gone, by }
         };
         changed.into_iter().map(file).collect()
     }
@@ -287,7 +287,7 @@ impl Session {
     }
 
     /// Counts a refused call. The lines that the refusal shows count as seen from here on.
-    pub(crate) fn record_refusal(&mut self, call: &impl Serialize, refusal: Refusal) -> Refused {
+    pub(crate) fn record_refusal(&mut self, call: &impl Serialize, refusal: Refusal) -> RefusedOutcome {
         let path = refusal.known_path();
         let mut repeat = 1;
         if let Some(tracker) = &mut self.tracker {
@@ -304,7 +304,7 @@ impl Session {
             // What comes next is compared with it, perhaps in another process.
             text.iter().for_each(|text| self.files.keep(&self.workspace, path, text));
         }
-        Refused { refusal: Box::new(refusal), repeat, text }
+        RefusedOutcome { refusal: Box::new(refusal), repeat, text }
     }
 
     /// Forgets the refusals about this file: their cause is gone.
@@ -471,10 +471,10 @@ fn fingerprint(call: &impl Serialize, unshown: Option<ContentHash>) -> ContentHa
 
 /// The directories in which a call did something, or was about to. `None` is the root.
 fn directories(result: &Result<Done, Refusal>) -> Vec<Option<RelPath>> {
-    let of_area = |area: &Area| match area {
-        Area::Workspace => None,
-        Area::Dir(directory) => Some(directory.clone()),
-        Area::File(path) => path.parent(),
+    let of_area = |area: &SearchArea| match area {
+        SearchArea::Workspace => None,
+        SearchArea::Dir(directory) => Some(directory.clone()),
+        SearchArea::File(path) => path.parent(),
     };
     let mut directories: Vec<Option<RelPath>> = match result {
         Ok(Done::Listed(listing)) => vec![of_area(&listing.scope.area)],
@@ -491,7 +491,7 @@ fn directories(result: &Result<Done, Refusal>) -> Vec<Option<RelPath>> {
 
 /// The tasks of a session that is no run.
 fn scope_of(session: &SessionId) -> TaskScope {
-    TaskScope { owner: Some(Owner::Session(session.0.clone())), story: None }
+    TaskScope { owner: Some(TaskOwner::Session(session.0.clone())), story: None }
 }
 
 fn fresh_id() -> SessionId {

@@ -6,7 +6,7 @@ use std::{
     ops::Bound::{Excluded, Unbounded},
 };
 
-use surehand_core::{By, ContentHash, Outside, RelPath};
+use surehand_core::{ChangeAuthor, ContentHash, OutsideChange, RelPath};
 use surehand_store::{EventFilter, SessionId};
 
 use crate::{file_cache::FileCache, file_tracker::FileTracker, watch::WatchHints, workspace::Workspace};
@@ -38,8 +38,8 @@ pub(crate) struct ViewSources<'a> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct StaleView {
     pub path: RelPath,
-    pub was: Outside,
-    pub now: Outside,
+    pub was: OutsideChange,
+    pub now: OutsideChange,
 }
 
 impl StaleViews {
@@ -93,7 +93,7 @@ impl StaleViews {
     }
 
     /// The present versions of files that may have changed, without reporting them.
-    pub(crate) fn pending(&self, sources: &mut ViewSources<'_>) -> HashMap<RelPath, Outside> {
+    pub(crate) fn pending(&self, sources: &mut ViewSources<'_>) -> HashMap<RelPath, OutsideChange> {
         let left: Vec<RelPath> = self.left.iter().cloned().collect();
         let now = sources.files.check(sources.workspace, &left);
         left.into_iter().zip(now).collect()
@@ -113,31 +113,31 @@ impl StaleViews {
 
 /// The author of a change, if recorded events lead from the old version to the new one without a gap. The last event alone
 /// proves nothing: another program may have restored an old version.
-pub(crate) fn author_of(workspace: &Workspace, session: &SessionId, changed: &StaleView) -> By {
-    author_and_time(workspace, session, changed).map_or(By::Unknown, |(by, _)| by)
+pub(crate) fn author_of(workspace: &Workspace, session: &SessionId, changed: &StaleView) -> ChangeAuthor {
+    author_and_time(workspace, session, changed).map_or(ChangeAuthor::Unknown, |(by, _)| by)
 }
 
 /// [`author_of`] with the time of the change, in milliseconds since 1970.
-pub(crate) fn author_and_time(workspace: &Workspace, session: &SessionId, changed: &StaleView) -> Option<(By, i64)> {
+pub(crate) fn author_and_time(workspace: &Workspace, session: &SessionId, changed: &StaleView) -> Option<(ChangeAuthor, i64)> {
     let which = EventFilter { path: Some(changed.path.clone()), ..EventFilter::default() };
     let events = workspace.ask(|store| store.events(&which, LAST_EVENTS)).unwrap_or_default();
-    let outside = |version: Option<ContentHash>| version.map_or(Outside::Gone, Outside::Version);
+    let outside = |version: Option<ContentHash>| version.map_or(OutsideChange::Gone, OutsideChange::Version);
     let mut last = None;
     let mut now = changed.now;
     for event in &events {
         let (before, after) = match &event.moved_to {
-            Some(to) if *to == changed.path => (Outside::Gone, outside(event.after)),
-            Some(_) => (outside(event.before), Outside::Gone),
+            Some(to) if *to == changed.path => (OutsideChange::Gone, outside(event.after)),
+            Some(_) => (outside(event.before), OutsideChange::Gone),
             None => (outside(event.before), outside(event.after)),
         };
         if after != now {
             continue;
         }
         let by = last.get_or_insert(match (event.session == *session, event.is_command()) {
-            (true, true) => (By::Command, event.at),
-            (true, false) => (By::Unknown, event.at),
-            (false, true) => (By::CommandOfAnotherSession, event.at),
-            (false, false) => (By::AnotherSession, event.at),
+            (true, true) => (ChangeAuthor::Command, event.at),
+            (true, false) => (ChangeAuthor::Unknown, event.at),
+            (false, true) => (ChangeAuthor::CommandOfAnotherSession, event.at),
+            (false, false) => (ChangeAuthor::AnotherSession, event.at),
         });
         if before == changed.was {
             return Some(*by);

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use surehand_core::{
     Blob, Cause, Content, ContentHash, Present, Refusal, RelPath, Text, Tool,
-    edit::{UndoRequest, UndoTarget, Whose},
+    edit::{UndoRequest, UndoTarget, WhoseChanges},
     outcome::UndoneChange,
     plan,
     refusal::{BatchKind, BatchPlace},
@@ -77,9 +77,9 @@ impl Session {
 
     fn selection(&self, undo: &UndoRequest) -> Result<ChangeSelection, Refusal> {
         let by = match &undo.by {
-            Whose::Mine => Some(self.id()),
-            Whose::Session(session) => Some(session.clone()),
-            Whose::Anyone => None,
+            WhoseChanges::Mine => Some(self.id()),
+            WhoseChanges::Session(session) => Some(session.clone()),
+            WhoseChanges::Anyone => None,
         };
         Ok(match (&undo.which, by) {
             (UndoTarget::Last, by) => ChangeSelection::Last(by),

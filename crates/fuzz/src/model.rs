@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use surehand_core::{LineNo, Text, text::Ending};
+use surehand_core::{LineNo, Text, text::LineEnding};
 
 use crate::source::Source;
 
@@ -47,7 +47,7 @@ pub(crate) struct Line {
     /// Without its ending.
     pub text: String,
     /// How it ends.
-    pub ending: Ending,
+    pub ending: LineEnding,
 }
 
 /// A text by lines.
@@ -76,11 +76,11 @@ impl Endings {
         source.pick(&[Endings::Lf, Endings::Lf, Endings::CrLf, Endings::Mixed])
     }
 
-    fn one(self, source: &mut Source<'_>) -> Ending {
+    fn one(self, source: &mut Source<'_>) -> LineEnding {
         match self {
-            Endings::Lf => Ending::Lf,
-            Endings::CrLf => Ending::CrLf,
-            Endings::Mixed => source.pick(&[Ending::Lf, Ending::CrLf]),
+            Endings::Lf => LineEnding::Lf,
+            Endings::CrLf => LineEnding::CrLf,
+            Endings::Mixed => source.pick(&[LineEnding::Lf, LineEnding::CrLf]),
         }
     }
 }
@@ -116,7 +116,7 @@ impl Page {
         page
     }
 
-    fn push(&mut self, text: String, ending: Ending) {
+    fn push(&mut self, text: String, ending: LineEnding) {
         self.lines.push(Line { id: self.next, text, ending });
         self.next += 1;
     }
@@ -124,7 +124,7 @@ impl Page {
     /// Takes the last ending away, where a line remains that can be told.
     fn open(&mut self) {
         if let Some(last) = self.lines.last_mut().filter(|last| !last.text.is_empty()) {
-            last.ending = Ending::None;
+            last.ending = LineEnding::None;
         }
     }
 
@@ -156,7 +156,7 @@ impl Page {
         let tail = old.iter().rev().zip(with.iter().rev()).take_while(same).count();
         let most = old.len().min(with.len()) - tail;
         let head = old.iter().zip(with).take(most).take_while(same).count();
-        let ending = self.lines.get(range.end.saturating_sub(1)).map_or(Ending::Lf, |line| line.ending);
+        let ending = self.lines.get(range.end.saturating_sub(1)).map_or(LineEnding::Lf, |line| line.ending);
         let new: Vec<Line> = with[head..with.len() - tail]
             .iter()
             .zip(self.next..)
@@ -175,16 +175,16 @@ impl Page {
             let new: Vec<String> = (0..source.below(4)).map(|_| line(source)).collect();
             page.replace(start..end, &new.iter().map(String::as_str).collect::<Vec<_>>());
         }
-        let usual = self.lines.first().map_or(Ending::Lf, |line| line.ending);
+        let usual = self.lines.first().map_or(LineEnding::Lf, |line| line.ending);
         let count = page.lines.len();
         for (index, line) in page.lines.iter_mut().enumerate() {
-            if line.ending == Ending::None && index + 1 < count {
-                line.ending = if usual == Ending::None { Ending::Lf } else { usual };
+            if line.ending == LineEnding::None && index + 1 < count {
+                line.ending = if usual == LineEnding::None { LineEnding::Lf } else { usual };
             }
         }
-        if let Some(last) = page.lines.last_mut().filter(|last| last.text.is_empty() && last.ending == Ending::None) {
+        if let Some(last) = page.lines.last_mut().filter(|last| last.text.is_empty() && last.ending == LineEnding::None) {
             // An empty line that does not end is none.
-            last.ending = Ending::Lf;
+            last.ending = LineEnding::Lf;
         }
         page.recognise(self);
         page

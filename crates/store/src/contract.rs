@@ -3,7 +3,7 @@
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use surehand_core::{ContentHash, FileStatus, Owner, RelPath, Stamp, TaskStatus, Text, Touch, View};
+use surehand_core::{ContentHash, FileStatus, RelPath, Stamp, TaskOwner, TaskStatus, Text, Touch, View};
 
 use crate::{
     ChangeId, ContentDelta, EventFilter, FileEvent, KnownFile, Millis, RefusedCall, SessionId, SharedBytes, Store, StoreBounds,
@@ -321,7 +321,7 @@ fn what_there_is_to_do_is_changed_as_a_whole(mut store: impl Store, again: impl 
 }
 
 fn every_story_has_a_list_of_its_own(mut store: impl Store, again: impl Store) {
-    let run = |id: &str| Some(Owner::Run(id.to_owned()));
+    let run = |id: &str| Some(TaskOwner::Run(id.to_owned()));
     let add = |words: &str| vec![(words.to_owned(), None)];
     let ids = |plan: &StoryTasks| plan.tasks.iter().map(|task| task.id).collect::<Vec<_>>();
     let last = again.story_tasks(Some("S-1")).unwrap().tasks.last().map_or(0, |task| task.id);
@@ -349,7 +349,7 @@ fn every_story_has_a_list_of_its_own(mut store: impl Store, again: impl Store) {
         store.update_tasks(&largest).unwrap().tasks.iter().rev().take(2).map(|task| task.priority).collect();
     assert_eq!(priorities, [u32::MAX, u32::MAX]);
     // What a run has added is the run's, and a person's as well.
-    for by in [run("other"), Some(Owner::Session("s".to_owned()))] {
+    for by in [run("other"), Some(TaskOwner::Session("s".to_owned()))] {
         let refused = store.update_tasks(&TaskUpdate { set: vec![done(task)], by, ..TaskUpdate::default() });
         assert!(matches!(refused, Err(StoreError::TaskOfOthers { id, .. }) if id == task));
     }

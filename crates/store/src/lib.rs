@@ -22,7 +22,7 @@ mod sqlite;
 use std::{fmt, sync::Arc};
 
 use serde::{Deserialize, Serialize};
-use surehand_core::{ContentHash, LineMap, Owner, RelPath, Stamp, Task, TaskStatus, Touch, Tracked, View};
+use surehand_core::{ContentHash, FileRecord, LineMap, RelPath, Stamp, Task, TaskOwner, TaskStatus, Touch, View};
 
 pub use sqlite::{OpenedStore, SqliteStore};
 pub use surehand_core::{ChangeId, SessionId};
@@ -54,7 +54,7 @@ pub struct TrackedFile {
     /// Its path.
     pub path: RelPath,
     /// Its version and status.
-    pub tracked: Tracked,
+    pub tracked: FileRecord,
     /// The stamp of that version, if it is known.
     pub stamp: Option<Stamp>,
 }
@@ -294,7 +294,7 @@ pub struct StoryTasks {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TaskUpdate {
     /// The session or run that makes it; `None` for a person, who may change everything.
-    pub by: Option<Owner>,
+    pub by: Option<TaskOwner>,
     /// The story that it is about. The one that is worked on, if none is named.
     pub story: Option<String>,
     /// Whether that story is worked on from here on. The first one takes over the tasks that were added before there was any, unless it is

@@ -13,7 +13,7 @@ use std::{
 };
 
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Row, Transaction, backup::Backup, params};
-use surehand_core::{ContentHash, FileStatus, Owner, RelPath, Stamp, Task, TaskStatus, Touch, Tracked, View};
+use surehand_core::{ContentHash, FileRecord, FileStatus, RelPath, Stamp, Task, TaskOwner, TaskStatus, Touch, View};
 
 use self::{
     errors::{failed, is_busy, is_damage},
@@ -747,7 +747,7 @@ fn follow(
     path: &RelPath,
     touch: &Touch,
     at: Millis,
-) -> rusqlite::Result<Option<Tracked>> {
+) -> rusqlite::Result<Option<FileRecord>> {
     let sql = "SELECT version, status, changed_outside, at FROM tracked WHERE checkout = ?1 AND path = ?2";
     let known = |path: &RelPath| {
         let keys = params![rows.checkout, rows.key(path)];
@@ -757,10 +757,10 @@ fn follow(
         Touch::Moved { from, .. } => known(from)?,
         _ => None,
     };
-    Ok(Tracked::after(known(path)?, touch, at, |_| from))
+    Ok(FileRecord::after(known(path)?, touch, at, |_| from))
 }
 
-fn read_tracked(row: &Row<'_>, column: usize) -> rusqlite::Result<Tracked> {
+fn read_tracked(row: &Row<'_>, column: usize) -> rusqlite::Result<FileRecord> {
     let status = match row.get_ref(column + 1)?.as_str()? {
         "created" => FileStatus::Created,
         "modified" => FileStatus::Modified,
@@ -768,7 +768,7 @@ fn read_tracked(row: &Row<'_>, column: usize) -> rusqlite::Result<Tracked> {
         _ => FileStatus::Unchanged,
     };
     let version = ContentHash::from_bytes(row.get(column)?);
-    Ok(Tracked { version, status, changed_outside: row.get(column + 2)?, at: row.get(column + 3)? })
+    Ok(FileRecord { version, status, changed_outside: row.get(column + 2)?, at: row.get(column + 3)? })
 }
 
 fn file_status_name(status: FileStatus) -> &'static str {
@@ -802,12 +802,12 @@ fn change_tasks(transaction: &Transaction<'_>, checkout: i64, change: &TaskUpdat
     };
     for id in change.set.iter().map(|task| task.id).chain(change.remove.iter().copied()) {
         let sql = "SELECT owner, story FROM tasks WHERE checkout = ?1 AND id = ?2 AND NOT removed";
-        let read = |row: &Row<'_>| Ok((row.get::<_, Option<String>>(0)?.map(Owner::from), row.get::<_, String>(1)?));
+        let read = |row: &Row<'_>| Ok((row.get::<_, Option<String>>(0)?.map(TaskOwner::from), row.get::<_, String>(1)?));
         let Some((owner, story)) = transaction.query_row(sql, params![checkout, id], read).optional()? else {
             return Ok(Err(RefusedTask::Missing(id)));
         };
         match owner {
-            Some(owner) if Owner::is_others(Some(&owner), change.by.as_ref()) => {
+            Some(owner) if TaskOwner::is_others(Some(&owner), change.by.as_ref()) => {
                 return Ok(Err(RefusedTask::OfOthers(id, owner.to_string())));
             }
             // What a person has planned for another story is not for a model to close.
@@ -826,7 +826,7 @@ fn change_tasks(transaction: &Transaction<'_>, checkout: i64, change: &TaskUpdat
         transaction.execute("UPDATE tasks SET removed = 1 WHERE checkout = ?1 AND id = ?2", params![checkout, id])?;
     }
     if let (Some(story), true) = (&change.story, change.begins_story) {
-        if !matches!(change.by, Some(Owner::Run(_))) {
+        if !matches!(change.by, Some(TaskOwner::Run(_))) {
             let sql = "UPDATE tasks SET story = ?2 WHERE checkout = ?1 AND story = ''
                 AND NOT EXISTS (SELECT 1 FROM story WHERE checkout = ?1 AND id <> '')";
             transaction.execute(sql, params![checkout, story])?;
@@ -856,7 +856,7 @@ fn read_task(row: &Row<'_>) -> rusqlite::Result<Task> {
         status,
         priority: u32::try_from(row.get::<_, i64>(3)?.max(0)).unwrap_or(u32::MAX),
         story: row.get(4)?,
-        owner: row.get::<_, Option<String>>(5)?.map(Owner::from),
+        owner: row.get::<_, Option<String>>(5)?.map(TaskOwner::from),
     })
 }
 

@@ -155,7 +155,8 @@ impl Place {
         let directory = tempfile::Builder::new().prefix("surehand-economy-").tempdir().context("a temporary directory")?;
         surehand_testkit::make_repository(directory.path());
         // Whatever a history holds for instructions is no part of an edit.
-        let instructions = instructions::Settings { names: Vec::new(), ..instructions::Settings::default() };
+        let instructions =
+            instructions::InstructionSettings { names: Vec::new(), ..instructions::InstructionSettings::default() };
         let config = Config { policy, instructions, durability: Durability::Fast, ..Config::default() };
         Ok(Self { workspace: Workspace::open(directory.path(), config)?, directory })
     }

@@ -12,9 +12,9 @@ use surehand_core::edit::lines::LineEdit;
 use surehand_core::edit::patch::{self, FilePatch};
 use surehand_core::edit::replace::Replace;
 use surehand_core::gate::Tracking;
-use surehand_core::outcome::Reading;
+use surehand_core::outcome::ReadResult;
 use surehand_core::plan::{self, PatchStep};
-use surehand_core::render::Numbers;
+use surehand_core::render::LineNumbers;
 use surehand_core::{
     Anchor, Limits, LineNo, LineRange, LineSet, OnChange, Planned, Policy, Present, Refusal, RefusalCode, RelPath, Target, Text,
     View,
@@ -167,7 +167,7 @@ fn view_after_a_read(text: &Text) -> View {
     let path = RelPath::new("file").expect("a name");
     let wanted = LineSet::whole(text.line_count());
     let mut view = View::of(text);
-    view.show_set(&Reading::of(path, text.clone(), wanted, Numbers::Anchors, &Limits::default()).full);
+    view.show_set(&ReadResult::of(path, text.clone(), wanted, LineNumbers::Anchors, &Limits::default()).full);
     view
 }
 

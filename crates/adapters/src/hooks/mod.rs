@@ -24,7 +24,7 @@ mod truncation;
 mod workspaces;
 
 use serde_json::Value;
-use surehand_engine::{ClientInstructions, Edit, SessionId, ToolNames, core::edit::Replacement};
+use surehand_engine::{ClientInstructions, Edit, SessionId, ToolNames, core::edit::TextReplacement};
 
 pub use self::{
     goose::with_environment as with_goose_environment,
@@ -402,13 +402,13 @@ fn edit(path: &str, old: &str, new: &str, all: bool) -> ToolUse {
 
 /// The edits in a field: each has an old and a new text under these names, and whether all are meant. `None` if one of them cannot
 /// be understood.
-fn replacements(path: &str, edits: &Value, [old, new, all]: [&str; 3]) -> Option<Vec<Replacement>> {
+fn replacements(path: &str, edits: &Value, [old, new, all]: [&str; 3]) -> Option<Vec<TextReplacement>> {
     let of = |edit: &Value| Some(replacement(path, edit[old].as_str()?, edit[new].as_str()?, edit[all] == true));
     edits.as_array()?.iter().map(of).collect()
 }
 
 /// Several edits of one file; if one of them cannot be understood, that it is edited.
-fn several_edits(path: &str, edits: Option<Vec<Replacement>>) -> ToolUse {
+fn several_edits(path: &str, edits: Option<Vec<TextReplacement>>) -> ToolUse {
     edits.map_or_else(|| some_edit(path), |edits| ToolUse::Change(Edit::ReplaceMany(edits)))
 }
 
@@ -417,8 +417,8 @@ fn some_edit(path: &str) -> ToolUse {
     edit(path, "\u{0}", "", false)
 }
 
-fn replacement(path: &str, old: &str, new: &str, all: bool) -> Replacement {
-    Replacement { path: path.to_owned(), old: old.to_owned(), new: new.to_owned(), all }
+fn replacement(path: &str, old: &str, new: &str, all: bool) -> TextReplacement {
+    TextReplacement { path: path.to_owned(), old: old.to_owned(), new: new.to_owned(), all }
 }
 
 fn write(path: &str, content: &str) -> ToolUse {

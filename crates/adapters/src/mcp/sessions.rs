@@ -14,7 +14,7 @@ use rmcp::model::{JsonObject, MetaObject, Tool as Offered, ToolAnnotations};
 use serde_json::Value;
 use surehand_engine::{
     CallProgress, ClientInstructions, Outcome, Refusal, RootStatus, Session, SessionId, Tool, ToolNames, Workspace,
-    core::{Cause, EditDialect, ToolKind, outcome::Refused},
+    core::{Cause, EditDialect, ToolKind, outcome::RefusedOutcome},
     render, tools,
 };
 use tokio_util::sync::CancellationToken;
@@ -222,7 +222,7 @@ impl RenderedAnswer {
 
 /// A call that did not get as far as a session.
 pub(super) fn failure(cause: Cause) -> Outcome {
-    Outcome::new(Err(Refused { refusal: Box::new(Refusal::of_call(cause)), repeat: 1, text: None }))
+    Outcome::new(Err(RefusedOutcome { refusal: Box::new(Refusal::of_call(cause)), repeat: 1, text: None }))
 }
 
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -17,7 +17,7 @@ use surehand_engine::{
     Config, Durability, Session, SessionId, StateHome, Workspace, WorkspaceOptions,
     core::{
         FileStatus,
-        edit::{UndoRequest, UndoTarget, Whose},
+        edit::{UndoRequest, UndoTarget, WhoseChanges},
     },
     store::EventFilter,
 };
@@ -1112,7 +1112,7 @@ fn what_is_no_text_is_replaced_by_who_means_it_and_can_be_brought_back() {
         let log = place.open().log(&EventFilter::default(), 9).unwrap();
         assert!(log[0].files[0].before.is_some(), "it was not created: {log:?}");
         let mut person = Session::new(place.open());
-        let undo = UndoRequest { which: UndoTarget::Last, by: Whose::Anyone, force: false };
+        let undo = UndoRequest { which: UndoTarget::Last, by: WhoseChanges::Anyone, force: false };
         assert!(person.undo(&undo).refusal().is_none());
         assert_eq!(fs::read(place.root().join("a.png")).unwrap(), IMAGE, "{:?}", agent.client);
     });
@@ -1563,7 +1563,7 @@ fn an_edit_of_lines_that_nobody_changed_passes_and_says_what_else_is_new() {
         passes(agent.edit("a.txt", "zero", "ZERO"));
         assert!(place.content("a.txt").starts_with("ZERO\none\n"));
         // What is on record is what was on the disk, so it can be taken back.
-        let undo = UndoRequest { which: UndoTarget::All, by: Whose::Session(last_session(place)), force: false };
+        let undo = UndoRequest { which: UndoTarget::All, by: WhoseChanges::Session(last_session(place)), force: false };
         assert!(Session::new(place.open()).undo(&undo).refusal().is_none());
         assert_eq!(place.content("a.txt"), format!("zero\n{}", TEN[0].1));
     });
@@ -1877,7 +1877,7 @@ fn a_large_text_over_what_is_no_text_can_be_taken_back() {
         let text = "a line of text\n".repeat(20_000);
         denied(agent.write("a.png", &text), &["a PNG image"]);
         passes(agent.write("a.png", &text));
-        let undo = UndoRequest { which: UndoTarget::Last, by: Whose::Anyone, force: false };
+        let undo = UndoRequest { which: UndoTarget::Last, by: WhoseChanges::Anyone, force: false };
         assert!(Session::new(place.open()).undo(&undo).refusal().is_none());
         assert_eq!(fs::read(place.root().join("a.png")).unwrap(), IMAGE, "{:?}", agent.client);
     });

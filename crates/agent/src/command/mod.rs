@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use surehand_engine::{
     CommandConfig, Session, ShellCommand, ToolNames,
     core::{Cause, ContentHash, Refusal, outcome::CommandEffects},
-    render::{self, Audience},
+    render::{self, ReplyAudience},
     tools,
 };
 
@@ -187,7 +187,7 @@ impl CommandOutcome {
         match self {
             CommandOutcome::Ran(run) => run.text(),
             CommandOutcome::NotRun { why: NotRun::Refused(refusal), repeat } => {
-                render::refusal::refusal(refusal, *repeat, Audience::new(names))
+                render::refusal::refusal(refusal, *repeat, ReplyAudience::new(names))
             }
             CommandOutcome::NotRun { why: NotRun::Declined(said), repeat } => declined_text(said.as_deref(), *repeat),
             CommandOutcome::NotRun { why: NotRun::Interrupted, .. } => {

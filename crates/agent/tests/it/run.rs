@@ -16,7 +16,7 @@ use surehand_agent::{
 };
 use surehand_engine::{
     Config, Workspace,
-    core::{Anchor, EditDialect, LineNo, Mode, file_diff::FileDiff},
+    core::{Anchor, ContextMode, EditDialect, LineNo, file_diff::FileDiff},
 };
 
 /// A scripted model that keeps what it was asked.
@@ -412,7 +412,7 @@ fn a_budget_that_holds_nothing_is_refused_with_one_that_would() {
 
 #[test]
 fn no_op_results_are_kept_in_no_context() {
-    for mode in [Mode::Snapshot, Mode::History] {
+    for mode in [ContextMode::Snapshot, ContextMode::History] {
         let stage = Stage::new(&[]).with(|settings| settings.mode = mode);
         let same = || turn(vec![write("a.txt", "same content\n")]);
         let played = stage.play(vec![plan(&["t"]), same(), same(), turn(vec![complete(&[1])]), done()]);
@@ -425,7 +425,7 @@ fn no_op_results_are_kept_in_no_context() {
 #[test]
 fn a_conversation_that_gets_long_is_folded_and_what_was_read_forgotten() {
     let stage = Stage::new(&[("a.txt", &numbered(300)), ("b.txt", "b\n")]).with(|settings| {
-        settings.mode = Mode::History;
+        settings.mode = ContextMode::History;
         settings.window = 6000;
     });
     let edit = || call("edit_file", json!({ "path": "b.txt", "old_string": "b", "new_string": "B" }));
@@ -452,7 +452,7 @@ fn a_run_changes_its_mode_and_loses_nothing() {
     let stage = Stage::new(&[("a.txt", "one\n")]).with(|settings| settings.limits.turns = Some(2));
     stage.play(vec![turn(vec![read("a.txt")]), plan(&["t"]), done()]);
     let stage = stage.with(|settings| {
-        settings.mode = Mode::History;
+        settings.mode = ContextMode::History;
         settings.limits.turns = Some(3);
     });
     let resumed =
@@ -460,7 +460,7 @@ fn a_run_changes_its_mode_and_loses_nothing() {
     assert_eq!(resumed.outcome.stop, StopReason::Budget);
     assert!(resumed.user(1).contains("1|one"), "the transcript is the conversation: {}", resumed.user(1));
     let stage = stage.with(|settings| {
-        settings.mode = Mode::Snapshot;
+        settings.mode = ContextMode::Snapshot;
         settings.limits.turns = None;
     });
     let script = ScriptedModel::new(vec![turn(vec![complete(&[1])]), done()]);
@@ -557,7 +557,7 @@ fn done_is_not_taken_from_an_answer_in_which_something_failed() {
 #[test]
 fn what_the_model_has_just_asked_for_is_not_folded_away() {
     let stage = Stage::new(&[("a.txt", &numbered(300)), ("b.txt", &numbered(300)), ("c.txt", "c\n")]).with(|settings| {
-        settings.mode = Mode::History;
+        settings.mode = ContextMode::History;
         settings.window = 6500;
     });
     let edit = |path: &str, old: &str| call("edit_file", json!({ "path": path, "old_string": old, "new_string": "new" }));
@@ -581,7 +581,7 @@ fn what_the_model_has_just_asked_for_is_not_folded_away() {
 fn what_is_longer_than_the_window_is_said_to_be() {
     let long = numbered(600);
     let stage = Stage::new(&[("a.txt", &long), ("b.txt", &long), ("c.txt", &long)]).with(|settings| {
-        settings.mode = Mode::History;
+        settings.mode = ContextMode::History;
         settings.window = 8000;
     });
     let played = stage.play(vec![
@@ -656,7 +656,7 @@ fn a_record_does_not_say_where_it_is() {
 #[test]
 fn a_conversation_that_goes_on_has_the_refusal_and_not_the_read_that_followed() {
     let stage = Stage::new(&[("a.txt", "one\n")]).with(|settings| {
-        settings.mode = Mode::History;
+        settings.mode = ContextMode::History;
         settings.limits.turns = Some(3);
     });
     let edit = call("edit_file", json!({ "path": "a.txt", "old_string": "one", "new_string": "1" }));
@@ -691,7 +691,7 @@ fn a_repaired_edit_never_hits_a_line_that_only_looks_like_it() {
 
 #[test]
 fn in_a_conversation_what_a_repair_read_is_told() {
-    let stage = Stage::new(&[("a.txt", "one\n")]).with(|settings| settings.mode = Mode::History);
+    let stage = Stage::new(&[("a.txt", "one\n")]).with(|settings| settings.mode = ContextMode::History);
     let edit = call("edit_file", json!({ "path": "a.txt", "old_string": "one", "new_string": "1" }));
     let turns = vec![plan(&["t"]), turn(vec![read("a.txt")]), turn(vec![edit]), turn(vec![complete(&[1])]), done()];
     let played = stage.play_with(turns, |event, dir| {

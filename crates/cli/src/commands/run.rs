@@ -13,7 +13,7 @@ use surehand_agent::{
 };
 use surehand_engine::{
     Workspace,
-    core::{EditDialect, Mode},
+    core::{ContextMode, EditDialect},
 };
 
 use crate::{
@@ -80,8 +80,8 @@ fn settings(args: &RunArgs, workspace: &Workspace) -> RunSettings {
     let mut settings = RunSettings::for_workspace(workspace);
     if let Some(mode) = args.mode {
         settings.mode = match mode {
-            ModeArg::Snapshot => Mode::Snapshot,
-            ModeArg::History => Mode::History,
+            ModeArg::Snapshot => ContextMode::Snapshot,
+            ModeArg::History => ContextMode::History,
         };
     }
     settings.budget = args.budget.unwrap_or(settings.budget);

@@ -8,7 +8,7 @@ use surehand_engine::{
     change_log::ChangeSelection,
     core::{
         Cause,
-        edit::{UndoRequest, UndoTarget, Whose},
+        edit::{UndoRequest, UndoTarget, WhoseChanges},
     },
     render::Reply,
 };
@@ -65,12 +65,12 @@ fn undo_everywhere(sessions: Vec<(PathBuf, Session)>, request: &UndoRequest, jso
 }
 
 fn undo(selection: ChangeSelection, force: bool) -> UndoRequest {
-    let whose = |session: Option<SessionId>| session.map_or(Whose::Anyone, Whose::Session);
+    let whose = |session: Option<SessionId>| session.map_or(WhoseChanges::Anyone, WhoseChanges::Session);
     let (which, by) = match selection {
         ChangeSelection::Last(session) => (UndoTarget::Last, whose(session)),
         ChangeSelection::File(path, session) => (UndoTarget::File(path.to_string()), whose(session)),
-        ChangeSelection::Change(change) => (UndoTarget::Change(change), Whose::Anyone),
-        ChangeSelection::Session(session) => (UndoTarget::All, Whose::Session(session)),
+        ChangeSelection::Change(change) => (UndoTarget::Change(change), WhoseChanges::Anyone),
+        ChangeSelection::Session(session) => (UndoTarget::All, WhoseChanges::Session(session)),
     };
     UndoRequest { which, by, force }
 }

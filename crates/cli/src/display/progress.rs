@@ -2,7 +2,7 @@
 
 use surehand_agent::{
     RunEvent,
-    event::{Mode, RunPhase},
+    event::{ContextMode, RunPhase},
     model::TokenUsage,
 };
 use surehand_engine::core::file_diff::FileDiff;
@@ -98,9 +98,9 @@ impl RunProgress {
     }
 }
 
-pub(super) fn mode(mode: Mode) -> &'static str {
+pub(super) fn mode(mode: ContextMode) -> &'static str {
     match mode {
-        Mode::Snapshot => "snapshot",
-        Mode::History => "history",
+        ContextMode::Snapshot => "snapshot",
+        ContextMode::History => "history",
     }
 }

@@ -221,7 +221,7 @@ pub(super) fn next_steps(progress: &RunProgress, stop: StopReason) -> Vec<(&'sta
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
-    use surehand_agent::{event::Mode, model::TokenUsage};
+    use surehand_agent::{event::ContextMode, model::TokenUsage};
 
     use super::*;
     use crate::display::style::Colours;
@@ -330,7 +330,7 @@ mod tests {
             run: "calm-otter".to_owned(),
             story: story.to_owned(),
             model: "some/model".to_owned(),
-            mode: Mode::Snapshot,
+            mode: ContextMode::Snapshot,
             session: "s1".to_owned(),
             after_turn,
         };

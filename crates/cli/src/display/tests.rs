@@ -9,7 +9,7 @@ use insta::assert_snapshot;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use surehand_agent::{
-    event::{Mode, RunPhase, StopReason},
+    event::{ContextMode, RunPhase, StopReason},
     model::TokenUsage,
 };
 use surehand_engine::core::{Content, RelPath, file_diff::FileDiff};
@@ -85,7 +85,7 @@ fn run() -> Vec<RunEvent> {
             run: "calm-otter".to_owned(),
             story: "Greet by name, and say so in the changelog.".to_owned(),
             model: "some/model".to_owned(),
-            mode: Mode::Snapshot,
+            mode: ContextMode::Snapshot,
             session: "run-calm-otter".to_owned(),
             after_turn: 0,
         },
@@ -308,7 +308,7 @@ fn events_with(words: &str) -> Vec<RunEvent> {
     let diff = || vec![diff((&from, Some(&words())), (&to, Some(&more)))];
     let (run, story, model, session) = (words(), words(), words(), words());
     let mut events = vec![
-        RunEvent::Started { run, story, model, mode: Mode::History, session, after_turn: 3 },
+        RunEvent::Started { run, story, model, mode: ContextMode::History, session, after_turn: 3 },
         RunEvent::Turn { turn: 4, phase: RunPhase::Coding, task: Some(words()), open: 1, completed: 1, prompt_tokens: 1 },
         RunEvent::Calling { tool: words() },
         RunEvent::Again { why: words(), seconds: 1.0 },

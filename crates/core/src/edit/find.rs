@@ -12,7 +12,7 @@ pub type Match = Range<usize>;
 
 /// How the places were found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Matching {
+pub enum MatchedBy {
     /// Byte for byte, with carriage returns named by the caller: line endings are part of the edit.
     Verbatim,
     /// Up to the kind of line endings.
@@ -21,11 +21,11 @@ pub enum Matching {
 
 /// All places of a text, overlapping ones included, so that ambiguity is visible.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
+pub struct TextMatches {
     /// From top to bottom.
     pub places: Vec<Match>,
     /// How they were found.
-    pub matching: Matching,
+    pub matching: MatchedBy,
 }
 
 /// What to do about places that overlap.
@@ -38,26 +38,26 @@ pub enum Overlaps {
 }
 
 /// Finds `needle` (not empty) in the text.
-pub fn find(text: &Text, needle: &str, overlaps: Overlaps) -> Found {
+pub fn find(text: &Text, needle: &str, overlaps: Overlaps) -> TextMatches {
     let body = &text.as_str()[text.body_start()..];
     let place = |start: usize, end: usize| text.body_start() + start..text.body_start() + end;
     if needle.contains('\r') {
         let places: Vec<Match> = occurrences(body, needle, overlaps).map(|at| place(at, at + needle.len())).collect();
         if !places.is_empty() {
-            return Found { places, matching: Matching::Verbatim };
+            return TextMatches { places, matching: MatchedBy::Verbatim };
         }
     }
     if !needle.contains('\n') || !text.has_crlf() {
         let needle = without_returns(needle);
         let places = occurrences(body, &needle, overlaps).map(|at| place(at, at + needle.len())).collect();
-        return Found { places, matching: Matching::ByLines };
+        return TextMatches { places, matching: MatchedBy::ByLines };
     }
     let needle = without_returns(needle);
     let plain = Normalized::of(body);
     let places = occurrences(&plain.text, &needle, overlaps)
         .map(|at| place(plain.original(at), plain.original(at + needle.len())))
         .collect();
-    Found { places, matching: Matching::ByLines }
+    TextMatches { places, matching: MatchedBy::ByLines }
 }
 
 fn occurrences<'a>(haystack: &'a str, needle: &'a str, overlaps: Overlaps) -> impl Iterator<Item = usize> + 'a {

@@ -12,7 +12,7 @@ use crate::{
     line_map::Splice,
     lines::{LineNo, LineRange, LineSet},
     refusal::{Cause, Mismatch, MismatchKind, PartialUse, Refusal, Remap},
-    text::{Ending, Text},
+    text::{LineEnding, Text},
     view::View,
 };
 
@@ -256,8 +256,8 @@ pub(super) fn to_splice<'a>(text: &Text, edit: &Placed<'a>) -> Splice<'a> {
 }
 
 /// The new lines of an edit, each with the ending it gets: that of the line in whose place it comes, else that of its neighbours.
-fn new_lines<'a>(text: &Text, edit: &Placed<'a>) -> impl Iterator<Item = (&'a str, Ending)> {
-    let ending_at = |index: usize| Some(text.ending(LineNo::at_index(index))).filter(|ending| *ending != Ending::None);
+fn new_lines<'a>(text: &Text, edit: &Placed<'a>) -> impl Iterator<Item = (&'a str, LineEnding)> {
+    let ending_at = |index: usize| Some(text.ending(LineNo::at_index(index))).filter(|ending| *ending != LineEnding::None);
     let beside = edit.end.checked_sub(1).and_then(ending_at).or_else(|| edit.end.checked_sub(2).and_then(ending_at));
     let local = beside.or_else(|| ending_at(edit.end)).unwrap_or_else(|| text.usual_ending());
     let (start, end) = (edit.start, edit.end);
@@ -269,7 +269,7 @@ fn new_lines<'a>(text: &Text, edit: &Placed<'a>) -> impl Iterator<Item = (&'a st
 
 /// Of a text whose last line does not end: where the edits begin that reach its end, one touching the next.
 fn open_tail(text: &Text, placed: &[Placed<'_>]) -> usize {
-    let is_open = text.last_line().is_some_and(|last| text.ending(last) == Ending::None);
+    let is_open = text.last_line().is_some_and(|last| text.ending(last) == LineEnding::None);
     if !is_open {
         return placed.len();
     }
@@ -293,14 +293,14 @@ fn tail_splice<'a>(text: &Text, edits: &[Placed<'a>]) -> Option<Splice<'a>> {
     let first = edits.first()?;
     let above = first.start.checked_sub(1).map(LineNo::at_index);
     let from = text.start_of(first.start);
-    let new: Vec<(&str, Ending)> = edits.iter().flat_map(|edit| new_lines(text, edit)).collect();
+    let new: Vec<(&str, LineEnding)> = edits.iter().flat_map(|edit| new_lines(text, edit)).collect();
     let Some(((last, last_ending), others)) = new.split_last() else {
         // The line above is the last one now.
-        let ending = above.filter(|above| !text.line(*above).is_empty()).map_or(Ending::None, |above| text.ending(above));
+        let ending = above.filter(|above| !text.line(*above).is_empty()).map_or(LineEnding::None, |above| text.ending(above));
         return Some(Splice { range: from - ending.as_str().len()..text.as_str().len(), with: "".into() });
     };
     let mut with = String::new();
-    if above.is_some_and(|above| text.ending(above) == Ending::None) {
+    if above.is_some_and(|above| text.ending(above) == LineEnding::None) {
         with.push_str(text.usual_ending().as_str());
     }
     others.iter().for_each(|(line, ending)| with.extend([*line, ending.as_str()]));

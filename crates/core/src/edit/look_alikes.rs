@@ -6,7 +6,7 @@ use memchr::memmem;
 use crate::{
     confusables::{Looks, fold, is_mark, looks},
     edit::find::Match,
-    refusal::Hidden,
+    refusal::HiddenDifference,
     text::Text,
 };
 
@@ -97,20 +97,21 @@ fn blanks(away: impl Iterator<Item = char>, run: Vec<char>) -> usize {
 }
 
 /// The ways in which two texts that look the same differ: those that still differ when all other ways are folded away.
-pub(super) fn differs_in(old: &str, found: &str) -> Vec<Hidden> {
+pub(super) fn differs_in(old: &str, found: &str) -> Vec<HiddenDifference> {
     let (old, found) = (old.replace("\r\n", "\n"), found.replace("\r\n", "\n"));
-    let ways = [Hidden::WhiteSpace, Hidden::Invisible, Hidden::LookAlike, Hidden::NormalForm];
+    let ways =
+        [HiddenDifference::WhiteSpace, HiddenDifference::Invisible, HiddenDifference::LookAlike, HiddenDifference::NormalForm];
     ways.into_iter().filter(|way| folded_but_for(*way, &old) != folded_but_for(*way, &found)).collect()
 }
 
-fn folded_but_for(way: Hidden, text: &str) -> String {
+fn folded_but_for(way: HiddenDifference, text: &str) -> String {
     let mut folded = String::with_capacity(text.len());
     for c in text.chars() {
         let hides = match looks(c) {
-            Looks::Blank => Hidden::WhiteSpace,
-            Looks::Invisible => Hidden::Invisible,
-            Looks::Like(_) => Hidden::LookAlike,
-            Looks::Itself => Hidden::NormalForm,
+            Looks::Blank => HiddenDifference::WhiteSpace,
+            Looks::Invisible => HiddenDifference::Invisible,
+            Looks::Like(_) => HiddenDifference::LookAlike,
+            Looks::Itself => HiddenDifference::NormalForm,
         };
         if hides == way { folded.push(c) } else { fold(c, &mut folded) }
     }
@@ -122,23 +123,23 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(content: &str, old: &str, expected: &[(&str, &[Hidden])]) {
+    fn check(content: &str, old: &str, expected: &[(&str, &[HiddenDifference])]) {
         let text = Text::new(content.as_bytes().to_vec()).unwrap();
         let places = places(&text, old);
-        let found: Vec<(&str, Vec<Hidden>)> =
+        let found: Vec<(&str, Vec<HiddenDifference>)> =
             places.into_iter().map(|place| &text.as_str()[place]).map(|piece| (piece, differs_in(old, piece))).collect();
         assert_eq!(found, expected.iter().map(|(piece, ways)| (*piece, ways.to_vec())).collect::<Vec<_>>());
     }
 
     #[test]
     fn white_space_does_not_show() {
-        check("x\n\tif a {\n", "    if a {", &[("\tif a {", &[Hidden::WhiteSpace])]);
-        check("f(a, b)", "f(a,b)", &[("f(a, b)", &[Hidden::WhiteSpace])]);
-        check("a\n\nb\n", "a\nb\n", &[("a\n\nb\n", &[Hidden::WhiteSpace])]);
-        check("a  \r\nb", "a\nb", &[("a  \r\nb", &[Hidden::WhiteSpace])]);
-        check("a b\u{a0}c", "a b c", &[("a b\u{a0}c", &[Hidden::WhiteSpace])]);
-        check("x\n  y\n", "\n\ty\n", &[("\n  y\n", &[Hidden::WhiteSpace])]);
-        check("b\r\n\r\n", "b\n\t", &[("b\r\n", &[Hidden::WhiteSpace])]);
+        check("x\n\tif a {\n", "    if a {", &[("\tif a {", &[HiddenDifference::WhiteSpace])]);
+        check("f(a, b)", "f(a,b)", &[("f(a, b)", &[HiddenDifference::WhiteSpace])]);
+        check("a\n\nb\n", "a\nb\n", &[("a\n\nb\n", &[HiddenDifference::WhiteSpace])]);
+        check("a  \r\nb", "a\nb", &[("a  \r\nb", &[HiddenDifference::WhiteSpace])]);
+        check("a b\u{a0}c", "a b c", &[("a b\u{a0}c", &[HiddenDifference::WhiteSpace])]);
+        check("x\n  y\n", "\n\ty\n", &[("\n  y\n", &[HiddenDifference::WhiteSpace])]);
+        check("b\r\n\r\n", "b\n\t", &[("b\r\n", &[HiddenDifference::WhiteSpace])]);
         check("xfood", " foo", &[]);
         check("max=10", "x = 1", &[]);
         check("max=1", "x = 1", &[]);
@@ -147,17 +148,21 @@ mod tests {
 
     #[test]
     fn neither_do_look_alikes() {
-        check("it\u{2019}s", "it's", &[("it\u{2019}s", &[Hidden::LookAlike])]);
-        check("a - b", "a \u{2014} b", &[("a - b", &[Hidden::LookAlike])]);
-        check("a\u{200b}b", "ab", &[("a\u{200b}b", &[Hidden::Invisible])]);
-        check("caf\u{e9}!", "cafe\u{301}", &[("caf\u{e9}", &[Hidden::NormalForm])]);
-        check("cafe\u{301}  x", "caf\u{e9} x", &[("cafe\u{301}  x", &[Hidden::WhiteSpace, Hidden::NormalForm])]);
+        check("it\u{2019}s", "it's", &[("it\u{2019}s", &[HiddenDifference::LookAlike])]);
+        check("a - b", "a \u{2014} b", &[("a - b", &[HiddenDifference::LookAlike])]);
+        check("a\u{200b}b", "ab", &[("a\u{200b}b", &[HiddenDifference::Invisible])]);
+        check("caf\u{e9}!", "cafe\u{301}", &[("caf\u{e9}", &[HiddenDifference::NormalForm])]);
+        check(
+            "cafe\u{301}  x",
+            "caf\u{e9} x",
+            &[("cafe\u{301}  x", &[HiddenDifference::WhiteSpace, HiddenDifference::NormalForm])],
+        );
         check("caf\u{e9}", "cafe ", &[]);
         check("caf\u{e9}", "caf e", &[]);
     }
 
     #[test]
     fn all_places_are_found() {
-        check("a  b\na   b\n", "a b", &[("a  b", &[Hidden::WhiteSpace]), ("a   b", &[Hidden::WhiteSpace])]);
+        check("a  b\na   b\n", "a b", &[("a  b", &[HiddenDifference::WhiteSpace]), ("a   b", &[HiddenDifference::WhiteSpace])]);
     }
 }

@@ -13,7 +13,7 @@ pub mod write;
 
 use serde::{Deserialize, Serialize};
 
-use self::{lines::LineEdit, patch::Row};
+use self::{lines::LineEdit, patch::PatchRow};
 use crate::{
     ids::{ChangeId, SessionId},
     tool::Tool,
@@ -24,9 +24,9 @@ use crate::{
 #[serde(rename_all = "snake_case")]
 pub enum Edit {
     /// Replace one exact text.
-    Replace(Replacement),
+    Replace(TextReplacement),
     /// Replace several, in one file or in many. A later one sees what an earlier one has made of its file.
-    ReplaceMany(Vec<Replacement>),
+    ReplaceMany(Vec<TextReplacement>),
     /// Edit lines that are named by their anchors.
     Lines {
         /// The file.
@@ -64,7 +64,7 @@ pub enum Edit {
 
 /// One exact text of a file, and what comes in its place.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Replacement {
+pub struct TextReplacement {
     /// The file.
     pub path: String,
     /// The text that goes. Empty to create the file.
@@ -81,7 +81,7 @@ pub struct UndoRequest {
     /// Which of them.
     pub which: UndoTarget,
     /// Whose.
-    pub by: Whose,
+    pub by: WhoseChanges,
     /// Whether to overwrite what has been done since.
     pub force: bool,
 }
@@ -103,7 +103,7 @@ pub enum UndoTarget {
 /// Whose changes are meant.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Whose {
+pub enum WhoseChanges {
     /// Those of the session that asks.
     Mine,
     /// Those of this session.
@@ -115,7 +115,7 @@ pub enum Whose {
 impl Edit {
     /// Replaces the one place in a file that holds this text.
     pub fn replace(path: impl Into<String>, old: impl Into<String>, new: impl Into<String>) -> Self {
-        Self::Replace(Replacement { path: path.into(), old: old.into(), new: new.into(), all: false })
+        Self::Replace(TextReplacement { path: path.into(), old: old.into(), new: new.into(), all: false })
     }
 
     /// Writes a whole file.
@@ -157,8 +157,8 @@ impl Edit {
             Edit::Replace(replacement) => vec![replacement.old.clone()],
             Edit::ReplaceMany(all) => all.iter().map(|replacement| replacement.old.clone()).collect(),
             Edit::Patch { patch } => patch::rows_of_chunks(patch, |row| match row {
-                Row::Keep(line) | Row::Remove(line) => Some((*line).to_owned()),
-                Row::Add(_) => None,
+                PatchRow::Keep(line) | PatchRow::Remove(line) => Some((*line).to_owned()),
+                PatchRow::Add(_) => None,
             }),
             Edit::Lines { .. } | Edit::Write { .. } | Edit::Delete { .. } | Edit::Move { .. } | Edit::Undo(_) => Vec::new(),
         }
@@ -171,8 +171,8 @@ impl Edit {
             Edit::ReplaceMany(all) => all.iter().map(|replacement| replacement.new.clone()).collect(),
             Edit::Write { content, .. } => vec![content.clone()],
             Edit::Patch { patch } => patch::rows_of_chunks(patch, |row| match row {
-                Row::Add(line) => Some((*line).to_owned()),
-                Row::Keep(_) | Row::Remove(_) => None,
+                PatchRow::Add(line) => Some((*line).to_owned()),
+                PatchRow::Keep(_) | PatchRow::Remove(_) => None,
             }),
             Edit::Lines { edits, .. } => edits.iter().filter_map(|edit| edit.borrowed().text()).map(str::to_owned).collect(),
             Edit::Delete { .. } | Edit::Move { .. } | Edit::Undo(_) => Vec::new(),

@@ -4,14 +4,14 @@
 use super::{
     find::{Match, Overlaps, find},
     look_alikes,
-    similar_lines::{self, Step},
+    similar_lines::{self, LineStep},
 };
 use crate::{
     excerpt::Excerpt,
     hash::Anchor,
     lines::{LineNo, LineRange, LineSet},
-    refusal::{Cause, Divergence, Nearest, Piece, Prefixed, SameLooks},
-    text::{Ending, Text},
+    refusal::{Cause, Divergence, LinePiece, NearestLines, PrefixedText, SameLooks},
+    text::{LineEnding, Text},
 };
 
 /// Why a text was not found: what comes nearest, and whether the edit was made already.
@@ -27,7 +27,7 @@ pub fn nearest(text: &Text, old: &str, new: &str) -> Cause {
     Cause::NotFound {
         nearest: nearest.map(Box::new),
         already_at: None,
-        prefixed: Some(Prefixed { places, also_new: without_prefixes(new).is_some() }),
+        prefixed: Some(PrefixedText { places, also_new: without_prefixes(new).is_some() }),
     }
 }
 
@@ -58,7 +58,7 @@ fn without_prefixes(text: &str) -> Option<String> {
 
 /// Where the replacement stands already. A few letters are there anyway and say nothing, unless they are all of a line where the
 /// text would be; neither does what is part of the text itself.
-fn already_at(text: &Text, old: &str, new: &str, nearest: Option<&Nearest>) -> Option<LineNo> {
+fn already_at(text: &Text, old: &str, new: &str, nearest: Option<&NearestLines>) -> Option<LineNo> {
     const SOME: usize = 6;
     const MANY: usize = 12;
     let letters = new.chars().filter(|c| c.is_alphanumeric()).count();
@@ -76,7 +76,7 @@ fn already_at(text: &Text, old: &str, new: &str, nearest: Option<&Nearest>) -> O
     here.or_else(|| places.first().filter(|_| says_something)).map(|place| text.line_at(place.start))
 }
 
-fn nearest_lines(text: &Text, old: &str) -> Option<Nearest> {
+fn nearest_lines(text: &Text, old: &str) -> Option<NearestLines> {
     let wanted: Vec<&str> = old.lines().collect();
     if old.trim().is_empty() || text.line_count() == 0 {
         return None;
@@ -86,15 +86,15 @@ fn nearest_lines(text: &Text, old: &str) -> Option<Nearest> {
         return Some(same_looks(text, old, &wanted, place, places.len() - 1));
     }
     let steps = similar_lines::find(text, &wanted)?;
-    let on_line = |step: &Step| match *step {
-        Step::Pair { line, .. } | Step::LeftOut { line } => Some(line),
-        Step::Extra { .. } => None,
+    let on_line = |step: &LineStep| match *step {
+        LineStep::Pair { line, .. } | LineStep::LeftOut { line } => Some(line),
+        LineStep::Extra { .. } => None,
     };
     let (first, last) = (steps.iter().find_map(on_line)?, steps.iter().rev().find_map(on_line)?);
     let lines = LineRange::from_indexes(first..last + 1)?;
     let diverges = first_divergence(text, old, &wanted, &steps, None);
     let fresh = Excerpt::of(text, &around(lines, diverges.as_ref()));
-    Some(Nearest { lines, fresh, same_looks: None, diverges })
+    Some(NearestLines { lines, fresh, same_looks: None, diverges })
 }
 
 /// The first place with as many lines as the text, else the first.
@@ -103,7 +103,7 @@ fn best_place<'a>(text: &Text, old: &str, places: &'a [Match]) -> Option<&'a Mat
     places.iter().find(|place| text.as_str()[(*place).clone()].matches('\n').count() == breaks).or(places.first())
 }
 
-fn same_looks(text: &Text, old: &str, wanted: &[&str], place: &Match, others: usize) -> Nearest {
+fn same_looks(text: &Text, old: &str, wanted: &[&str], place: &Match, others: usize) -> NearestLines {
     const MOST_CHARS: usize = 4000;
     let exact = text.as_str()[place.clone()].replace("\r\n", "\n");
     let lines = lines_of(text, place);
@@ -114,7 +114,7 @@ fn same_looks(text: &Text, old: &str, wanted: &[&str], place: &Match, others: us
     let shown = if is_short { whole_lines(text, place, lines) } else { around(lines, diverges.as_ref()) };
     let differs_in = look_alikes::differs_in(old, &exact);
     let same_looks = SameLooks { exact: is_short.then_some(exact), differs_in, others };
-    Nearest { lines, fresh: Excerpt::of(text, &shown), same_looks: Some(same_looks), diverges }
+    NearestLines { lines, fresh: Excerpt::of(text, &shown), same_looks: Some(same_looks), diverges }
 }
 
 /// Those of the lines that the place has from end to end.
@@ -139,22 +139,22 @@ fn around(lines: LineRange, diverges: Option<&Divergence>) -> LineSet {
 }
 
 /// Where the wanted lines first differ from those of the file. `column` is where the text starts in its first line, if that is known.
-fn first_divergence(text: &Text, old: &str, wanted: &[&str], steps: &[Step], column: Option<usize>) -> Option<Divergence> {
+fn first_divergence(text: &Text, old: &str, wanted: &[&str], steps: &[LineStep], column: Option<usize>) -> Option<Divergence> {
     let last = wanted.len() - 1;
     for (at, step) in steps.iter().enumerate() {
         match *step {
-            Step::LeftOut { line } => {
-                let more = steps[at + 1..].iter().take_while(|step| matches!(step, Step::LeftOut { .. })).count();
+            LineStep::LeftOut { line } => {
+                let more = steps[at + 1..].iter().take_while(|step| matches!(step, LineStep::LeftOut { .. })).count();
                 return LineRange::from_indexes(line..line + more + 1).map(|lines| Divergence::LeftOut { lines });
             }
-            Step::Extra { wanted: index } => {
+            LineStep::Extra { wanted: index } => {
                 let next = steps[at..].iter().find_map(|step| match step {
-                    Step::Pair { line, .. } | Step::LeftOut { line } => Some(LineNo::at_index(*line)),
-                    Step::Extra { .. } => None,
+                    LineStep::Pair { line, .. } | LineStep::LeftOut { line } => Some(LineNo::at_index(*line)),
+                    LineStep::Extra { .. } => None,
                 });
                 return Some(Divergence::Extra { expected: wanted[index].to_owned(), before: next });
             }
-            Step::Pair { wanted: index, line } => {
+            LineStep::Pair { wanted: index, line } => {
                 let line = LineNo::at_index(line);
                 let (want, have) = (wanted[index], text.line(line));
                 let is_open = index == last && !old.ends_with('\n');
@@ -167,7 +167,7 @@ fn first_divergence(text: &Text, old: &str, wanted: &[&str], steps: &[Step], col
                 if !fits {
                     return Some(diverge(line, want, have, if index == 0 { column } else { Some(0) }));
                 }
-                if index == last && !is_open && text.ending(line) == Ending::None {
+                if index == last && !is_open && text.ending(line) == LineEnding::None {
                     return Some(Divergence::NoFinalNewline);
                 }
             }
@@ -180,7 +180,7 @@ fn first_divergence(text: &Text, old: &str, wanted: &[&str], steps: &[Step], col
 fn diverge(line: LineNo, expected: &str, found: &str, start: Option<usize>) -> Divergence {
     let start = start.unwrap_or_else(|| best_start(expected, found));
     let same = expected.chars().zip(found.chars().skip(start)).take_while(|(a, b)| a == b).count();
-    let (expected, found) = (Piece::of(expected, same), Piece::of(found, start + same));
+    let (expected, found) = (LinePiece::of(expected, same), LinePiece::of(found, start + same));
     Divergence::Line { line, column: start + same + 1, expected, found }
 }
 

@@ -3,10 +3,10 @@
 use std::borrow::Cow;
 
 use crate::{
-    edit::find::{Match, Matching, Overlaps, find, nearest},
+    edit::find::{Match, MatchedBy, Overlaps, find, nearest},
     line_map::Splice,
     refusal::Cause,
-    text::{Ending, Text},
+    text::{LineEnding, Text},
 };
 
 /// Replace `old` by `new`: in its one place, or in all of them.
@@ -55,12 +55,12 @@ enum Endings {
     /// They become `\n`: the old text was given with other endings than the file has.
     Lf,
     /// They become those of the place, in a file where this ending is the usual one.
-    OfThePlace(Ending),
+    OfThePlace(LineEnding),
 }
 
 impl Endings {
-    fn of(text: &Text, edit: &Replace<'_>, matching: Matching) -> Self {
-        if matching == Matching::Verbatim || !edit.new.contains('\n') {
+    fn of(text: &Text, edit: &Replace<'_>, matching: MatchedBy) -> Self {
+        if matching == MatchedBy::Verbatim || !edit.new.contains('\n') {
             Endings::AsGiven
         } else if text.has_crlf() {
             Endings::OfThePlace(text.usual_ending())
@@ -83,7 +83,7 @@ impl Endings {
         let mut replaced = replaced.split_inclusive('\n').filter(|line| line.ends_with('\n')).map(ending_of);
         let last_line = text.line_at(range.end.saturating_sub(1).max(range.start));
         let local = match text.ending(last_line) {
-            Ending::None => usual,
+            LineEnding::None => usual,
             ending => ending,
         };
         let mut fitted = String::with_capacity(new.len() + 16);
@@ -100,8 +100,8 @@ impl Endings {
     }
 }
 
-fn ending_of(line: &str) -> Ending {
-    if line.ends_with("\r\n") { Ending::CrLf } else { Ending::Lf }
+fn ending_of(line: &str) -> LineEnding {
+    if line.ends_with("\r\n") { LineEnding::CrLf } else { LineEnding::Lf }
 }
 
 #[cfg(test)]

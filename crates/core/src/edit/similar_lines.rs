@@ -10,7 +10,7 @@ use crate::{line_map::LineMap, lines::LineNo, text::Text};
 
 /// What became of a line, from top to bottom. Indexes of the wanted lines and of the lines of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum LineStep {
     /// These two are at the same place, alike or not.
     Pair { wanted: usize, line: usize },
     /// The wanted line is not in the file.
@@ -20,10 +20,10 @@ pub(super) enum Step {
 }
 
 /// The part of the file that is most like the wanted lines, step by step; `None` if nothing is like them.
-pub(super) fn find(text: &Text, wanted: &[&str]) -> Option<Vec<Step>> {
+pub(super) fn find(text: &Text, wanted: &[&str]) -> Option<Vec<LineStep>> {
     const LIKE_ENOUGH: f64 = 0.32;
     const LINES_AROUND: usize = 2;
-    let mut search = Search::new(text, wanted);
+    let mut search = SimilarSearch::new(text, wanted);
     let mut best: Option<Aligned> = None;
     for offset in search.likely_offsets() {
         let start = offset.saturating_sub_unsigned(LINES_AROUND).max(0) as usize;
@@ -37,18 +37,18 @@ pub(super) fn find(text: &Text, wanted: &[&str]) -> Option<Vec<Step>> {
 }
 
 /// The steps through lines of the file that are known to be the place.
-pub(super) fn steps_within(text: &Text, wanted: &[&str], lines: Range<usize>) -> Vec<Step> {
-    Search::new(text, wanted).align(lines).steps
+pub(super) fn steps_within(text: &Text, wanted: &[&str], lines: Range<usize>) -> Vec<LineStep> {
+    SimilarSearch::new(text, wanted).align(lines).steps
 }
 
 /// The wanted lines beside some lines of the file.
 struct Aligned {
     /// From 0 to 1.
     likeness: f64,
-    steps: Vec<Step>,
+    steps: Vec<LineStep>,
 }
 
-struct Search<'a> {
+struct SimilarSearch<'a> {
     text: &'a Text,
     wanted: &'a [&'a str],
     /// How much each wanted line says about the place: long ones more.
@@ -56,7 +56,7 @@ struct Search<'a> {
     bigrams: Bigrams,
 }
 
-impl<'a> Search<'a> {
+impl<'a> SimilarSearch<'a> {
     fn new(text: &'a Text, wanted: &'a [&'a str]) -> Self {
         // The first lines of a long text tell its place.
         const MOST_LINES: usize = 1000;
@@ -141,22 +141,22 @@ impl<'a> Search<'a> {
         let end = (trimmed_wanted.len()..trimmed_wanted.len(), trimmed_lines.len()..trimmed_lines.len());
         let hunks = map.hunks().iter().map(|hunk| (hunk.before.clone(), hunk.after.clone())).chain([end]);
         for (before, after) in hunks {
-            steps.extend((wanted..before.start).zip(line..).map(|(wanted, line)| Step::Pair { wanted, line }));
+            steps.extend((wanted..before.start).zip(line..).map(|(wanted, line)| LineStep::Pair { wanted, line }));
             let after = after.start + lines.start..after.end + lines.start;
             (wanted, line) = (before.end, after.end);
             self.pair_up(before, after, &mut steps);
         }
-        while let Some(Step::LeftOut { .. }) = steps.last() {
+        while let Some(LineStep::LeftOut { .. }) = steps.last() {
             steps.pop();
         }
-        let above = steps.iter().take_while(|step| matches!(step, Step::LeftOut { .. })).count();
+        let above = steps.iter().take_while(|step| matches!(step, LineStep::LeftOut { .. })).count();
         steps.drain(..above);
         Aligned { likeness: self.likeness_of(&steps), steps }
     }
 
     /// Pairs lines that a diff would replace by each other, in order. The longer side has lines without a partner, above and below
     /// those that are most like the shorter side.
-    fn pair_up(&mut self, wanted: Range<usize>, lines: Range<usize>, steps: &mut Vec<Step>) {
+    fn pair_up(&mut self, wanted: Range<usize>, lines: Range<usize>, steps: &mut Vec<LineStep>) {
         const PLACES_TRIED: usize = 32;
         let pairs = wanted.len().min(lines.len());
         let (more_wanted, more_lines) = (wanted.len() - pairs, lines.len() - pairs);
@@ -172,19 +172,19 @@ impl<'a> Search<'a> {
             }
         }
         let (first, line) = (wanted.start + skip.min(more_wanted), lines.start + skip.min(more_lines));
-        steps.extend((wanted.start..first).map(|wanted| Step::Extra { wanted }));
-        steps.extend((lines.start..line).map(|line| Step::LeftOut { line }));
-        steps.extend((0..pairs).map(|at| Step::Pair { wanted: first + at, line: line + at }));
-        steps.extend((first + pairs..wanted.end).map(|wanted| Step::Extra { wanted }));
-        steps.extend((line + pairs..lines.end).map(|line| Step::LeftOut { line }));
+        steps.extend((wanted.start..first).map(|wanted| LineStep::Extra { wanted }));
+        steps.extend((lines.start..line).map(|line| LineStep::LeftOut { line }));
+        steps.extend((0..pairs).map(|at| LineStep::Pair { wanted: first + at, line: line + at }));
+        steps.extend((first + pairs..wanted.end).map(|wanted| LineStep::Extra { wanted }));
+        steps.extend((line + pairs..lines.end).map(|line| LineStep::LeftOut { line }));
     }
 
-    fn likeness_of(&mut self, steps: &[Step]) -> f64 {
+    fn likeness_of(&mut self, steps: &[LineStep]) -> f64 {
         let total: f64 = self.weights.iter().sum();
         let gap = 0.1 * total / self.wanted.len() as f64;
-        let value = |step: &Step| match *step {
-            Step::Pair { wanted, line } => self.weighted_likeness(wanted, line),
-            Step::Extra { .. } | Step::LeftOut { .. } => -gap,
+        let value = |step: &LineStep| match *step {
+            LineStep::Pair { wanted, line } => self.weighted_likeness(wanted, line),
+            LineStep::Extra { .. } | LineStep::LeftOut { .. } => -gap,
         };
         steps.iter().map(value).sum::<f64>().max(0.0) / total
     }
@@ -285,13 +285,13 @@ mod tests {
     fn check(content: &str, wanted: &str, expected: &str) {
         let text = Text::new(content.as_bytes().to_vec()).unwrap();
         let wanted: Vec<&str> = wanted.lines().collect();
-        let step = |step: &Step| match *step {
-            Step::Pair { wanted: index, line } => {
+        let step = |step: &LineStep| match *step {
+            LineStep::Pair { wanted: index, line } => {
                 let is_same = wanted[index] == text.line(LineNo::at_index(line));
                 format!("{}{}", if is_same { '=' } else { '~' }, line + 1)
             }
-            Step::Extra { .. } => "+".to_owned(),
-            Step::LeftOut { line } => format!("-{}", line + 1),
+            LineStep::Extra { .. } => "+".to_owned(),
+            LineStep::LeftOut { line } => format!("-{}", line + 1),
         };
         let found = find(&text, &wanted).map(|steps| steps.iter().map(step).collect::<Vec<_>>().join(" "));
         assert_eq!(found.as_deref().unwrap_or("nothing"), expected);

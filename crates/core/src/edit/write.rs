@@ -3,7 +3,7 @@
 use crate::{
     line_map::LineMap,
     lines::LineNo,
-    text::{Ending, Text},
+    text::{LineEnding, Text},
 };
 
 /// The content to write over `base`. A session is shown neither carriage returns nor a byte order mark, so content without any
@@ -19,7 +19,7 @@ pub(crate) fn kept_endings(base: &Text, content: &str) -> String {
     for (run, shift) in LineMap::of_lines(&old, &new).kept() {
         for index in run {
             let ending = base.ending(LineNo::at_index(index));
-            if ending != Ending::None {
+            if ending != LineEnding::None {
                 endings[(index as i64 + shift) as usize] = ending;
             }
         }

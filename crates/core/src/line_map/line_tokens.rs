@@ -9,7 +9,7 @@ use foldhash::fast::RandomState;
 use imara_diff::{IndentLevel, Token};
 
 /// The lines of two texts as tokens.
-pub(super) struct Tokens<'a> {
+pub(super) struct LineTokens<'a> {
     pub old: Vec<Token>,
     pub new: Vec<Token>,
     /// The lines of the first tokens: those that may be in both texts. After them come the lines of each text, in order.
@@ -17,7 +17,7 @@ pub(super) struct Tokens<'a> {
     lines: [&'a [&'a str]; 2],
 }
 
-impl<'a> Tokens<'a> {
+impl<'a> LineTokens<'a> {
     /// Gives equal lines the same token.
     ///
     /// In a text that was written anew, most lines have no equal in the other one. They are sifted out by their hashes and given a token
@@ -27,7 +27,7 @@ impl<'a> Tokens<'a> {
         let hasher = RandomState::default();
         let hashes = |lines: &[&str]| lines.iter().map(|line| hasher.hash_one(line)).collect::<Vec<u64>>();
         let (old_hashes, new_hashes) = (hashes(old), hashes(new));
-        let mut table = Table::default();
+        let mut table = LineTable::default();
         let mut tokens = Self {
             old: table.tokens_of(old, &old_hashes, &Sieve::of(&new_hashes)),
             new: table.tokens_of(new, &new_hashes, &Sieve::of(&old_hashes)),
@@ -69,19 +69,19 @@ fn number_lone_lines(tokens: &mut [Token], first: usize) {
 
 /// The lines that may be in both texts, by their tokens.
 #[derive(Default)]
-struct Table<'a> {
+struct LineTable<'a> {
     shared: Vec<&'a str>,
-    tokens: HashMap<Hashed<'a>, Token, BuildHasherDefault<AsItIs>>,
+    tokens: HashMap<HashedLine<'a>, Token, BuildHasherDefault<AsItIs>>,
 }
 
-impl<'a> Table<'a> {
+impl<'a> LineTable<'a> {
     /// The tokens of the lines of one text; `other` knows the lines of the other one.
     fn tokens_of(&mut self, lines: &[&'a str], hashes: &[u64], other: &Sieve) -> Vec<Token> {
         let token = |(&line, &hash): (&&'a str, &u64)| {
             if !other.may_hold(hash) {
                 return LONE;
             }
-            *self.tokens.entry(Hashed { hash, line }).or_insert_with(|| {
+            *self.tokens.entry(HashedLine { hash, line }).or_insert_with(|| {
                 self.shared.push(line);
                 Token(self.shared.len() as u32 - 1)
             })
@@ -92,12 +92,12 @@ impl<'a> Table<'a> {
 
 /// A line whose hash is known.
 #[derive(PartialEq, Eq)]
-struct Hashed<'a> {
+struct HashedLine<'a> {
     hash: u64,
     line: &'a str,
 }
 
-impl Hash for Hashed<'_> {
+impl Hash for HashedLine<'_> {
     fn hash<H: Hasher>(&self, state: &mut H) {
         state.write_u64(self.hash);
     }
@@ -184,7 +184,7 @@ mod tests {
             new in proptest::collection::vec("[abc]{0,2}|[0-9]{4}", 0..40),
         ) {
             let (old_lines, new_lines) = (all(&old), all(&new));
-            let tokens = Tokens::of(&old_lines, &new_lines);
+            let tokens = LineTokens::of(&old_lines, &new_lines);
             for (line, token) in old.iter().zip(&tokens.old).chain(new.iter().zip(&tokens.new)) {
                 prop_assert_eq!(tokens.line(*token), line);
             }

@@ -6,11 +6,11 @@ use crate::{
     file_diff::FileDiff,
     ids::ChangeId,
     line_map::LineMap,
-    line_numbers::Numbers,
+    line_numbers::LineNumbers,
     lines::{LineNo, LineRange, LineSet},
-    notice::By,
+    notice::ChangeAuthor,
     path::RelPath,
-    plan::{Act, Planned, Rebased},
+    plan::{FileAction, Planned, Rebased},
     short_diff::ShortDiff,
     text::Text,
     tool::Tool,
@@ -99,7 +99,7 @@ pub struct ChangedBefore {
     /// What is new to the session.
     pub rebased: Rebased,
     /// Who made the last of these changes.
-    pub by: By,
+    pub by: ChangeAuthor,
     /// How many seconds ago, if that is known.
     pub seconds_ago: Option<u64>,
 }
@@ -117,8 +117,8 @@ pub enum WriteMethod {
 
 impl ChangeOutcome {
     /// How the lines of its files are numbered.
-    pub fn numbers(&self) -> Numbers {
-        Numbers::with_anchors(self.tool == Tool::EditLines)
+    pub fn numbers(&self) -> LineNumbers {
+        LineNumbers::with_anchors(self.tool == Tool::EditLines)
     }
 
     /// The files that are told: that the old name of a file is gone is said with the new one.
@@ -147,9 +147,9 @@ impl FileOutcome {
     /// The text that it holds now, if it is a file that was written and holds text.
     pub fn text(&self) -> Option<&Text> {
         match (&self.landed, self.planned.act()) {
-            (Landed::AsPlanned, Act::Write { .. }) => self.planned.text(),
-            (Landed::Rewritten(rewritten), Act::Write { .. }) => Some(&rewritten.text),
-            (Landed::Gone, _) | (_, Act::Remove | Act::Move { .. }) => None,
+            (Landed::AsPlanned, FileAction::Write { .. }) => self.planned.text(),
+            (Landed::Rewritten(rewritten), FileAction::Write { .. }) => Some(&rewritten.text),
+            (Landed::Gone, _) | (_, FileAction::Remove | FileAction::Move { .. }) => None,
         }
     }
 
@@ -193,13 +193,13 @@ impl FileOutcome {
     /// The lines of the file that the model knows from this change: those that it is shown, and of a new file all that it wrote.
     pub fn known_lines(&self) -> Option<(&Text, LineSet)> {
         let text = match self.planned.act() {
-            Act::Write { .. } => self.text()?,
-            Act::Move { .. } => self.planned.text()?,
-            Act::Remove => return None,
+            FileAction::Write { .. } => self.text()?,
+            FileAction::Move { .. } => self.planned.text()?,
+            FileAction::Remove => return None,
         };
         let view = self.view_after()?;
         let lines = match (&self.landed, self.planned.act()) {
-            (Landed::AsPlanned, Act::Write { .. }) if !self.planned.is_new() => self.diff.shown.clone(),
+            (Landed::AsPlanned, FileAction::Write { .. }) if !self.planned.is_new() => self.diff.shown.clone(),
             (Landed::Rewritten(rewritten), _) => rewritten.fresh.shown.clone(),
             _ => view.seen_lines(),
         };
@@ -229,7 +229,7 @@ impl FileOutcome {
         let base = planned.origin().map(|origin| &origin.text).or(planned.base().and_then(Content::text));
         // A new file is not repeated to its author.
         let diff = match (planned.act(), base, planned.text()) {
-            (Act::Write { .. }, Some(base), Some(text)) => ShortDiff::between(base, text, planned.map()),
+            (FileAction::Write { .. }, Some(base), Some(text)) => ShortDiff::between(base, text, planned.map()),
             _ => ShortDiff::default(),
         };
         Self { planned, diff, landed, written }

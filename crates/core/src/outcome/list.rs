@@ -2,14 +2,14 @@
 
 use std::ops::Range;
 
-use super::scope::{Area, LeftOut, Scope};
+use super::scope::{SearchArea, SearchScope, SkippedFiles};
 use crate::path::RelPath;
 
 /// The files of a part of the workspace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listing {
     /// Where was looked.
-    pub scope: Scope,
+    pub scope: SearchScope,
     /// The files that are listed by name.
     pub files: Vec<RelPath>,
     /// The directories that are given as a count, each with a `/` at its end, and how many files are below.
@@ -19,7 +19,7 @@ pub struct Listing {
     /// How many files there are, listed or not.
     pub total: usize,
     /// What could not be looked at.
-    pub left_out: LeftOut,
+    pub left_out: SkippedFiles,
 }
 
 /// What is not even counted by directory.
@@ -37,13 +37,13 @@ pub struct UnlistedEntries {
 
 impl Listing {
     /// Chooses what is listed of the files at these paths, which are in order: at most `limit` lines.
-    pub fn of(paths: &[RelPath], scope: Scope, limit: usize, left_out: LeftOut) -> Self {
+    pub fn of(paths: &[RelPath], scope: SearchScope, limit: usize, left_out: SkippedFiles) -> Self {
         let total = paths.len();
         if paths.is_empty() {
             return Self { scope, files: Vec::new(), folded: Vec::new(), rest: UnlistedEntries::default(), total, left_out };
         }
-        let tree = Tree { paths, limit };
-        let Folded { folders, files, rest } = tree.fold(tree.top(&scope.area));
+        let tree = PathTree { paths, limit };
+        let FoldedTree { folders, files, rest } = tree.fold(tree.top(&scope.area));
         let files = files.into_iter().map(|file| paths[file].clone()).collect();
         let folded = folders.iter().map(|folder| (tree.name(folder).to_owned(), folder.files.len())).collect();
         Self { scope, files, folded, rest, total, left_out }
@@ -56,7 +56,7 @@ impl Listing {
 }
 
 /// Paths in order: what is below a directory stands together.
-struct Tree<'a> {
+struct PathTree<'a> {
     paths: &'a [RelPath],
     limit: usize,
 }
@@ -70,18 +70,18 @@ struct Folder {
 }
 
 /// The lines of a listing.
-struct Folded {
+struct FoldedTree {
     folders: Vec<Folder>,
     files: Vec<usize>,
     rest: UnlistedEntries,
 }
 
-impl Tree<'_> {
-    fn top(&self, area: &Area) -> Folder {
+impl PathTree<'_> {
+    fn top(&self, area: &SearchArea) -> Folder {
         let prefix = match area {
-            Area::Workspace => 0,
-            Area::Dir(dir) => dir.as_str().len() + 1,
-            Area::File(file) => file.as_str().len() - file.name().len(),
+            SearchArea::Workspace => 0,
+            SearchArea::Dir(dir) => dir.as_str().len() + 1,
+            SearchArea::File(file) => file.as_str().len() - file.name().len(),
         };
         Folder { prefix, files: 0..self.paths.len() }
     }
@@ -110,7 +110,7 @@ impl Tree<'_> {
     }
 
     /// Opens directories from the top down, on each level those with the fewest entries first, as long as the lines suffice.
-    fn fold(&self, top: Folder) -> Folded {
+    fn fold(&self, top: Folder) -> FoldedTree {
         let (mut level, mut files) = self.open(&top);
         if level.len() + files.len() > self.limit {
             return self.trim(&top, level, files);
@@ -134,11 +134,11 @@ impl Tree<'_> {
         }
         closed.sort_by_key(|folder| folder.files.start);
         files.sort_unstable();
-        Folded { folders: closed, files, rest: UnlistedEntries::default() }
+        FoldedTree { folders: closed, files, rest: UnlistedEntries::default() }
     }
 
     /// The first entries of a directory that has too many, and how many more there are.
-    fn trim(&self, top: &Folder, mut folders: Vec<Folder>, mut files: Vec<usize>) -> Folded {
+    fn trim(&self, top: &Folder, mut folders: Vec<Folder>, mut files: Vec<usize>) -> FoldedTree {
         let more_folders = folders.split_off(folders.len().min(self.limit));
         let more_files = files.split_off(files.len().min(self.limit - folders.len()));
         let rest = UnlistedEntries {
@@ -147,7 +147,7 @@ impl Tree<'_> {
             files_in_directories: more_folders.iter().map(|folder| folder.files.len()).sum(),
             files: more_files.len(),
         };
-        Folded { folders, files, rest }
+        FoldedTree { folders, files, rest }
     }
 }
 
@@ -166,12 +166,12 @@ mod tests {
             let mut paths: Vec<RelPath> = names.iter().map(|name| RelPath::new(name).unwrap()).collect();
             paths.sort();
             paths.dedup();
-            let everywhere = Scope { area: Area::Workspace, glob: None };
-            let listing = Listing::of(&paths, everywhere, limit, LeftOut::default());
+            let everywhere = SearchScope { area: SearchArea::Workspace, glob: None };
+            let listing = Listing::of(&paths, everywhere, limit, SkippedFiles::default());
             prop_assert!(listing.files.len() + listing.folded.len() <= limit);
             let folded: usize = listing.folded.iter().map(|(_, count)| count).sum();
-            let tree = Tree { paths: &paths, limit };
-            let (top_folders, top_files) = tree.open(&tree.top(&Area::Workspace));
+            let tree = PathTree { paths: &paths, limit };
+            let (top_folders, top_files) = tree.open(&tree.top(&SearchArea::Workspace));
             if top_folders.len() + top_files.len() <= limit {
                 prop_assert_eq!(listing.files.len() + folded, paths.len());
             }

@@ -12,19 +12,19 @@ pub mod search;
 pub use self::{
     change::{ChangeOutcome, ChangedBefore, FileOutcome, Landed, RewrittenFile, SameContent, UndoneChange, WriteMethod},
     list::Listing,
-    read::{Reading, UnchangedRead},
-    scope::{Area, LeftOut, Scope},
+    read::{ReadResult, UnchangedRead},
+    scope::{SearchArea, SearchScope, SkippedFiles},
     search::{FileMatches, SearchResult},
 };
 use crate::{
     content::Content,
-    excerpt::Lines,
+    excerpt::KnownLines,
     ids::ChangeId,
     instructions::ToldInstructions,
     lines::LineSet,
     notice::{ChangedFile, Notice},
     path::RelPath,
-    plan::Act,
+    plan::FileAction,
     refusal::{Refusal, RefusalCode},
     repo_state::{RepoState, TaskList},
     text::Text,
@@ -37,7 +37,7 @@ use crate::{
 #[must_use = "it says whether the call was refused"]
 pub struct Outcome {
     /// What was done, or why nothing was.
-    pub result: Result<Done, Refused>,
+    pub result: Result<Done, RefusedOutcome>,
     /// What else there is to say.
     pub notes: OutcomeNotes,
 }
@@ -47,7 +47,7 @@ pub struct Outcome {
 #[non_exhaustive]
 pub enum Done {
     /// Lines of a file were read.
-    Read(Reading),
+    Read(ReadResult),
     /// Lines were asked for that the session has seen and that have not changed.
     Unchanged(UnchangedRead),
     /// Files were listed.
@@ -68,7 +68,7 @@ pub enum Done {
 
 /// A call that was refused.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Refused {
+pub struct RefusedOutcome {
     /// Why.
     pub refusal: Box<Refusal>,
     /// How often the very same call has been refused, this time included.
@@ -114,7 +114,7 @@ pub struct CommandEffects {
     /// Other files in which something happened meanwhile.
     pub touched: Vec<RelPath>,
     /// The lines that it printed, which count as read.
-    pub read: Vec<Lines>,
+    pub read: Vec<KnownLines>,
 }
 
 /// A file that a call has read or changed.
@@ -128,7 +128,7 @@ pub struct TouchedFile {
 
 impl Outcome {
     /// An outcome with nothing else to say.
-    pub fn new(result: Result<Done, Refused>) -> Self {
+    pub fn new(result: Result<Done, RefusedOutcome>) -> Self {
         Self { result, notes: OutcomeNotes::default() }
     }
 
@@ -178,9 +178,12 @@ impl Outcome {
     }
 
     /// The lines of files that the model knows from it: those that it is shown, and those that it has written itself.
-    pub fn shown(&self) -> Vec<Lines> {
-        let lines =
-            |path: &RelPath, text: &Text, lines: &LineSet| Lines { path: path.clone(), text: text.clone(), lines: lines.clone() };
+    pub fn shown(&self) -> Vec<KnownLines> {
+        let lines = |path: &RelPath, text: &Text, lines: &LineSet| KnownLines {
+            path: path.clone(),
+            text: text.clone(),
+            lines: lines.clone(),
+        };
         match &self.result {
             // A line that is cut is not known, but it is among those that the model wants to see.
             Ok(Done::Read(reading)) if reading.lines.is_empty() && reading.text.line_count() > 0 => Vec::new(),
@@ -236,11 +239,11 @@ fn touched_by(file: &FileOutcome) -> Vec<TouchedFile> {
     let version = file.content().map(|content| content.version());
     let moved = |from: &RelPath| version.map(|to| Touch::Moved { from: from.clone(), to });
     let (left, touch) = match (planned.act(), planned.origin()) {
-        (Act::Remove, _) => (Some(planned.path()), None),
-        (Act::Move { .. }, _) => (Some(planned.path()), moved(planned.path())),
-        (Act::Write { .. }, Some(origin)) if planned.is_new() => (Some(&origin.path), moved(&origin.path)),
-        (Act::Write { .. }, _) if planned.is_new() => (None, version.map(Touch::Created)),
-        (Act::Write { .. }, _) => (None, version.map(|to| Touch::Modified { from: was, to })),
+        (FileAction::Remove, _) => (Some(planned.path()), None),
+        (FileAction::Move { .. }, _) => (Some(planned.path()), moved(planned.path())),
+        (FileAction::Write { .. }, Some(origin)) if planned.is_new() => (Some(&origin.path), moved(&origin.path)),
+        (FileAction::Write { .. }, _) if planned.is_new() => (None, version.map(Touch::Created)),
+        (FileAction::Write { .. }, _) => (None, version.map(|to| Touch::Modified { from: was, to })),
     };
     // What it was under its old name is asked before that is gone.
     let now = touch.map(|touch| TouchedFile { path: file.path().clone(), touch });

@@ -2,7 +2,7 @@
 
 use crate::{
     excerpt::clip,
-    line_numbers::Numbers,
+    line_numbers::LineNumbers,
     lines::{LineNo, LineRange, LineSet},
     path::RelPath,
     policy::Limits,
@@ -11,7 +11,7 @@ use crate::{
 
 /// Lines of a file that are shown, as far as the limits allow.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Reading {
+pub struct ReadResult {
     /// The file.
     pub path: RelPath,
     /// What it holds.
@@ -23,7 +23,7 @@ pub struct Reading {
     /// The lines that are shown in full: these were seen.
     pub full: LineSet,
     /// How they are numbered.
-    pub numbers: Numbers,
+    pub numbers: LineNumbers,
     /// A line with more characters is cut.
     pub line_chars: usize,
 }
@@ -41,9 +41,9 @@ pub struct UnchangedRead {
     pub is_whole: bool,
 }
 
-impl Reading {
+impl ReadResult {
     /// Chooses the lines that are shown of those that are wanted.
-    pub fn of(path: RelPath, text: Text, wanted: LineSet, numbers: Numbers, limits: &Limits) -> Self {
+    pub fn of(path: RelPath, text: Text, wanted: LineSet, numbers: LineNumbers, limits: &Limits) -> Self {
         let mut room = Room { rows: limits.read_lines, bytes: limits.read_bytes, is_first: true };
         let (mut lines, mut full) = (LineSet::new(), LineSet::new());
         for (index, range) in wanted.clipped(text.line_count()).ranges().iter().enumerate() {
@@ -63,7 +63,7 @@ impl Reading {
                 let bytes = text.start_of(line.index() + 1) - text.start_of(line.index());
                 let is_long = bytes > limits.line_chars && is_long(text.line(line), limits.line_chars);
                 let bytes = if is_long { clip(text.line(line), limits.line_chars).len() + 1 } else { bytes };
-                let numbers = if is_long { Numbers::Plain } else { numbers };
+                let numbers = if is_long { LineNumbers::Plain } else { numbers };
                 if !room.take(bytes + numbers.width(line)) {
                     end = line.moved(-1);
                     break;
@@ -99,7 +99,7 @@ impl Room {
     /// Takes lines with so many bytes, if there is no doubt that all of them fit.
     fn take_all(&mut self, bytes: usize, lines: LineRange) -> bool {
         let rows = lines.count() as usize;
-        let bytes = bytes + rows * Numbers::Anchors.width(lines.end);
+        let bytes = bytes + rows * LineNumbers::Anchors.width(lines.end);
         let fits = rows <= self.rows && bytes <= self.bytes;
         if fits {
             *self = Self { rows: self.rows - rows, bytes: self.bytes - bytes, is_first: false };
@@ -148,9 +148,9 @@ mod tests {
             let text = Text::of(content.join("\n")).unwrap();
             let wanted: LineSet = [start..start + length, 40..50, 1..2].into_iter().filter_map(LineRange::from_indexes).collect();
             let limits = Limits { read_lines, read_bytes, line_chars, ..Limits::default() };
-            let numbers = Numbers::with_anchors(anchors);
+            let numbers = LineNumbers::with_anchors(anchors);
             let path = RelPath::new("a").unwrap();
-            let reading = Reading::of(path, text.clone(), wanted.clone(), numbers, &limits);
+            let reading = ReadResult::of(path, text.clone(), wanted.clone(), numbers, &limits);
             let inside = wanted.clipped(text.line_count());
             let shown: Vec<LineNo> = reading.lines.iter().collect();
             prop_assert_eq!(&shown[..], &inside.iter().take(shown.len()).collect::<Vec<_>>()[..]);

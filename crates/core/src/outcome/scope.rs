@@ -4,7 +4,7 @@ use crate::path::RelPath;
 
 /// Where was looked.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Area {
+pub enum SearchArea {
     /// In the whole workspace.
     Workspace,
     /// Below a directory.
@@ -15,16 +15,16 @@ pub enum Area {
 
 /// The part of the workspace that was looked at.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Scope {
+pub struct SearchScope {
     /// Where.
-    pub area: Area,
+    pub area: SearchArea,
     /// The glob that file names had to match.
     pub glob: Option<String>,
 }
 
 /// What could not be looked at or shown.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct LeftOut {
+pub struct SkippedFiles {
     /// Directories and files that could not be read, with what the system said.
     pub unreadable: Vec<(String, String)>,
     /// How many names are not UTF-8 or longer than we take.
@@ -35,7 +35,7 @@ pub struct LeftOut {
     pub not_shown: Vec<(RelPath, &'static str)>,
 }
 
-impl LeftOut {
+impl SkippedFiles {
     /// Brings it into one order, whoever found it first.
     pub fn sort(&mut self) {
         self.unreadable.sort();

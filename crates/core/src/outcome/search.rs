@@ -4,11 +4,11 @@ use std::ops::Range;
 
 use super::{
     read::is_long,
-    scope::{LeftOut, Scope},
+    scope::{SearchScope, SkippedFiles},
 };
 use crate::{
     excerpt::clip,
-    line_numbers::Numbers,
+    line_numbers::LineNumbers,
     lines::{LineNo, LineRange, LineSet},
     path::RelPath,
     policy::Limits,
@@ -17,7 +17,7 @@ use crate::{
 
 /// A line that matches.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Hit {
+pub struct SearchHit {
     /// The line.
     pub line: LineNo,
     /// The bytes of the line that match first.
@@ -26,9 +26,9 @@ pub struct Hit {
 
 /// How hits are shown.
 #[derive(Debug, Clone, Copy)]
-pub struct Show<'a> {
+pub struct SearchDisplay<'a> {
     /// How lines are numbered.
-    pub numbers: Numbers,
+    pub numbers: LineNumbers,
     /// How many lines before and after each hit.
     pub context: usize,
     /// How many hits.
@@ -43,7 +43,7 @@ pub struct SearchResult {
     /// What was searched for.
     pub pattern: String,
     /// Where.
-    pub scope: Scope,
+    pub scope: SearchScope,
     /// The files of which something is shown.
     pub files: Vec<FileMatches>,
     /// The files of which matches are not shown, with how many.
@@ -57,9 +57,9 @@ pub struct SearchResult {
     /// How many were passed over because they are not text.
     pub binary: usize,
     /// What could not be searched or shown.
-    pub left_out: LeftOut,
+    pub left_out: SkippedFiles,
     /// How lines are numbered.
-    pub numbers: Numbers,
+    pub numbers: LineNumbers,
     /// Whether lines around the hits are shown as well.
     pub has_context: bool,
     /// A line with more characters is cut.
@@ -80,7 +80,7 @@ pub struct FileMatches {
     /// The lines that match and are shown.
     pub shown_matches: LineSet,
     /// The lines that are shown, in order.
-    pub rows: Vec<Row>,
+    pub rows: Vec<MatchRow>,
     /// All of them, also those that are cut.
     pub lines: LineSet,
     /// Those that are there in full: these were seen.
@@ -89,7 +89,7 @@ pub struct FileMatches {
 
 /// A line as it is shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Row {
+pub struct MatchRow {
     /// The line.
     pub line: LineNo,
     /// What is shown of it, if it is too long.
@@ -109,8 +109,8 @@ pub struct CutLine {
 
 /// Takes in files, in order, until there is no room for more; the others are counted.
 #[derive(Debug)]
-pub struct Collector<'a> {
-    show: Show<'a>,
+pub struct MatchCollector<'a> {
+    show: SearchDisplay<'a>,
     rows: usize,
     bytes: usize,
     is_full: bool,
@@ -121,9 +121,9 @@ pub struct Collector<'a> {
     left: Vec<(RelPath, usize)>,
 }
 
-impl<'a> Collector<'a> {
+impl<'a> MatchCollector<'a> {
     /// One without any file.
-    pub fn new(show: Show<'a>) -> Self {
+    pub fn new(show: SearchDisplay<'a>) -> Self {
         let (files, left) = (Vec::new(), Vec::new());
         Self { show, rows: 0, bytes: 0, is_full: false, shown: 0, hits: 0, files_with_hits: 0, files, left }
     }
@@ -135,10 +135,10 @@ impl<'a> Collector<'a> {
 
     /// Adds the hits of a file, which are in order, as far as there is room for them. Without hits nothing happens. Gives what is
     /// shown of it, if anything is.
-    pub fn add(&mut self, found_at: &RelPath, path: &RelPath, text: &Text, hits: &[Hit]) -> Option<&FileMatches> {
+    pub fn add(&mut self, found_at: &RelPath, path: &RelPath, text: &Text, hits: &[SearchHit]) -> Option<&FileMatches> {
         let rows = self.rows_of(text, hits);
         let lines: LineSet = rows.iter().map(|row| LineRange::line(row.line)).collect();
-        let is_shown = |hit: &&Hit| lines.contains(hit.line);
+        let is_shown = |hit: &&SearchHit| lines.contains(hit.line);
         let shown_matches: LineSet = hits.iter().filter(is_shown).map(|hit| LineRange::line(hit.line)).collect();
         let shown = shown_matches.count() as usize;
         if shown < hits.len() {
@@ -166,7 +166,14 @@ impl<'a> Collector<'a> {
     }
 
     /// All of it.
-    pub fn finish(self, pattern: String, scope: Scope, searched: usize, binary: usize, left_out: LeftOut) -> SearchResult {
+    pub fn finish(
+        self,
+        pattern: String,
+        scope: SearchScope,
+        searched: usize,
+        binary: usize,
+        left_out: SkippedFiles,
+    ) -> SearchResult {
         SearchResult {
             pattern,
             scope,
@@ -184,7 +191,7 @@ impl<'a> Collector<'a> {
     }
 
     /// The rows of a file, as far as there is room.
-    fn rows_of(&mut self, text: &Text, hits: &[Hit]) -> Vec<Row> {
+    fn rows_of(&mut self, text: &Text, hits: &[SearchHit]) -> Vec<MatchRow> {
         let limits = self.show.limits;
         let room = self.show.limit.saturating_sub(self.shown);
         let mut rows = Vec::new();
@@ -199,15 +206,15 @@ impl<'a> Collector<'a> {
             }
             self.bytes += self.show.numbers.width(line) + length + 1;
             self.rows += 1;
-            rows.push(Row { line, cut });
+            rows.push(MatchRow { line, cut });
         }
         rows
     }
 
     /// The lines of these hits with those around them.
-    fn around(&self, hits: &[Hit], text: &Text) -> LineSet {
+    fn around(&self, hits: &[SearchHit], text: &Text) -> LineSet {
         let context = self.show.context;
-        let around = |hit: &Hit| {
+        let around = |hit: &SearchHit| {
             let index = hit.line.index();
             LineRange::from_indexes(index.saturating_sub(context)..index.saturating_add(context).saturating_add(1))
         };

@@ -26,7 +26,7 @@ pub(crate) fn place<'a>(
     known: &LineSet,
     splices: &[Splice<'a>],
 ) -> Option<Vec<Splice<'a>>> {
-    let ground = Ground { picture, now, proof, known };
+    let ground = SplicePlacer { picture, now, proof, known };
     let all = |place: &dyn Fn(&Range<usize>) -> Option<Range<usize>>| -> Option<Vec<Splice<'a>>> {
         splices.iter().map(|splice| Some(Splice { range: place(&splice.range)?, with: splice.with.clone() })).collect()
     };
@@ -36,14 +36,14 @@ pub(crate) fn place<'a>(
     })
 }
 
-struct Ground<'a> {
+struct SplicePlacer<'a> {
     picture: &'a Text,
     now: &'a Text,
     proof: &'a Proof<'a>,
     known: &'a LineSet,
 }
 
-impl Ground<'_> {
+impl SplicePlacer<'_> {
     fn place(&self, range: &Range<usize>) -> Option<Range<usize>> {
         let touched = touched(self.picture, range);
         let shift = self.shift_of(&touched)?;

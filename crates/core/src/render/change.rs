@@ -4,15 +4,15 @@ use crate::{
     content::Content,
     excerpt::clip,
     hash::Anchor,
-    line_map::Shift,
-    line_numbers::Numbers,
+    line_map::LineShift,
+    line_numbers::LineNumbers,
     lines::LineNo,
     outcome::{ChangeOutcome, ChangedBefore, FileOutcome, Landed, RewrittenFile, SameContent, UndoneChange},
     path::RelPath,
-    plan::{Act, Planned, Rebased},
-    render::{Audience, count, notice, refusal::listed, which},
+    plan::{FileAction, Planned, Rebased},
+    render::{ReplyAudience, count, notice, refusal::listed, which},
     short_diff::{ROW_CHARS, ShortDiff, ShortDiffRow, TextDiff},
-    text::{Ending, Text},
+    text::{LineEnding, Text},
     tool::{Tool, ToolNames},
 };
 
@@ -20,7 +20,7 @@ use crate::{
 pub(super) const REWRITES_SAID_FROM: u32 = 3;
 
 /// A change, in words.
-pub fn changed(changed: &ChangeOutcome, audience: Audience<'_>) -> String {
+pub fn changed(changed: &ChangeOutcome, audience: ReplyAudience<'_>) -> String {
     let mut text = undid(&changed.undid, audience.names);
     changed.told().for_each(|file| text.push_str(&file_outcome(file, changed.numbers(), audience)));
     if let Some(file) = changed.files.first() {
@@ -30,17 +30,17 @@ pub fn changed(changed: &ChangeOutcome, audience: Audience<'_>) -> String {
 }
 
 /// A write of what was there already, in words.
-pub fn same_content(same: &SameContent, audience: Audience<'_>) -> String {
+pub fn same_content(same: &SameContent, audience: ReplyAudience<'_>) -> String {
     let SameContent { path, text, rewrites: times } = same;
     let version = text.version().short();
     let again = rewrites(path, *times, audience.names);
     format!("{SAME_CONTENT}: {path} (version {version}); nothing was written.\n{again}")
 }
 
-fn file_outcome(file: &FileOutcome, numbers: Numbers, audience: Audience<'_>) -> String {
+fn file_outcome(file: &FileOutcome, numbers: LineNumbers, audience: ReplyAudience<'_>) -> String {
     let planned = &file.planned;
     let headline = headline(planned, audience.names);
-    if !matches!(planned.act(), Act::Write { .. }) {
+    if !matches!(planned.act(), FileAction::Write { .. }) {
         return format!("{headline}\n");
     }
     let (after, change_of_others) = match &file.landed {
@@ -59,18 +59,18 @@ fn headline(planned: &Planned, names: &ToolNames) -> String {
     let path = planned.path();
     let back = |what: &str| names.get(Tool::Undo).map(|undo| format!("; {undo} brings {what}")).unwrap_or_default();
     match (planned.act(), planned.text()) {
-        (Act::Remove, _) => format!("{path} deleted ({}{})", size(planned.base()), back("it back")),
-        (Act::Move { to }, _) => format!("{path} moved to {to} ({})", size(planned.base())),
-        (Act::Write { content, .. }, None) => format!("{path} written ({})", size(Some(content))),
-        (Act::Write { content, .. }, Some(_)) if planned.is_new() && planned.origin().is_none() => {
+        (FileAction::Remove, _) => format!("{path} deleted ({}{})", size(planned.base()), back("it back")),
+        (FileAction::Move { to }, _) => format!("{path} moved to {to} ({})", size(planned.base())),
+        (FileAction::Write { content, .. }, None) => format!("{path} written ({})", size(Some(content))),
+        (FileAction::Write { content, .. }, Some(_)) if planned.is_new() && planned.origin().is_none() => {
             let anew = if planned.is_made_anew() { "; it was gone since you read it, deleted or moved" } else { "" };
             format!("{path} created ({}{anew})", size(Some(content)))
         }
-        (Act::Write { content, .. }, Some(_)) if matches!(planned.base(), Some(Content::Blob(_))) => {
+        (FileAction::Write { content, .. }, Some(_)) if matches!(planned.base(), Some(Content::Blob(_))) => {
             let held = back(&format!("back the {} that it held", size(planned.base())));
             format!("{path} replaced ({}{held})", size(Some(content)))
         }
-        (Act::Write { .. }, Some(text)) => {
+        (FileAction::Write { .. }, Some(text)) => {
             let version = text.version().short();
             let lines = count(text.line_count(), "line");
             let hunks = planned.map().hunks();
@@ -94,20 +94,20 @@ fn size(content: Option<&Content>) -> String {
 }
 
 /// The diff of a change, with how the numbers below moved.
-pub(super) fn diff(file: &FileOutcome, numbers: Numbers, audience: Audience<'_>) -> String {
+pub(super) fn diff(file: &FileOutcome, numbers: LineNumbers, audience: ReplyAudience<'_>) -> String {
     let planned = &file.planned;
     let base = planned.origin().map(|origin| &origin.text).or(planned.base().and_then(Content::text));
-    let (Act::Write { .. }, Some(base), Some(text)) = (planned.act(), base, planned.text()) else { return String::new() };
+    let (FileAction::Write { .. }, Some(base), Some(text)) = (planned.act(), base, planned.text()) else { return String::new() };
     rows(&file.diff, base, text, numbers, audience) + &shifts(&planned.map().shifts())
 }
 
 /// The diff of two texts.
-pub(super) fn between(texts: &TextDiff, audience: Audience<'_>) -> String {
-    rows(&texts.diff, &texts.before, &texts.after, Numbers::Plain, audience)
+pub(super) fn between(texts: &TextDiff, audience: ReplyAudience<'_>) -> String {
+    rows(&texts.diff, &texts.before, &texts.after, LineNumbers::Plain, audience)
 }
 
 /// `-12|old`, `+12|new`, ` 13|around`.
-fn rows(diff: &ShortDiff, base: &Text, text: &Text, numbers: Numbers, audience: Audience<'_>) -> String {
+fn rows(diff: &ShortDiff, base: &Text, text: &Text, numbers: LineNumbers, audience: ReplyAudience<'_>) -> String {
     let mut out = String::new();
     let is_line = |row: &&ShortDiffRow| {
         matches!(row, ShortDiffRow::Gap | ShortDiffRow::Same(_) | ShortDiffRow::Removed(_) | ShortDiffRow::Added(_))
@@ -124,8 +124,8 @@ fn rows(diff: &ShortDiff, base: &Text, text: &Text, numbers: Numbers, audience: 
             ShortDiffRow::MoreRemoved(lines) => out.push_str(&format!("[{} more removed]\n", count(*lines, "line"))),
             ShortDiffRow::MoreAdded(lines) => {
                 let anchor = match numbers {
-                    Numbers::Plain => lines.end.to_string(),
-                    Numbers::Anchors => Anchor::of(lines.end, text.line(lines.end)).to_string(),
+                    LineNumbers::Plain => lines.end.to_string(),
+                    LineNumbers::Anchors => Anchor::of(lines.end, text.line(lines.end)).to_string(),
                 };
                 out.push_str(&format!("[{} more added, up to {anchor}]\n", count(lines.count() as usize, "line")));
             }
@@ -138,7 +138,7 @@ fn rows(diff: &ShortDiff, base: &Text, text: &Text, numbers: Numbers, audience: 
     out
 }
 
-fn new_row(out: &mut String, sign: char, text: &Text, line: LineNo, numbers: Numbers) {
+fn new_row(out: &mut String, sign: char, text: &Text, line: LineNo, numbers: LineNumbers) {
     let content = text.line(line);
     out.push(sign);
     numbers.write(out, line, content);
@@ -177,7 +177,7 @@ pub(super) fn gone_before(path: &RelPath) -> String {
 }
 
 /// Said before a tool that is not ours edits files: what else is new to the session in them.
-pub(super) fn changed_before(changed: &ChangedBefore, audience: Audience<'_>) -> String {
+pub(super) fn changed_before(changed: &ChangedBefore, audience: ReplyAudience<'_>) -> String {
     let ChangedBefore { path, rebased, by, seconds_ago } = changed;
     let who = notice::by(*by).map(|by| format!(" {by}")).unwrap_or_default();
     let when = seconds_ago.map(ago).unwrap_or_default();
@@ -185,7 +185,7 @@ pub(super) fn changed_before(changed: &ChangedBefore, audience: Audience<'_>) ->
         "note: {path} was modified since last read{who}{when}; the lines of this edit were not, so it goes ahead. What changed ({}), as it is \
          before the edit; this counts as read{}",
         which(&rebased.affected),
-        listed(&rebased.fresh, Numbers::Plain, audience)
+        listed(&rebased.fresh, LineNumbers::Plain, audience)
     )
 }
 
@@ -201,7 +201,7 @@ fn ago(seconds: u64) -> String {
 }
 
 /// Said of an edit that was moved to its new place: what else is new to the session.
-fn rebased(rebased: &Rebased, numbers: Numbers, audience: Audience<'_>) -> String {
+fn rebased(rebased: &Rebased, numbers: LineNumbers, audience: ReplyAudience<'_>) -> String {
     format!(
         "note: the file had been modified since last read; the lines of this edit had not, so it was made at their new place. \
          What else changed ({}), as it is now; this counts as read{}",
@@ -211,7 +211,7 @@ fn rebased(rebased: &Rebased, numbers: Numbers, audience: Audience<'_>) -> Strin
 }
 
 /// How the numbers below moved, in one line.
-fn shifts(shifts: &[Shift]) -> String {
+fn shifts(shifts: &[LineShift]) -> String {
     const MAX: usize = 8;
     if shifts.is_empty() {
         return String::new();
@@ -224,11 +224,11 @@ fn shifts(shifts: &[Shift]) -> String {
 
 /// Said of a last line that does not end.
 fn open_end(text: &Text, line: LineNo) -> &'static str {
-    if text.ending(line) == Ending::None { " [no newline at the end]" } else { "" }
+    if text.ending(line) == LineEnding::None { " [no newline at the end]" } else { "" }
 }
 
 /// Said when another program rewrote a file right after it was written: what is there now instead of what was sent.
-fn rewritten_after(path: &RelPath, rewritten: &RewrittenFile, numbers: Numbers, audience: Audience<'_>) -> String {
+fn rewritten_after(path: &RelPath, rewritten: &RewrittenFile, numbers: LineNumbers, audience: ReplyAudience<'_>) -> String {
     let version = rewritten.text.version().short();
     format!(
         "note: {path} was rewritten right after; it is version {version} now. What differs from what you sent ({}), as it is now{}",

@@ -4,7 +4,7 @@
 use crate::{
     confusables::{Looks, fold, is_mark, looks, name},
     excerpt::clip,
-    refusal::{Divergence, Hidden, Piece},
+    refusal::{Divergence, HiddenDifference, LinePiece},
     render::which,
 };
 
@@ -12,7 +12,7 @@ use crate::{
 pub(super) fn first_difference(diverges: &Divergence) -> String {
     match diverges {
         Divergence::Line { line, column, expected, found } => {
-            let difference = told(Side::of(expected), Side::of(found));
+            let difference = told(DifferingLine::of(expected), DifferingLine::of(found));
             format!("First difference on line {line}, column {column}: {difference}.")
         }
         Divergence::LeftOut { lines } => {
@@ -31,26 +31,26 @@ pub(super) fn first_difference(diverges: &Divergence) -> String {
 }
 
 /// `white space and look-alike characters`
-pub(super) fn ways(ways: &[Hidden]) -> String {
-    let word = |way: &Hidden| match way {
-        Hidden::WhiteSpace => "white space",
-        Hidden::Invisible => "invisible characters",
-        Hidden::LookAlike => "characters that look alike",
-        Hidden::NormalForm => "Unicode normal form",
+pub(super) fn ways(ways: &[HiddenDifference]) -> String {
+    let word = |way: &HiddenDifference| match way {
+        HiddenDifference::WhiteSpace => "white space",
+        HiddenDifference::Invisible => "invisible characters",
+        HiddenDifference::LookAlike => "characters that look alike",
+        HiddenDifference::NormalForm => "Unicode normal form",
     };
     ways.iter().map(word).collect::<Vec<_>>().join(" and ")
 }
 
 /// One of two lines, and the characters in it that make the difference.
 #[derive(Clone)]
-struct Side {
+struct DifferingLine {
     line: Vec<char>,
     from: usize,
     to: usize,
 }
 
 /// What differs at this place, as far as words can name it: white space and characters that look alike are named, all else is quoted.
-fn told(given: Side, there: Side) -> String {
+fn told(given: DifferingLine, there: DifferingLine) -> String {
     let back = given.blanks_before();
     let (given_run, there_run) = (given.blank_run(back), there.blank_run(back));
     if !(given_run.is_empty() && there_run.is_empty()) && given_run.next() == there_run.next() {
@@ -90,13 +90,13 @@ fn told(given: Side, there: Side) -> String {
     }
 }
 
-fn told_by_name(given: &Side, there: &Side) -> String {
+fn told_by_name(given: &DifferingLine, there: &DifferingLine) -> String {
     let (name, quoted, escaped) = (there.named(), there.quoted(), there.in_json());
     format!("you gave {} in {}, the file has {name} in {quoted}{escaped}", given.named(), given.quoted())
 }
 
-impl Side {
-    fn of(piece: &Piece) -> Self {
+impl DifferingLine {
+    fn of(piece: &LinePiece) -> Self {
         let line: Vec<char> = piece.text.chars().collect();
         let at = piece.at.min(line.len());
         Self { line, from: at, to: at }
@@ -150,7 +150,7 @@ impl Side {
         self.chars().iter().any(|c| matches!(looks(*c), Looks::Like(_)))
     }
 
-    fn looks_like(&self, other: &Side) -> bool {
+    fn looks_like(&self, other: &DifferingLine) -> bool {
         let (a, b) = (self.folded(), other.folded());
         !a.is_empty() && !b.is_empty() && (a.starts_with(&b) || b.starts_with(&a))
     }

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::{
     excerpt::clip,
-    instructions::{Instruction, InstructionCut, News, Settings, ToldInstruction, ToldInstructions},
+    instructions::{Instruction, InstructionCut, InstructionNews, InstructionSettings, ToldInstruction, ToldInstructions},
     lines::LineNo,
     path::RelPath,
     render::scope::name,
@@ -22,7 +22,7 @@ const END: &str = "--- end of instructions ---";
 const MOST_LATER: usize = 10;
 
 /// As many of these instructions, which come parents before children, as fit into one reply; the others are for the next ones.
-pub fn fit(news: Vec<Instruction>, settings: &Settings) -> ToldInstructions {
+pub fn fit(news: Vec<Instruction>, settings: &InstructionSettings) -> ToldInstructions {
     let mut told = ToldInstructions::default();
     let mut left = settings.total_tokens;
     for instruction in news {
@@ -57,8 +57,8 @@ fn headline(instruction: &Instruction) -> String {
         None => "this workspace".to_owned(),
     };
     let whose = match instruction.news {
-        News::First => "from the owner of this repository",
-        News::Changed => "changed since they were given",
+        InstructionNews::First => "from the owner of this repository",
+        InstructionNews::Changed => "changed since they were given",
     };
     format!("{BEGIN}{place}, {whose}: {} ---", name(instruction.path.as_str()))
 }
@@ -131,18 +131,18 @@ mod tests {
             directory: RelPath::new(directory).ok(),
             path: RelPath::new(&at).unwrap(),
             text: Text::new(says.as_bytes().to_vec()).unwrap(),
-            news: News::First,
+            news: InstructionNews::First,
         }
     }
 
     fn told(news: &[Instruction], tokens: usize, total_tokens: usize) -> String {
-        let told = fit(news.to_vec(), &Settings { tokens, total_tokens, ..Settings::default() });
+        let told = fit(news.to_vec(), &InstructionSettings { tokens, total_tokens, ..InstructionSettings::default() });
         format!("{}({} told)", instructions(&told, &ToolNames::default()), told.parts.len())
     }
 
     #[test]
     fn they_stand_under_a_line_that_says_whose_they_are() {
-        let changed = Instruction { news: News::Changed, ..instruction("src/net", "Use spaces.\r\n") };
+        let changed = Instruction { news: InstructionNews::Changed, ..instruction("src/net", "Use spaces.\r\n") };
         let news = [instruction("", "\u{feff}\n# Rules\n\nUse tabs.  \n\n\n"), instruction("src", "No unwrap."), changed];
         assert_snapshot!(told(&news, 2000, 4000), @r"
         --- instructions for work in this workspace, from the owner of this repository: AGENTS.md ---
@@ -210,7 +210,7 @@ mod tests {
         fn one_more_reply_tells_one_more_until_all_is_told(
             says in proptest::collection::vec("[a-z \n]{0,80}x", 1..6), tokens in 1_usize..60, total_tokens in 1_usize..60,
         ) {
-            let settings = Settings { tokens, total_tokens, ..Settings::default() };
+            let settings = InstructionSettings { tokens, total_tokens, ..InstructionSettings::default() };
             let news: Vec<Instruction> = says.iter().map(|says| instruction("d", says)).collect();
             let mut rest = &news[..];
             while !rest.is_empty() {

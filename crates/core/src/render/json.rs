@@ -3,17 +3,18 @@
 use serde_json::{Map, Value, json};
 
 use super::{
-    Audience,
+    ReplyAudience,
     change::{REWRITES_SAID_FROM, SAME_CONTENT, diff},
     notice::notice,
     refusal::remedy,
 };
 use crate::{
-    line_numbers::Numbers,
+    line_numbers::LineNumbers,
     outcome::{
-        ChangeOutcome, Done, FileOutcome, Forgotten, Landed, Outcome, Refused, SearchResult, WriteMethod, search::FileMatches,
+        ChangeOutcome, Done, FileOutcome, Forgotten, Landed, Outcome, RefusedOutcome, SearchResult, WriteMethod,
+        search::FileMatches,
     },
-    plan::Act,
+    plan::FileAction,
     refusal::Mismatch,
     tool::{Tool, ToolNames},
 };
@@ -146,17 +147,17 @@ fn add_rewrites(fields: &mut Map<String, Value>, times: u32) {
     }
 }
 
-fn file_fields(file: &FileOutcome, numbers: Numbers, names: &ToolNames) -> Map<String, Value> {
+fn file_fields(file: &FileOutcome, numbers: LineNumbers, names: &ToolNames) -> Map<String, Value> {
     match (file.planned.act(), &file.landed, file.planned.text()) {
-        (Act::Write { .. }, Landed::AsPlanned, Some(_)) => written(file, numbers, names),
-        (Act::Write { .. }, Landed::Rewritten(rewritten), Some(_)) => object([
+        (FileAction::Write { .. }, Landed::AsPlanned, Some(_)) => written(file, numbers, names),
+        (FileAction::Write { .. }, Landed::Rewritten(rewritten), Some(_)) => object([
             ("path", json!(file.path())),
             ("rewritten", json!(true)),
             ("version", json!(rewritten.text.version())),
             ("total_lines", json!(rewritten.text.line_count())),
             ("shown", json!(rewritten.fresh.shown)),
         ]),
-        (Act::Write { .. }, Landed::Gone, Some(_)) => object([("path", json!(file.path())), ("rewritten", json!(true))]),
+        (FileAction::Write { .. }, Landed::Gone, Some(_)) => object([("path", json!(file.path())), ("rewritten", json!(true))]),
         _ => whole(file),
     }
 }
@@ -165,9 +166,9 @@ fn file_fields(file: &FileOutcome, numbers: Numbers, names: &ToolNames) -> Map<S
 fn whole(file: &FileOutcome) -> Map<String, Value> {
     let mut fields = object([("path", json!(file.path()))]);
     match file.planned.act() {
-        Act::Remove => fields.insert("deleted".to_owned(), json!(true)),
-        Act::Move { .. } => fields.insert("from".to_owned(), json!(file.planned.path())),
-        Act::Write { .. } => None,
+        FileAction::Remove => fields.insert("deleted".to_owned(), json!(true)),
+        FileAction::Move { .. } => fields.insert("from".to_owned(), json!(file.planned.path())),
+        FileAction::Write { .. } => None,
     };
     if let Some(content) = file.planned.after() {
         fields.insert("version".to_owned(), json!(content.version()));
@@ -175,13 +176,13 @@ fn whole(file: &FileOutcome) -> Map<String, Value> {
     fields
 }
 
-fn written(file: &FileOutcome, numbers: Numbers, names: &ToolNames) -> Map<String, Value> {
+fn written(file: &FileOutcome, numbers: LineNumbers, names: &ToolNames) -> Map<String, Value> {
     let planned = &file.planned;
     let mut fields = object([
         ("path", json!(planned.path())),
         ("version", json!(planned.text().map(crate::text::Text::version))),
         ("total_lines", json!(planned.text().map(crate::text::Text::line_count))),
-        ("diff", json!(diff(file, numbers, Audience::new(names)))),
+        ("diff", json!(diff(file, numbers, ReplyAudience::new(names)))),
         ("shifted", json!(planned.map().shifts().iter().take(MAX_SHIFTS).collect::<Vec<_>>())),
         ("shown", json!(file.diff.shown)),
     ]);
@@ -215,7 +216,7 @@ fn mismatch(mismatch: &Mismatch) -> Value {
     json!({ "line": anchor.line, "anchor": anchor, "expected": expected, "found": found, "why": why })
 }
 
-fn refusal(refused: &Refused, names: &ToolNames) -> Value {
+fn refusal(refused: &RefusedOutcome, names: &ToolNames) -> Value {
     let refusal = &refused.refusal;
     let mut fields = object([
         ("code", json!(refusal.code())),

@@ -2,7 +2,7 @@
 //! is not listed is counted.
 
 use crate::{
-    outcome::{Area, Listing, list::UnlistedEntries},
+    outcome::{Listing, SearchArea, list::UnlistedEntries},
     render::{
         count,
         scope::{IGNORED, in_scope, left_out, name},
@@ -16,8 +16,8 @@ pub fn list(listing: &Listing) -> String {
         return format!("No files {}. {IGNORED}\n{}", in_scope(scope), left_out(missing));
     }
     let mut text = match scope.area {
-        Area::File(_) => "1 file".to_owned(),
-        Area::Workspace | Area::Dir(_) => format!("{} {}", count(*total, "file"), in_scope(scope)),
+        SearchArea::File(_) => "1 file".to_owned(),
+        SearchArea::Workspace | SearchArea::Dir(_) => format!("{} {}", count(*total, "file"), in_scope(scope)),
     };
     if listing.is_cut() {
         text.push_str(&format!("; {} listed by name, the others as counts: use path or glob to see them", files.len()));
@@ -56,7 +56,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        outcome::{LeftOut, Scope},
+        outcome::{SearchScope, SkippedFiles},
         path::RelPath,
     };
 
@@ -71,10 +71,10 @@ mod tests {
         (0..count).map(move |n| format!("{dir}{n:04}.rs"))
     }
 
-    const EVERYWHERE: Scope = Scope { area: Area::Workspace, glob: None };
+    const EVERYWHERE: SearchScope = SearchScope { area: SearchArea::Workspace, glob: None };
 
-    fn listing(paths: &[RelPath], scope: Scope, limit: usize) -> Listing {
-        Listing::of(paths, scope, limit, LeftOut::default())
+    fn listing(paths: &[RelPath], scope: SearchScope, limit: usize) -> Listing {
+        Listing::of(paths, scope, limit, SkippedFiles::default())
     }
 
     #[test]
@@ -117,7 +117,7 @@ mod tests {
         let names = numbered(9, "src/").chain((0..3).flat_map(|dir| numbered(2, &format!("src/d{dir}/")).collect::<Vec<_>>()));
         let paths = paths(names);
         let below = RelPath::new("src").unwrap();
-        let scope = Scope { area: Area::Dir(below), glob: Some("*.rs".to_owned()) };
+        let scope = SearchScope { area: SearchArea::Dir(below), glob: Some("*.rs".to_owned()) };
         assert_snapshot!(list(&listing(&paths, scope.clone(), 5)), @r#"
         15 files in src/ matching "*.rs"; 2 listed by name, the others as counts: use path or glob to see them
         src/d0/: 2 files
@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn nothing_says_where_it_looked() {
-        let scope = Scope { area: Area::Workspace, glob: Some("*.zig".to_owned()) };
+        let scope = SearchScope { area: SearchArea::Workspace, glob: Some("*.zig".to_owned()) };
         assert_snapshot!(list(&listing(&[], scope, 9)), @r#"No files in the workspace matching "*.zig". Files that .gitignore or .ignore names are left out unless path names them; .git and .surehand always."#);
     }
 }

@@ -17,7 +17,7 @@ pub mod snapshot;
 pub mod tasks;
 
 pub use self::json::json;
-pub use crate::line_numbers::Numbers;
+pub use crate::line_numbers::LineNumbers;
 use crate::{
     excerpt::clip,
     lines::LineSet,
@@ -48,7 +48,7 @@ impl Reply {
 
 /// For whom a text is written.
 #[derive(Debug, Clone, Copy)]
-pub struct Audience<'a> {
+pub struct ReplyAudience<'a> {
     /// What the tools of the model are called.
     pub names: &'a ToolNames,
     lines: LinesOfFiles,
@@ -63,7 +63,7 @@ enum LinesOfFiles {
     Elsewhere,
 }
 
-impl<'a> Audience<'a> {
+impl<'a> ReplyAudience<'a> {
     /// A model that knows its tools by these names.
     pub fn new(names: &'a ToolNames) -> Self {
         Self { names, lines: LinesOfFiles::Here }
@@ -81,12 +81,12 @@ impl<'a> Audience<'a> {
 
 /// An outcome in words, for a model that knows its tools by these names.
 pub fn text(outcome: &Outcome, names: &ToolNames) -> String {
-    text_for(outcome, Audience::new(names))
+    text_for(outcome, ReplyAudience::new(names))
 }
 
 /// The same as it stands inside a JSON string, appended to what is to be sent.
 pub fn text_in_json(outcome: &Outcome, names: &ToolNames, out: &mut Vec<u8>) {
-    let (audience, mut out) = (Audience::new(names), JsonString(out));
+    let (audience, mut out) = (ReplyAudience::new(names), JsonString(out));
     match &outcome.result {
         Ok(Done::Read(reading)) => {
             read::write(&mut out, reading, audience);
@@ -99,10 +99,10 @@ pub fn text_in_json(outcome: &Outcome, names: &ToolNames, out: &mut Vec<u8>) {
 
 /// The same without the lines of files, for a model whose prompt shows those in another place.
 pub fn text_beside_files(outcome: &Outcome, names: &ToolNames) -> String {
-    text_for(outcome, Audience::with_open_files(names))
+    text_for(outcome, ReplyAudience::with_open_files(names))
 }
 
-fn text_for(outcome: &Outcome, audience: Audience<'_>) -> String {
+fn text_for(outcome: &Outcome, audience: ReplyAudience<'_>) -> String {
     let mut text = match &outcome.result {
         Ok(done) => done_text(done, audience),
         Err(refused) => refusal::refusal(&refused.refusal, refused.repeat, audience),
@@ -111,7 +111,7 @@ fn text_for(outcome: &Outcome, audience: Audience<'_>) -> String {
     text
 }
 
-fn done_text(done: &Done, audience: Audience<'_>) -> String {
+fn done_text(done: &Done, audience: ReplyAudience<'_>) -> String {
     match done {
         Done::Read(reading) => read::read(reading, audience),
         Done::Unchanged(unchanged) => read::unchanged(unchanged, audience),
@@ -141,7 +141,7 @@ fn forgot(forgotten: &Forgotten, names: &ToolNames) -> String {
 }
 
 /// What a reply says besides its result.
-fn notes(notes: &OutcomeNotes, audience: Audience<'_>) -> String {
+fn notes(notes: &OutcomeNotes, audience: ReplyAudience<'_>) -> String {
     let mut text = notes.instructions.as_ref().map(|told| instructions::instructions(told, audience.names)).unwrap_or_default();
     if !notes.changed_elsewhere.is_empty() {
         text.push_str(&changed_elsewhere(&notes.changed_elsewhere));
@@ -162,7 +162,7 @@ pub fn changed_elsewhere(files: &[crate::notice::ChangedFile]) -> String {
 
 /// What else has changed in files that a tool of the model's client is about to edit.
 pub fn changed_before(files: &[ChangedBefore], names: &ToolNames) -> String {
-    files.iter().map(|file| change::changed_before(file, Audience::new(names))).collect()
+    files.iter().map(|file| change::changed_before(file, ReplyAudience::new(names))).collect()
 }
 
 /// Files that a tool of the model's client is about to make and that were there when the model last saw them.

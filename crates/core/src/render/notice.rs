@@ -1,7 +1,7 @@
 //! What happened without anybody asking, in words.
 
 use crate::{
-    notice::{By, ChangedFile, Notice},
+    notice::{ChangeAuthor, ChangedFile, Notice},
     path::RelPath,
 };
 
@@ -64,12 +64,12 @@ fn changed(files: &[ChangedFile]) -> String {
 }
 
 /// Who did something, if that is known.
-pub(super) fn by(by: By) -> Option<&'static str> {
+pub(super) fn by(by: ChangeAuthor) -> Option<&'static str> {
     match by {
-        By::Command => Some("by your command"),
-        By::AnotherSession => Some("by another session"),
-        By::CommandOfAnotherSession => Some("by a command of another session"),
-        By::Unknown => None,
+        ChangeAuthor::Command => Some("by your command"),
+        ChangeAuthor::AnotherSession => Some("by another session"),
+        ChangeAuthor::CommandOfAnotherSession => Some("by a command of another session"),
+        ChangeAuthor::Unknown => None,
     }
 }
 

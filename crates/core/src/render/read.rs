@@ -3,25 +3,25 @@
 use crate::{
     encoding::Encoding,
     excerpt::clip,
-    line_numbers::Numbers,
+    line_numbers::LineNumbers,
     lines::{LineRange, LineSet},
-    outcome::{Reading, UnchangedRead, read::is_long},
+    outcome::{ReadResult, UnchangedRead, read::is_long},
     path::RelPath,
-    render::{Audience, count, scope::name, which},
+    render::{ReplyAudience, count, scope::name, which},
     text::Text,
     text_sink::TextSink,
     tool::Tool,
 };
 
 /// Lines of a file, in words.
-pub fn read(reading: &Reading, audience: Audience<'_>) -> String {
+pub fn read(reading: &ReadResult, audience: ReplyAudience<'_>) -> String {
     let mut out = String::new();
     write(&mut out, reading, audience);
     out
 }
 
-pub(super) fn write(out: &mut impl TextSink, reading: &Reading, audience: Audience<'_>) {
-    let Reading { path, text, wanted, lines, full, line_chars, numbers } = reading;
+pub(super) fn write(out: &mut impl TextSink, reading: &ReadResult, audience: ReplyAudience<'_>) {
+    let ReadResult { path, text, wanted, lines, full, line_chars, numbers } = reading;
     out.put(&header(path, text, lines));
     if audience.sees_lines() {
         write_rows(out, reading);
@@ -42,14 +42,14 @@ pub(super) fn write(out: &mut impl TextSink, reading: &Reading, audience: Audien
 }
 
 /// The lines of a reading, each with its number.
-pub fn rows(reading: &Reading) -> String {
+pub fn rows(reading: &ReadResult) -> String {
     let mut out = String::new();
     write_rows(&mut out, reading);
     out
 }
 
-fn write_rows(out: &mut impl TextSink, reading: &Reading) {
-    let Reading { text, lines, numbers, line_chars, .. } = reading;
+fn write_rows(out: &mut impl TextSink, reading: &ReadResult) {
+    let ReadResult { text, lines, numbers, line_chars, .. } = reading;
     // Room for all of it at once: growing step by step would copy a large read several times over.
     let bytes = |range: &LineRange| text.span(*range).len() + numbers.width(range.end) * range.count() as usize;
     out.reserve(lines.ranges().iter().map(bytes).sum::<usize>() + 1024);
@@ -61,7 +61,7 @@ fn write_rows(out: &mut impl TextSink, reading: &Reading) {
             let content = text.line(line);
             // A line that is cut was not seen, so it gets no anchor.
             if is_long(content, *line_chars) {
-                Numbers::Plain.write(out, line, content);
+                LineNumbers::Plain.write(out, line, content);
                 out.put(&clip(content, *line_chars));
             } else {
                 numbers.write(out, line, content);
@@ -73,13 +73,13 @@ fn write_rows(out: &mut impl TextSink, reading: &Reading) {
 }
 
 /// The arguments of the call that shows the rest.
-fn go_on(path: &RelPath, left: &LineSet, total: usize, numbers: Numbers) -> serde_json::Value {
+fn go_on(path: &RelPath, left: &LineSet, total: usize, numbers: LineNumbers) -> serde_json::Value {
     let mut call = serde_json::json!({ "path": path });
     match left.ranges() {
         [rest] if rest.end.index() + 1 == total => call["offset"] = rest.start.get().into(),
         ranges => call["ranges"] = serde_json::json!(&ranges[..ranges.len().min(20)]),
     }
-    if numbers == Numbers::Anchors {
+    if numbers == LineNumbers::Anchors {
         call["anchors"] = true.into();
     }
     call
@@ -120,7 +120,7 @@ fn has_bare_newline(text: &Text) -> bool {
 }
 
 /// The answer to a read of lines that the session was shown and that have not changed since.
-pub fn unchanged(unchanged: &UnchangedRead, audience: Audience<'_>) -> String {
+pub fn unchanged(unchanged: &UnchangedRead, audience: ReplyAudience<'_>) -> String {
     let UnchangedRead { path, text, lines, is_whole } = unchanged;
     let (read, version) = (audience.names.read(), text.version().short());
     let what = if *is_whole { "the file".to_owned() } else { which(lines) };
@@ -144,7 +144,7 @@ mod tests {
         tool::ToolNames,
     };
 
-    fn show(content: &str, wanted: &[(u32, u32)], numbers: Numbers, limits: &Limits) -> Shown {
+    fn show(content: &str, wanted: &[(u32, u32)], numbers: LineNumbers, limits: &Limits) -> Shown {
         let line = |number| LineNo::new(number).unwrap();
         let text = Text::new(content.as_bytes().to_vec()).unwrap();
         let wanted = wanted.iter().map(|&(start, end)| LineRange { start: line(start), end: line(end) }).collect();
@@ -156,14 +156,14 @@ mod tests {
         full: LineSet,
     }
 
-    fn shown(path: RelPath, text: Text, wanted: LineSet, numbers: Numbers, limits: &Limits) -> Shown {
-        let reading = Reading::of(path, text, wanted, numbers, limits);
-        Shown { text: read(&reading, Audience::new(&ToolNames::default())), full: reading.full }
+    fn shown(path: RelPath, text: Text, wanted: LineSet, numbers: LineNumbers, limits: &Limits) -> Shown {
+        let reading = ReadResult::of(path, text, wanted, numbers, limits);
+        Shown { text: read(&reading, ReplyAudience::new(&ToolNames::default())), full: reading.full }
     }
 
     #[test]
     fn a_whole_file() {
-        let shown = show("fn a() {\n}\n", &[(1, 2)], Numbers::Plain, &Limits::default());
+        let shown = show("fn a() {\n}\n", &[(1, 2)], LineNumbers::Plain, &Limits::default());
         assert_snapshot!(shown.text, @"
         src/a.rs (2 lines, version ab69cd)
         1|fn a() {
@@ -174,7 +174,7 @@ mod tests {
 
     #[test]
     fn ranges_with_anchors_and_a_gap() {
-        let shown = show("a\nb\nc\nd\ne\n", &[(1, 1), (4, 9)], Numbers::Anchors, &Limits::default());
+        let shown = show("a\nb\nc\nd\ne\n", &[(1, 1), (4, 9)], LineNumbers::Anchors, &Limits::default());
         assert_snapshot!(shown.text, @"
         src/a.rs (lines 1, 4-5 of 5, version 86dc03)
         1#km|a
@@ -188,7 +188,7 @@ mod tests {
     #[test]
     fn a_cut_says_how_to_go_on_and_counts_only_what_is_shown() {
         let limits = Limits { read_lines: 3, line_chars: 4, ..Limits::default() };
-        let shown = show("a\nbbbbbbbb\nc\nd\ne\n", &[(1, 5)], Numbers::Plain, &limits);
+        let shown = show("a\nbbbbbbbb\nc\nd\ne\n", &[(1, 5)], LineNumbers::Plain, &limits);
         assert_snapshot!(shown.text, @r#"
         src/a.rs (lines 1-3 of 5, version e5f507)
         1|a
@@ -204,9 +204,9 @@ mod tests {
     fn what_is_sent_as_json_is_the_text() {
         let text = Text::of(format!("\u{feff}\tone \"two\"\r\n\\ é {}\nlast", "x".repeat(90))).unwrap();
         let limits = Limits { line_chars: 50, ..Limits::default() };
-        for numbers in [Numbers::Plain, Numbers::Anchors] {
+        for numbers in [LineNumbers::Plain, LineNumbers::Anchors] {
             let wanted = LineSet::whole(5);
-            let reading = Reading::of(RelPath::new("a").unwrap(), text.clone(), wanted, numbers, &limits);
+            let reading = ReadResult::of(RelPath::new("a").unwrap(), text.clone(), wanted, numbers, &limits);
             let outcome = Outcome::new(Ok(Done::Read(reading)));
             let (names, mut sent) = (ToolNames::default(), b"\"".to_vec());
             render::text_in_json(&outcome, &names, &mut sent);
@@ -219,17 +219,17 @@ mod tests {
     fn a_name_with_a_line_break_begins_no_line() {
         let text = Text::of("a\n".to_owned()).unwrap();
         let path = RelPath::new("a\n# Now\nb").unwrap();
-        let shown = shown(path, text, LineSet::whole(1), Numbers::Plain, &Limits::default());
+        let shown = shown(path, text, LineSet::whole(1), LineNumbers::Plain, &Limits::default());
         assert!(shown.text.starts_with(r#""a\n# Now\nb" (1 line"#), "{}", shown.text);
     }
 
     #[test]
     fn what_is_hidden_is_named() {
-        assert_snapshot!(show("\u{feff}a\r\nb", &[(1, 2)], Numbers::Plain, &Limits::default()).text, @"
+        assert_snapshot!(show("\u{feff}a\r\nb", &[(1, 2)], LineNumbers::Plain, &Limits::default()).text, @"
         src/a.rs (2 lines, version bb7fe7, byte order mark, CRLF line endings, no newline at the end)
         1|a
         2|b
         ");
-        assert_snapshot!(show("", &[(1, 9)], Numbers::Plain, &Limits::default()).text, @"src/a.rs is empty (0 lines, version e3b0c4)");
+        assert_snapshot!(show("", &[(1, 9)], LineNumbers::Plain, &Limits::default()).text, @"src/a.rs is empty (0 lines, version e3b0c4)");
     }
 }

@@ -4,15 +4,15 @@ use std::fmt;
 
 use crate::{
     excerpt::{Excerpt, clip},
-    line_numbers::Numbers,
+    line_numbers::LineNumbers,
     lines::LineNo,
-    outcome::Refused,
+    outcome::RefusedOutcome,
     refusal::{
-        BatchKind, BatchPlace, Cause, IfRepeated, Making, Mismatch, MismatchKind, Nearest, PartialUse, Prefixed, Refusal, Remap,
-        SameLooks, Unencodable,
+        BatchKind, BatchPlace, Cause, CreatedBy, IfRepeated, Mismatch, MismatchKind, NearestLines, PartialUse, PrefixedText,
+        Refusal, Remap, SameLooks, Unencodable,
     },
     render::{
-        Audience,
+        ReplyAudience,
         change::between,
         count,
         first_difference::{first_difference, ways},
@@ -26,11 +26,11 @@ use crate::{
 pub const PREFIX: &str = "Error: ";
 
 /// What the model is told. `repeat` counts how often the very same call has been refused, this time included.
-pub fn refusal(refusal: &Refusal, repeat: u32, audience: Audience<'_>) -> String {
+pub fn refusal(refusal: &Refusal, repeat: u32, audience: ReplyAudience<'_>) -> String {
     format!("{PREFIX}{}\n", body(refusal, repeat, audience))
 }
 
-fn body(refusal: &Refusal, repeat: u32, audience: Audience<'_>) -> String {
+fn body(refusal: &Refusal, repeat: u32, audience: ReplyAudience<'_>) -> String {
     let mut text = String::new();
     if let Some(place) = refusal.batch {
         text.push_str(&batch_place(&place));
@@ -136,13 +136,13 @@ pub fn remedy(refusal: &Refusal, names: &ToolNames) -> String {
         Cause::NoChange => "leave it, or change new_string".to_owned(),
         Cause::AnchorMismatch { .. } => "use the anchors shown".to_owned(),
         Cause::Overlap { .. } => "make one edit of the two".to_owned(),
-        Cause::Exists { by: Making::Creating | Making::Adding } => {
+        Cause::Exists { by: CreatedBy::Creating | CreatedBy::Adding } => {
             match (names.get(Tool::EditFile), names.get(Tool::WriteFile)) {
                 (Some(edit), Some(write)) => format!("{edit} with old_string, or {read} and {write}"),
                 _ => format!("{read} it, then change a part of it"),
             }
         }
-        Cause::Exists { by: Making::Moving } => or("choose another name", Tool::DeleteFile, " it first"),
+        Cause::Exists { by: CreatedBy::Moving } => or("choose another name", Tool::DeleteFile, " it first"),
         Cause::Binary { .. } | Cause::Encoding { .. } => "use another tool for this file".to_owned(),
         Cause::Unshown { if_repeated: IfRepeated::Replaces, .. } => {
             or("send the same call again to replace it", Tool::DeleteFile, " it")
@@ -171,7 +171,7 @@ pub fn remedy(refusal: &Refusal, names: &ToolNames) -> String {
     }
 }
 
-fn fact(refusal: &Refusal, audience: Audience<'_>) -> String {
+fn fact(refusal: &Refusal, audience: ReplyAudience<'_>) -> String {
     let path = refusal.path.as_deref().unwrap_or_default();
     let sought = Sought::of(refusal);
     let names = audience.names;
@@ -187,7 +187,7 @@ fn fact(refusal: &Refusal, audience: Audience<'_>) -> String {
             };
             format!(
                 "{path} was not read this session — {read} first; nothing was written. What the call is about, as it is now{}This counts as read now: {step}",
-                listed(fresh, Numbers::Plain, audience)
+                listed(fresh, LineNumbers::Plain, audience)
             )
         }
         Cause::Stale { affected, fresh, remaps, anchors, total_lines, .. } => {
@@ -198,7 +198,7 @@ fn fact(refusal: &Refusal, audience: Audience<'_>) -> String {
                 (false, _) => format!(
                     "What changed since ({}), as it is now; this counts as read{}{}Send the call again if it still fits, or correct it using these lines; {more}",
                     which(affected),
-                    listed(fresh, Numbers::with_anchors(*anchors), audience),
+                    listed(fresh, LineNumbers::with_anchors(*anchors), audience),
                     moved(remaps)
                 ),
             };
@@ -228,7 +228,7 @@ fn fact(refusal: &Refusal, audience: Audience<'_>) -> String {
                 "{} of {path} {} not read this session, and {what}; nothing was written. What is there{}{step}",
                 which(unseen),
                 if unseen.count() == 1 { "was" } else { "were" },
-                listed(fresh, Numbers::with_anchors(names.get(Tool::EditLines).is_some()), audience)
+                listed(fresh, LineNumbers::with_anchors(names.get(Tool::EditLines).is_some()), audience)
             )
         }
         Cause::NoSuchFile => {
@@ -269,20 +269,20 @@ fn fact(refusal: &Refusal, audience: Audience<'_>) -> String {
                 "{} of {path} {} not fit; nothing was written.\n{list}As the lines are now (this counts as read){}{}{step}",
                 count(mismatches.len(), "anchor"),
                 if mismatches.len() == 1 { "does" } else { "do" },
-                listed(fresh, Numbers::Anchors, audience),
+                listed(fresh, LineNumbers::Anchors, audience),
                 moved(remaps)
             )
         }
         Cause::Overlap { first, second } => {
             format!("edits {first} and {second} of {path} touch the same lines; nothing was written. Make one edit of the two.")
         }
-        Cause::Exists { by: Making::Creating } => format!(
+        Cause::Exists { by: CreatedBy::Creating } => format!(
             "{path} exists and is not empty, and an empty old_string only creates files; nothing was written. {read} it, then name the text to replace."
         ),
-        Cause::Exists { by: Making::Adding } => {
+        Cause::Exists { by: CreatedBy::Adding } => {
             format!("{path} exists already, and the patch adds it; nothing was written. {read} it, then use *** Update File.")
         }
-        Cause::Exists { by: Making::Moving } => {
+        Cause::Exists { by: CreatedBy::Moving } => {
             let delete = names.get(Tool::DeleteFile).map(|delete| format!(", or {delete} it first")).unwrap_or_default();
             format!("{path} exists already; nothing was moved. Choose another name{delete}.")
         }
@@ -430,10 +430,10 @@ impl Sought {
 fn not_found(
     path: &str,
     sought: Sought,
-    nearest: Option<&Nearest>,
+    nearest: Option<&NearestLines>,
     already_at: Option<LineNo>,
-    prefixed: Option<&Prefixed>,
-    audience: Audience<'_>,
+    prefixed: Option<&PrefixedText>,
+    audience: ReplyAudience<'_>,
 ) -> String {
     let mut text = format!("{} not in {path}; nothing was written.", sought.old_is());
     if let Some(prefixed) = prefixed {
@@ -461,7 +461,7 @@ fn not_found(
     text
 }
 
-fn without_prefix(prefixed: &Prefixed) -> String {
+fn without_prefix(prefixed: &PrefixedText) -> String {
     let also = if prefixed.also_new { "old_string and new_string" } else { "it" };
     let fact = " It has the LINE| prefixes of a read in front, which are not in the file.";
     match &prefixed.places[..] {
@@ -480,7 +480,7 @@ fn without_prefix(prefixed: &Prefixed) -> String {
     }
 }
 
-fn same_looks(nearest: &Nearest, same: &SameLooks, audience: Audience<'_>) -> String {
+fn same_looks(nearest: &NearestLines, same: &SameLooks, audience: ReplyAudience<'_>) -> String {
     let lines = which(&[nearest.lines].into_iter().collect());
     let others = match same.others {
         0 => String::new(),
@@ -494,7 +494,7 @@ fn same_looks(nearest: &Nearest, same: &SameLooks, audience: Audience<'_>) -> St
 }
 
 /// A colon, and below it a diff; or where the model finds the lines.
-fn change_rows(diff: &TextDiff, audience: Audience<'_>) -> String {
+fn change_rows(diff: &TextDiff, audience: ReplyAudience<'_>) -> String {
     if audience.sees_lines() {
         format!(":\n{}", between(diff, audience))
     } else {
@@ -506,15 +506,15 @@ fn change_rows(diff: &TextDiff, audience: Audience<'_>) -> String {
 const ELSEWHERE: &str = " (see the open files)";
 
 /// Which lines are nearest, and those of them that are shown.
-fn nearest_rows(nearest: &Nearest, audience: Audience<'_>) -> String {
+fn nearest_rows(nearest: &NearestLines, audience: ReplyAudience<'_>) -> String {
     let lines = which(&[nearest.lines].into_iter().collect());
     let shown = nearest.fresh.rows.len() + nearest.fresh.omitted.count() as usize;
     let part = if shown < nearest.lines.count() as usize { "; around the first difference" } else { "" };
-    format!("{lines}{part}{}", listed(&nearest.fresh, Numbers::Plain, audience))
+    format!("{lines}{part}{}", listed(&nearest.fresh, LineNumbers::Plain, audience))
 }
 
 /// A colon, and below it the lines of an excerpt and which were left out; or where the model finds the lines.
-pub(super) fn listed(excerpt: &Excerpt, numbers: Numbers, audience: Audience<'_>) -> String {
+pub(super) fn listed(excerpt: &Excerpt, numbers: LineNumbers, audience: ReplyAudience<'_>) -> String {
     let is_elsewhere = !audience.sees_lines() && !excerpt.rows.is_empty();
     let mut text = if is_elsewhere { format!(":{ELSEWHERE}\n") } else { ":\n".to_owned() };
     let mut last = None;
@@ -527,7 +527,7 @@ pub(super) fn listed(excerpt: &Excerpt, numbers: Numbers, audience: Audience<'_>
         if whole {
             numbers.write(&mut text, *line, row)
         } else {
-            Numbers::Plain.write(&mut text, *line, row)
+            LineNumbers::Plain.write(&mut text, *line, row)
         }
         text.push_str(row);
         text.push('\n');
@@ -576,19 +576,19 @@ fn moved(remaps: &[Remap]) -> String {
 impl fmt::Display for Refusal {
     /// What a model with all our tools is told, without the word `Error`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(body(self, 1, Audience::new(&ToolNames::default())).trim_end())
+        f.write_str(body(self, 1, ReplyAudience::new(&ToolNames::default())).trim_end())
     }
 }
 
 impl std::error::Error for Refusal {}
 
-impl fmt::Display for Refused {
+impl fmt::Display for RefusedOutcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.refusal.fmt(f)
     }
 }
 
-impl std::error::Error for Refused {}
+impl std::error::Error for RefusedOutcome {}
 
 #[cfg(test)]
 mod tests {
@@ -631,10 +631,10 @@ mod tests {
                 Cause::Ambiguous { .. } => Cause::NoChange,
                 Cause::NoChange => Cause::AnchorMismatch { mismatches: Vec::new(), fresh: fresh(), remaps: Vec::new() },
                 Cause::AnchorMismatch { .. } => Cause::Overlap { first: 1, second: 2 },
-                Cause::Overlap { .. } => Cause::Exists { by: Making::Moving },
-                Cause::Exists { by: Making::Moving } => Cause::Exists { by: Making::Adding },
-                Cause::Exists { by: Making::Adding } => Cause::Exists { by: Making::Creating },
-                Cause::Exists { by: Making::Creating } => Cause::Binary { size: 1, kind: "data" },
+                Cause::Overlap { .. } => Cause::Exists { by: CreatedBy::Moving },
+                Cause::Exists { by: CreatedBy::Moving } => Cause::Exists { by: CreatedBy::Adding },
+                Cause::Exists { by: CreatedBy::Adding } => Cause::Exists { by: CreatedBy::Creating },
+                Cause::Exists { by: CreatedBy::Creating } => Cause::Binary { size: 1, kind: "data" },
                 Cause::Binary { .. } => Cause::Encoding { size: 1, at: 0 },
                 Cause::Encoding { .. } => Cause::Unshown {
                     why: Box::new(Cause::Binary { size: 1, kind: "data" }),
@@ -677,7 +677,7 @@ mod tests {
         let patching = ToolNames::of_dialects(&[crate::tool::EditDialect::Patch]);
         for refused in refusals() {
             for names in [&names, &ToolNames::reading_with("cat"), &patching] {
-                let audience = Audience::new(names);
+                let audience = ReplyAudience::new(names);
                 // What is kept for undo is kept for people as well.
                 let told = format!("{}{}", refusal(&refused, 2, audience), remedy(&refused, names)).replace("kept for undo", "");
                 let lacks = |tool: &Tool| names.get(*tool) != Some(tool.name());
@@ -696,7 +696,7 @@ mod tests {
     fn to_a_model_that_has_the_files_elsewhere_no_lines_are_shown() {
         let names = ToolNames::default();
         for refused in refusals() {
-            let told = refusal(&refused, 1, Audience::with_open_files(&names));
+            let told = refusal(&refused, 1, ReplyAudience::with_open_files(&names));
             let is_row =
                 |line: &str| line.split_once('|').is_some_and(|(number, _)| number.starts_with(|c: char| c.is_ascii_digit()));
             assert!(!told.lines().any(is_row), "{told}");

@@ -3,16 +3,16 @@
 use std::borrow::Cow;
 
 use crate::{
-    outcome::{Area, LeftOut, Scope},
+    outcome::{SearchArea, SearchScope, SkippedFiles},
     render::{Quote, count},
 };
 
 /// Where was looked: `in src/ matching "*.rs"`.
-pub(super) fn in_scope(scope: &Scope) -> String {
+pub(super) fn in_scope(scope: &SearchScope) -> String {
     let place = match &scope.area {
-        Area::Workspace => "in the workspace".to_owned(),
-        Area::Dir(path) => format!("in {}/", name(path.as_str())),
-        Area::File(path) => return format!("in {}", name(path.as_str())),
+        SearchArea::Workspace => "in the workspace".to_owned(),
+        SearchArea::Dir(path) => format!("in {}/", name(path.as_str())),
+        SearchArea::File(path) => return format!("in {}", name(path.as_str())),
     };
     match &scope.glob {
         None => place,
@@ -21,7 +21,7 @@ pub(super) fn in_scope(scope: &Scope) -> String {
 }
 
 /// What is missing, one line for each kind.
-pub(super) fn left_out(left_out: &LeftOut) -> String {
+pub(super) fn left_out(left_out: &SkippedFiles) -> String {
     let unreadable = left_out.unreadable.iter().map(|(path, why)| format!("{} ({why})", name(path)));
     let too_large = left_out.too_large.iter().map(|(path, size)| format!("{} ({size} bytes)", name(path.as_str())));
     let not_shown = left_out.not_shown.iter().map(|(path, what)| format!("{} ({what})", name(path.as_str())));
@@ -75,7 +75,7 @@ mod tests {
     #[test]
     fn what_is_left_out_is_named_and_bounded() {
         let path = |name: &str| RelPath::new(name).unwrap();
-        let missing = LeftOut {
+        let missing = SkippedFiles {
             unreadable: (10..40).map(|n| (format!("d{n}/"), "Permission denied".to_owned())).collect(),
             unnamed: 1,
             too_large: vec![(path("big.sql"), 60_000_000)],
@@ -87,6 +87,6 @@ mod tests {
         [match, but cannot be shown: "old\n.txt" (not UTF-8)]
         [left out: 1 name that is not UTF-8]
         "#);
-        assert_eq!(left_out(&LeftOut::default()), "");
+        assert_eq!(left_out(&SkippedFiles::default()), "");
     }
 }

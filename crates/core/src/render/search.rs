@@ -1,14 +1,14 @@
 //! The answer to `search_files`: for each file its matching lines in the form of a read, and counts for what is not shown.
 
 use crate::{
-    line_numbers::Numbers,
+    line_numbers::LineNumbers,
     outcome::{
-        Area, SearchResult,
+        SearchArea, SearchResult,
         search::{CutLine, FileMatches},
     },
     path::RelPath,
     render::{
-        Audience, Quote, count,
+        Quote, ReplyAudience, count,
         cut::{cut, shorten},
         scope::{IGNORED, in_scope, is, left_out, name, some},
         which,
@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// What a search found, in words.
-pub fn search(found: &SearchResult, audience: Audience<'_>) -> String {
+pub fn search(found: &SearchResult, audience: ReplyAudience<'_>) -> String {
     if found.hits == 0 {
         return nothing(found);
     }
@@ -33,7 +33,7 @@ pub fn search(found: &SearchResult, audience: Audience<'_>) -> String {
     text
 }
 
-fn write_file(out: &mut String, found: &SearchResult, file: &FileMatches, audience: Audience<'_>) {
+fn write_file(out: &mut String, found: &SearchResult, file: &FileMatches, audience: ReplyAudience<'_>) {
     out.push_str(&header(found, file));
     if audience.sees_lines() {
         write_rows(out, found, file);
@@ -55,7 +55,7 @@ fn write_rows(out: &mut String, found: &SearchResult, file: &FileMatches) {
         }
         let content = file.text.line(row.line);
         // A line that is cut was not seen, so it gets no anchor.
-        let numbers = if row.cut.is_some() { Numbers::Plain } else { found.numbers };
+        let numbers = if row.cut.is_some() { LineNumbers::Plain } else { found.numbers };
         numbers.write(out, row.line, content);
         out.push_str(row.cut.as_ref().map_or(content, |cut| &cut.text));
         out.push('\n');
@@ -69,7 +69,7 @@ fn write_pieces(out: &mut String, file: &FileMatches) {
     for row in &file.rows {
         let Some(CutLine { text, is_inside: true, goes_on }) = &row.cut else { continue };
         let mut line = String::new();
-        Numbers::Plain.write(&mut line, row.line, text);
+        LineNumbers::Plain.write(&mut line, row.line, text);
         line.push_str(text);
         // What was found is near the beginning, unless the line ends soon after it.
         out.push_str(&if *goes_on { cut(&line, LONGEST) } else { shorten(&line, LONGEST) });
@@ -89,7 +89,7 @@ fn header(found: &SearchResult, file: &FileMatches) -> String {
 fn nothing(found: &SearchResult) -> String {
     let SearchResult { pattern, scope, searched, binary, left_out: missing, .. } = found;
     let place = in_scope(scope);
-    if let Area::File(_) = scope.area {
+    if let SearchArea::File(_) = scope.area {
         return format!("No matches for {} {place}.\n", Quote(pattern));
     }
     let none = if missing.not_shown.is_empty() { "No matches" } else { "No matches that can be shown" };
@@ -122,8 +122,8 @@ mod tests {
     use crate::{
         lines::LineNo,
         outcome::{
-            LeftOut, Scope,
-            search::{Collector, Hit, Show},
+            SearchScope, SkippedFiles,
+            search::{MatchCollector, SearchDisplay, SearchHit},
         },
         policy::Limits,
         text::Text,
@@ -135,8 +135,8 @@ mod tests {
     }
 
     /// The lines in which a word is.
-    fn hits(text: &Text, word: &str) -> Vec<Hit> {
-        let hit = |(line, content): (LineNo, &str)| content.find(word).map(|at| Hit { line, at: at..at + word.len() });
+    fn hits(text: &Text, word: &str) -> Vec<SearchHit> {
+        let hit = |(line, content): (LineNo, &str)| content.find(word).map(|at| SearchHit { line, at: at..at + word.len() });
         text.lines().filter_map(hit).collect()
     }
 
@@ -145,8 +145,8 @@ mod tests {
     }
 
     /// The answer to a search for `x`.
-    fn search(show: Show<'_>, files: &[(&str, &str)]) -> (String, Vec<FileMatches>) {
-        let mut found = Collector::new(show);
+    fn search(show: SearchDisplay<'_>, files: &[(&str, &str)]) -> (String, Vec<FileMatches>) {
+        let mut found = MatchCollector::new(show);
         for (name, content) in files {
             let (path, text) = (path(name), text(content));
             let hits = hits(&text, "x");
@@ -156,13 +156,13 @@ mod tests {
                 found.add(&path, &path, &text, &hits);
             }
         }
-        let scope = Scope { area: Area::Workspace, glob: None };
-        let found = found.finish("x".to_owned(), scope, files.len(), 1, LeftOut::default());
-        (super::search(&found, Audience::new(&ToolNames::default())), found.files)
+        let scope = SearchScope { area: SearchArea::Workspace, glob: None };
+        let found = found.finish("x".to_owned(), scope, files.len(), 1, SkippedFiles::default());
+        (super::search(&found, ReplyAudience::new(&ToolNames::default())), found.files)
     }
 
-    fn show(limits: &Limits) -> Show<'_> {
-        Show { numbers: Numbers::Plain, context: 0, limit: 100, limits }
+    fn show(limits: &Limits) -> SearchDisplay<'_> {
+        SearchDisplay { numbers: LineNumbers::Plain, context: 0, limit: 100, limits }
     }
 
     #[test]
@@ -182,7 +182,7 @@ mod tests {
     #[test]
     fn context_is_told_from_matches_by_the_header() {
         let limits = Limits::default();
-        let show = Show { context: 1, numbers: Numbers::Anchors, ..show(&limits) };
+        let show = SearchDisplay { context: 1, numbers: LineNumbers::Anchors, ..show(&limits) };
         let (text, shown) = search(show, &[("a.rs", "x\nb\nc\nd\nx\nx\n")]);
         assert_snapshot!(text, @"
         3 matches in 1 file
@@ -202,7 +202,7 @@ mod tests {
         let limits = Limits::default();
         let many: Vec<(String, String)> = (10..40).map(|n| (format!("f{n}"), "x\n".repeat(n))).collect();
         let files: Vec<(&str, &str)> = many.iter().map(|(name, content)| (&**name, &**content)).collect();
-        let (text, shown) = search(Show { limit: 12, ..show(&limits) }, &files);
+        let (text, shown) = search(SearchDisplay { limit: 12, ..show(&limits) }, &files);
         assert_snapshot!(text, @"
         735 matches in 30 files, 12 shown
         f10 (10 matches)
@@ -271,7 +271,7 @@ mod tests {
             let content = lines.join("\n");
             let text = text(&content);
             let hits = hits(&text, "x");
-            let (told, shown) = search(Show { context, limit, ..show(&limits) }, &[("a", &content)]);
+            let (told, shown) = search(SearchDisplay { context, limit, ..show(&limits) }, &[("a", &content)]);
             let (shown, full) = shown.first().map(|file| (file.lines.clone(), file.full.clone())).unwrap_or_default();
             prop_assert_eq!(hits.is_empty(), told.starts_with("No matches"));
             let row = |line: LineNo| format!("{line}|{}", text.line(line));

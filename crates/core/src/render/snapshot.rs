@@ -39,9 +39,9 @@ pub struct SnapshotText {
 
 /// The two parts of [`format_for_prompt`].
 pub fn snapshot(state: &RepoState, names: &ToolNames) -> SnapshotText {
-    let files = Files::of(state);
+    let files = SnapshotFiles::of(state);
     let time = format!("Updated {}\n", rfc3339(state.last_updated));
-    let mut page = Page { text: String::new(), room: MOST_TOKENS - estimate(&time) };
+    let mut page = SnapshotPage { text: String::new(), room: MOST_TOKENS - estimate(&time) };
     page.put("Repository state");
     page.put(&format!("Workspace: {}", shorten(&on_one_line(&state.work_dir), LONG)));
     let story = on_one_line(&state.tasks.story);
@@ -60,12 +60,12 @@ const SHORT: usize = 16;
 
 /// Lines, and how many tokens are left for more. A tokenizer always cuts between two of our lines, since none begins with a slash or
 /// with white space, or ends with a blank; so the tokens of a text are those of its lines.
-struct Page {
+struct SnapshotPage {
     text: String,
     room: usize,
 }
 
-impl Page {
+impl SnapshotPage {
     fn put(&mut self, line: &str) {
         self.room = self.room.saturating_sub(cost(line));
         self.text.push_str(line);
@@ -82,7 +82,7 @@ fn cost(line: &str) -> usize {
     estimate(&format!("{line}\n"))
 }
 
-fn put_tasks(page: &mut Page, list: &TaskList, keep: usize, names: &ToolNames) {
+fn put_tasks(page: &mut SnapshotPage, list: &TaskList, keep: usize, names: &ToolNames) {
     let (open, done) = (list.open(), list.tasks.len() - list.open().len());
     if list.is_done() {
         let finish = names.done().map(|done| format!(": call `{done}`")).unwrap_or_default();
@@ -96,7 +96,7 @@ fn put_tasks(page: &mut Page, list: &TaskList, keep: usize, names: &ToolNames) {
     put_tasks_of_others(page, &list.of_others, keep);
 }
 
-fn put_open_tasks(page: &mut Page, open: &[&Task], keep: usize) {
+fn put_open_tasks(page: &mut SnapshotPage, open: &[&Task], keep: usize) {
     let room = page.room.saturating_sub(keep);
     let all = [LONG, SHORT].into_iter().find_map(|tokens| {
         let lines = as_many_as_fit(open.iter().map(|task| task_line(task, tokens)), room);
@@ -113,7 +113,7 @@ fn put_open_tasks(page: &mut Page, open: &[&Task], keep: usize) {
 }
 
 /// A few of the tasks of others, where there is room.
-fn put_tasks_of_others(page: &mut Page, tasks: &[Task], keep: usize) {
+fn put_tasks_of_others(page: &mut SnapshotPage, tasks: &[Task], keep: usize) {
     const FEW: usize = 3;
     let heading = format!("Of other stories and runs, not to be done here: {}", count(tasks.len(), "open task"));
     if tasks.is_empty() || !page.has_room(&heading, keep) {
@@ -140,7 +140,7 @@ fn as_many_as_fit(lines: impl Iterator<Item = String>, room: usize) -> Vec<Strin
 }
 
 /// The files of a state, as far as they can have a line of their own, and how many there are in each directory.
-struct Files<'a> {
+struct SnapshotFiles<'a> {
     overview: &'a Overview,
     directories: Vec<Directory<'a>>,
 }
@@ -161,7 +161,7 @@ impl Directory<'_> {
     }
 }
 
-impl<'a> Files<'a> {
+impl<'a> SnapshotFiles<'a> {
     fn of(state: &'a RepoState) -> Self {
         let overview = state.files.overview();
         let directory = |(path, files): &'a (String, usize)| Directory { path, files: *files, listed: 0 };
@@ -187,7 +187,7 @@ impl<'a> Files<'a> {
         cost(&self.heading()) + cost(&rest(self.overview.total, self.directories.len()))
     }
 
-    fn put(mut self, page: &mut Page) {
+    fn put(mut self, page: &mut SnapshotPage) {
         page.put(&self.heading());
         let lines = as_many_as_fit(self.overview.first.iter().map(file_line), page.room);
         if lines.len() == self.overview.total {
@@ -205,7 +205,7 @@ impl<'a> Files<'a> {
     }
 
     /// Of a third of the room nothing is taken for files that only are recent, so that directories can be named as well.
-    fn put_first(&self, page: &mut Page, lines: &[String]) -> usize {
+    fn put_first(&self, page: &mut SnapshotPage, lines: &[String]) -> usize {
         let rest = cost(&rest(self.overview.total, self.directories.len()));
         let share = page.room.saturating_sub(rest) / 3;
         for (listed, (file, line)) in self.overview.first.iter().zip(lines).enumerate() {
@@ -218,7 +218,7 @@ impl<'a> Files<'a> {
         lines.len()
     }
 
-    fn put_directories(&self, page: &mut Page) {
+    fn put_directories(&self, page: &mut SnapshotPage) {
         let left = || self.directories.iter().filter(|directory| directory.left() > 0);
         let (mut files, mut directories) = (left().map(Directory::left).sum::<usize>(), left().count());
         let order = |a: &&Directory<'_>, b: &&Directory<'_>| b.left().cmp(&a.left()).then_with(|| a.path.cmp(b.path));
@@ -338,7 +338,7 @@ mod tests {
         file_list::FileList,
         hash::ContentHash,
         path::RelPath,
-        repo_state::{Owner, TaskStatus},
+        repo_state::{TaskOwner, TaskStatus},
     };
 
     fn real(text: &str) -> usize {
@@ -639,7 +639,8 @@ mod tests {
 
     fn tasks() -> impl Strategy<Value = Vec<Task>> {
         let status = select(vec![TaskStatus::Pending, TaskStatus::InProgress, TaskStatus::Completed, TaskStatus::Cancelled]);
-        let (story, owner) = (prop_oneof![3 => "PAY", 1 => words()], prop::option::weighted(0.2, words().prop_map(Owner::Run)));
+        let (story, owner) =
+            (prop_oneof![3 => "PAY", 1 => words()], prop::option::weighted(0.2, words().prop_map(TaskOwner::Run)));
         let description = prop_oneof!["[a-z ]{0,60}", "(?s).{0,300}", "[ -~\n]{0,2000}"];
         let one = (any::<u32>(), description, status, 0..4_u32, story, owner);
         let task = |(id, description, status, priority, story, owner)| Task { id, description, status, priority, story, owner };
@@ -652,7 +653,7 @@ mod tests {
         (files(), untouched, tasks(), words(), story, any::<Millis>()).prop_map(
             |(files, untouched, tasks, work_dir, story, last_updated)| {
                 let files = Arc::new(FileList::new(files, untouched.into_iter().collect(), Vec::new()));
-                let tasks = TaskList::of(&story, tasks, Some(&Owner::Run("me".to_owned())));
+                let tasks = TaskList::of(&story, tasks, Some(&TaskOwner::Run("me".to_owned())));
                 RepoState { work_dir, files, tasks, last_updated }
             },
         )

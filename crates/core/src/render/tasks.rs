@@ -108,7 +108,7 @@ mod tests {
     use insta::assert_snapshot;
 
     use super::*;
-    use crate::repo_state::Owner;
+    use crate::repo_state::TaskOwner;
 
     fn tasks(list: &[Task]) -> String {
         super::tasks(&TaskList::of("", list.to_vec(), None), &ToolNames::default().with_done("done"))
@@ -139,7 +139,7 @@ mod tests {
     #[test]
     fn what_is_not_for_him_is_listed_with_whose_it_is() {
         let of = |task: Task, story: &str, owner: Option<&str>| {
-            let owner = owner.map(|run| Owner::Run(run.to_owned()));
+            let owner = owner.map(|run| TaskOwner::Run(run.to_owned()));
             Task { story: story.to_owned(), owner, ..task }
         };
         let list = vec![
@@ -150,7 +150,7 @@ mod tests {
             task(5, TaskStatus::Pending, 1, "some day"),
             of(task(6, TaskStatus::Completed, 1, "long ago"), "S-1", None),
         ];
-        let list = TaskList::of("S-2", list, Some(&Owner::Run("k2".to_owned())));
+        let list = TaskList::of("S-2", list, Some(&TaskOwner::Run("k2".to_owned())));
         assert_snapshot!(super::all_tasks(&list), @"
         Story: S-2
         1 task open, 0 completed, 1 cancelled:

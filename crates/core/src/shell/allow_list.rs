@@ -2,7 +2,7 @@
 //! `git status`; what comes after them is free. Whatever could run something that is not in the list is not covered: a question
 //! too many costs a moment, the other mistake may cost the machine.
 
-use super::words::{Word, chain};
+use super::words::{ShellWord, chain};
 
 /// Whether a list covers every program that a command line runs.
 ///
@@ -20,8 +20,8 @@ use super::words::{Word, chain};
 /// variable, a subshell, something in the background, a comment or a redirection is not covered, but for `2>&1` and
 /// `2>/dev/null`. An assignment in front is a word like any other: it counts only where the list has it too.
 pub fn covered(line: &str, allow: &[String]) -> bool {
-    let entries: Vec<Entry> = allow.iter().filter_map(|entry| Entry::of(entry)).collect();
-    if entries.iter().any(|entry| matches!(entry, Entry::Everything)) {
+    let entries: Vec<AllowedCommand> = allow.iter().filter_map(|entry| AllowedCommand::of(entry)).collect();
+    if entries.iter().any(|entry| matches!(entry, AllowedCommand::Everything)) {
         return true;
     }
     let Some(chain) = chain(line) else { return false };
@@ -30,16 +30,16 @@ pub fn covered(line: &str, allow: &[String]) -> bool {
 
 /// Whether this makes sense in such a list: the first words of one command, or `*` for everything. Anything else covers nothing.
 pub fn is_entry(text: &str) -> bool {
-    Entry::of(text).is_some()
+    AllowedCommand::of(text).is_some()
 }
 
-enum Entry {
+enum AllowedCommand {
     Everything,
     /// The first words of a command.
-    Words(Vec<Word>),
+    Words(Vec<ShellWord>),
 }
 
-impl Entry {
+impl AllowedCommand {
     fn of(text: &str) -> Option<Self> {
         // `cargo *` is what other programs want to see for `cargo`.
         let words = match text.trim() {
@@ -53,9 +53,9 @@ impl Entry {
         (names_a_program && !words.iter().any(|word| word.expands)).then_some(Self::Words(words))
     }
 
-    fn covers(&self, command: &[Word]) -> bool {
+    fn covers(&self, command: &[ShellWord]) -> bool {
         let Self::Words(words) = self else { return true };
-        let is_same = |(wanted, word): (&Word, &Word)| {
+        let is_same = |(wanted, word): (&ShellWord, &ShellWord)| {
             !word.expands && word.text == wanted.text && word.assigns().is_some() == wanted.assigns().is_some()
         };
         command.len() >= words.len() && words.iter().zip(command).all(is_same)

@@ -24,13 +24,13 @@ pub(super) fn take(command: &str) -> Taken {
     taken
 }
 
-struct Start<'a> {
+struct HereDocumentStart<'a> {
     delimiter: &'a str,
     /// Whether tabs in front of a line are no part of it (`<<-`).
     drops_tabs: bool,
 }
 
-impl Start<'_> {
+impl HereDocumentStart<'_> {
     fn line<'l>(&self, line: &'l str) -> &'l str {
         if self.drops_tabs { line.trim_start_matches('\t') } else { line }
     }
@@ -41,7 +41,7 @@ impl Start<'_> {
 }
 
 /// The here-documents that begin in a line. `<<<` is something else.
-fn starts(line: &str) -> Vec<Start<'_>> {
+fn starts(line: &str) -> Vec<HereDocumentStart<'_>> {
     let mut starts = Vec::new();
     let mut rest = line;
     while let Some((_, after)) = rest.split_once("<<") {
@@ -63,7 +63,7 @@ fn starts(line: &str) -> Vec<Start<'_>> {
         };
         // `1 << 3` in a script is no document: a delimiter begins with a letter.
         if delimiter.starts_with(|c: char| c.is_alphabetic() || c == '_') {
-            starts.push(Start { delimiter, drops_tabs });
+            starts.push(HereDocumentStart { delimiter, drops_tabs });
         }
     }
     starts

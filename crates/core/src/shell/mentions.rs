@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 
-use super::{here_documents, printed::Rows};
+use super::{here_documents, printed::OutputRows};
 
 /// More names than this are not looked at.
 const MOST_NAMES: usize = 400;
@@ -36,7 +36,7 @@ pub struct Mentions {
 /// ```
 pub fn in_command(command: &str) -> Mentions {
     let taken = here_documents::take(command);
-    let (mut mentions, mut paths) = (Mentions::default(), Names::default());
+    let (mut mentions, mut paths) = (Mentions::default(), MentionedNames::default());
     let mut inner = Vec::new();
     script(&taken.command, 0, &mut mentions, &mut paths, &mut inner);
     inner.extend(taken.bodies);
@@ -47,12 +47,12 @@ pub fn in_command(command: &str) -> Mentions {
 
 /// Names in the order in which they were found, each once.
 #[derive(Default)]
-struct Names {
+struct MentionedNames {
     in_order: Vec<String>,
     known: HashSet<String>,
 }
 
-impl Names {
+impl MentionedNames {
     fn add(&mut self, name: &str) {
         let is_name =
             !name.is_empty() && name.len() <= LONGEST_NAME && !name.contains(['\n', '\0']) && name != "." && name != "..";
@@ -64,7 +64,7 @@ impl Names {
 }
 
 /// Takes the words of a script; texts in which further names may be are left in `inner`.
-fn script(text: &str, depth: usize, mentions: &mut Mentions, paths: &mut Names, inner: &mut Vec<String>) {
+fn script(text: &str, depth: usize, mentions: &mut Mentions, paths: &mut MentionedNames, inner: &mut Vec<String>) {
     let words = words(text);
     let mut current = String::new();
     for (at, word) in words.iter().enumerate() {
@@ -144,8 +144,8 @@ fn looks_like_a_path(word: &str) -> bool {
 
 /// The paths that an output mentions: in front of rows, in headings, in the headers of diffs, in messages. The surest first.
 pub fn in_output(output: &str) -> Vec<String> {
-    let (mut sure, mut likely, mut possible) = (Names::default(), Names::default(), Names::default());
-    for row in Rows::of(output).iter() {
+    let (mut sure, mut likely, mut possible) = (MentionedNames::default(), MentionedNames::default(), MentionedNames::default());
+    for row in OutputRows::of(output).iter() {
         if row.len() <= LONGEST_NAME {
             headers(row).for_each(|path| sure.add(path));
             if is_likely(row.trim()) {

@@ -1,7 +1,7 @@
 //! Whether a command is known to change no file. Only what is in a table is known; a program, an option or a construct that is not
 //! makes the answer no.
 
-use super::words::{Word, chain};
+use super::words::{ShellWord, chain};
 
 /// Whether every program that a command runs is known to read, and to do nothing else.
 ///
@@ -31,7 +31,7 @@ fn script_only_reads(script: &str, depth: usize) -> bool {
 }
 
 /// The name of the program and its arguments, without what may stand in front.
-fn program(words: &[Word]) -> Option<(&str, &[Word])> {
+fn program(words: &[ShellWord]) -> Option<(&str, &[ShellWord])> {
     let harmless = |name: &str| name.starts_with("LC_") || ["LANG", "LANGUAGE", "TERM", "NO_COLOR"].contains(&name);
     let set = words.iter().take_while(|word| word.assigns().is_some()).count();
     if !words[..set].iter().all(|word| word.assigns().is_some_and(harmless)) {
@@ -46,13 +46,13 @@ fn program(words: &[Word]) -> Option<(&str, &[Word])> {
     Some((places.iter().find_map(|place| name.text.strip_prefix(place)).unwrap_or(&name.text), arguments))
 }
 
-fn script_of_shell(arguments: &[Word]) -> Option<&str> {
+fn script_of_shell(arguments: &[ShellWord]) -> Option<&str> {
     let [options @ .., option, script] = arguments else { return None };
-    let is_login = |option: &Word| option.text == "-l" || option.text == "--login";
+    let is_login = |option: &ShellWord| option.text == "-l" || option.text == "--login";
     (options.iter().all(is_login) && ["-c", "-lc", "-cl"].contains(&option.text.as_str())).then_some(&script.text)
 }
 
-fn program_only_reads(program: &str, arguments: &[Word]) -> bool {
+fn program_only_reads(program: &str, arguments: &[ShellWord]) -> bool {
     // A pattern may become the name of a file that is taken for an option.
     let is_certain = || !arguments.iter().any(|word| word.expands && word.text.starts_with(['*', '?', '[', '{']));
     let has = |is_it: &dyn Fn(&str) -> bool| arguments.iter().any(|word| is_it(&word.text));
@@ -82,19 +82,19 @@ fn is_short_option(word: &str, letter: char) -> bool {
 }
 
 /// `sed -n` with nothing but `p`, `q` and `=` by line numbers: other commands of sed write files and run programs.
-fn sed_only_prints(arguments: &[Word]) -> bool {
+fn sed_only_prints(arguments: &[ShellWord]) -> bool {
     let is_script = |script: &str| {
         let commands = script.split([';', '\n']).map(str::trim).filter(|command| !command.is_empty());
         let place = |place: &str| place.chars().all(|c| c.is_ascii_digit() || " ,$+~!".contains(c));
         commands.into_iter().all(|command| command.strip_suffix(['p', 'q', '=']).is_some_and(place))
     };
     let mut words = arguments.iter().filter(|word| !matches!(word.text.as_str(), "-n" | "--quiet" | "--silent" | "-E" | "-r"));
-    let is_option = |word: &Word| word.text.starts_with('-') || word.expands;
+    let is_option = |word: &ShellWord| word.text.starts_with('-') || word.expands;
     words.next().is_some_and(|script| !is_option(script) && is_script(&script.text))
         && !words.any(|word| word.text.starts_with('-'))
 }
 
-fn git_only_reads(arguments: &[Word]) -> bool {
+fn git_only_reads(arguments: &[ShellWord]) -> bool {
     let mut words = arguments.iter().map(|word| word.text.as_str());
     let mut subcommand = words.next();
     while let Some(option @ ("-C" | "--no-pager")) = subcommand {

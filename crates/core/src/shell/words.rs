@@ -5,7 +5,7 @@ use std::{iter::Peekable, str::Chars};
 
 /// A word after its quotes are gone.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Word {
+pub(super) struct ShellWord {
     pub text: String,
     /// How many bytes at the front were neither quoted nor escaped.
     plain: usize,
@@ -13,7 +13,7 @@ pub(super) struct Word {
     pub expands: bool,
 }
 
-impl Word {
+impl ShellWord {
     /// The name, if this word in front of a command sets a variable.
     pub(super) fn assigns(&self) -> Option<&str> {
         let (name, _) = self.text[..self.plain].split_once('=')?;
@@ -38,7 +38,7 @@ impl Word {
 /// Simple commands in a row.
 pub(super) struct Chain {
     /// Each as its words; none is empty.
-    pub commands: Vec<Vec<Word>>,
+    pub commands: Vec<Vec<ShellWord>>,
 }
 
 /// The commands that `&&`, `||`, `|`, `;` or the end of a line join; `None` for what is not understood.
@@ -56,8 +56,8 @@ pub(super) fn chain(script: &str) -> Option<Chain> {
 struct Scanner<'a> {
     rest: Peekable<Chars<'a>>,
     chain: Chain,
-    words: Vec<Word>,
-    word: Option<Word>,
+    words: Vec<ShellWord>,
+    word: Option<ShellWord>,
 }
 
 impl Scanner<'_> {
@@ -95,7 +95,7 @@ impl Scanner<'_> {
         Some(())
     }
 
-    fn word(&mut self) -> &mut Word {
+    fn word(&mut self) -> &mut ShellWord {
         self.word.get_or_insert_default()
     }
 
@@ -184,7 +184,7 @@ mod tests {
 
     #[track_caller]
     fn check(script: &str, expected: &str) {
-        let render = |words: &Vec<Word>| words.iter().map(|word| format!("<{}>", word.text)).collect::<String>();
+        let render = |words: &Vec<ShellWord>| words.iter().map(|word| format!("<{}>", word.text)).collect::<String>();
         let found = chain(script).map(|chain| chain.commands.iter().map(render).collect::<Vec<_>>().join(" && "));
         assert_eq!(found.as_deref().unwrap_or("not understood"), expected);
     }

@@ -11,7 +11,7 @@
 
 /// What the tokenizer looks at as one, or a part of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Piece<'a> {
+pub(super) enum TextPiece<'a> {
     /// Letters, perhaps with a contraction (`don't`), and the one character that may stand before them.
     Word { lead: Option<u8>, word: &'a [u8], whole: &'a [u8] },
     /// Up to three digits.
@@ -30,19 +30,19 @@ pub(super) enum Piece<'a> {
 pub(super) struct Pieces<'a> {
     bytes: &'a [u8],
     at: usize,
-    start: Start,
+    start: PieceStart,
 }
 
 /// Whether a piece begins where we are.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Start {
+enum PieceStart {
     Sure,
     Unsure,
 }
 
 impl<'a> Pieces<'a> {
     pub(super) fn of(bytes: &'a [u8]) -> Self {
-        Self { bytes, at: 0, start: Start::Sure }
+        Self { bytes, at: 0, start: PieceStart::Sure }
     }
 
     /// How many bytes are cut.
@@ -86,44 +86,44 @@ impl<'a> Pieces<'a> {
         self.is(end, is_foreign) || (self.peek(end) == Some(b'\'') && self.is(end + 1, is_foreign))
     }
 
-    fn word(&mut self, letters: usize) -> Piece<'a> {
+    fn word(&mut self, letters: usize) -> TextPiece<'a> {
         let (start, end) = (self.at, self.word_end(letters));
         let whole = self.cut(end);
-        if self.start == Start::Unsure || self.is_continued(end) {
-            self.start = Start::Sure;
-            return Piece::Part(whole);
+        if self.start == PieceStart::Unsure || self.is_continued(end) {
+            self.start = PieceStart::Sure;
+            return TextPiece::Part(whole);
         }
-        Piece::Word { lead: (letters > start).then(|| whole[0]), word: &whole[letters - start..], whole }
+        TextPiece::Word { lead: (letters > start).then(|| whole[0]), word: &whole[letters - start..], whole }
     }
 
-    fn number(&mut self) -> Piece<'a> {
+    fn number(&mut self) -> TextPiece<'a> {
         let digits = self.bytes[self.at..].iter().take(3).take_while(|byte| byte.is_ascii_digit());
         self.at += digits.count();
-        Piece::Number
+        TextPiece::Number
     }
 
-    fn signs(&mut self, from: usize) -> Piece<'a> {
+    fn signs(&mut self, from: usize) -> TextPiece<'a> {
         let end = self.past(self.past(from, is_sign), |byte| matches!(byte, b'\r' | b'\n' | b'/'));
         let signs = self.cut(end);
         let is_open = self.is(end, is_foreign) && !signs.last().is_some_and(|last| is_line_break(*last));
-        if is_open { Piece::Part(signs) } else { Piece::Signs(signs) }
+        if is_open { TextPiece::Part(signs) } else { TextPiece::Signs(signs) }
     }
 
-    fn blanks(&mut self) -> Piece<'a> {
+    fn blanks(&mut self) -> TextPiece<'a> {
         let end = self.past(self.at, is_blank);
         let lines =
             self.bytes[self.at..end].iter().rposition(|byte| is_line_break(*byte)).map_or(self.at, |last| self.at + last + 1);
         if self.is(end, is_foreign) {
             let blanks = self.cut(end);
             let (lines, rest) = blanks.split_at(lines + blanks.len() - end);
-            return Piece::Blanks { lines, rest };
+            return TextPiece::Blanks { lines, rest };
         }
         if lines > self.at {
-            return Piece::Signs(self.cut(lines));
+            return TextPiece::Signs(self.cut(lines));
         }
         // The last blank goes with the word that follows, if any.
         let alone = end == self.bytes.len() || end == self.at + 1;
-        Piece::Signs(self.cut(if alone { end } else { end - 1 }))
+        TextPiece::Signs(self.cut(if alone { end } else { end - 1 }))
     }
 
     /// Whether a piece begins here whatever stands before: at a blank before a letter, and behind a line break unless white space
@@ -137,13 +137,13 @@ impl<'a> Pieces<'a> {
     }
 
     /// Behind what is not ASCII: the bytes up to where a piece surely begins, or a word does.
-    fn unsure(&mut self) -> Option<Piece<'a>> {
+    fn unsure(&mut self) -> Option<TextPiece<'a>> {
         let start = self.at;
         loop {
             let byte = self.peek(self.at).filter(u8::is_ascii);
             let Some(byte) = byte else { break };
             if self.is_sure() {
-                self.start = Start::Sure;
+                self.start = PieceStart::Sure;
                 break;
             }
             if byte.is_ascii_alphabetic() {
@@ -156,21 +156,21 @@ impl<'a> Pieces<'a> {
                 self.at += 1;
             }
         }
-        (self.at > start).then(|| Piece::Foreign(self.at - start))
+        (self.at > start).then(|| TextPiece::Foreign(self.at - start))
     }
 }
 
 impl<'a> Iterator for Pieces<'a> {
-    type Item = Piece<'a>;
+    type Item = TextPiece<'a>;
 
-    fn next(&mut self) -> Option<Piece<'a>> {
+    fn next(&mut self) -> Option<TextPiece<'a>> {
         let first = self.peek(self.at)?;
         if is_foreign(first) {
-            self.start = Start::Unsure;
+            self.start = PieceStart::Unsure;
             let end = self.past(self.at, is_foreign);
-            return Some(Piece::Foreign(self.cut(end).len()));
+            return Some(TextPiece::Foreign(self.cut(end).len()));
         }
-        if self.start == Start::Unsure
+        if self.start == PieceStart::Unsure
             && let Some(piece) = self.unsure()
         {
             return Some(piece);

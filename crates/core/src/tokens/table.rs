@@ -14,8 +14,8 @@ use std::{
     sync::LazyLock,
 };
 
-pub(super) struct Table {
-    words: Map<Costs>,
+pub(super) struct TokenTable {
+    words: Map<WordCosts>,
     signs: Map<usize>,
     /// By the first character, a bit for each second one.
     pairs: [u128; 128],
@@ -29,7 +29,7 @@ pub(super) struct Table {
 
 /// Which of the last characters of a text are known to be a token.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Known {
+pub(super) struct KnownFragments {
     pub(super) pair: bool,
     pub(super) triple: bool,
     pub(super) quad: bool,
@@ -39,7 +39,7 @@ type Map<V> = HashMap<&'static [u8], V, BuildHasherDefault<Mix>>;
 
 /// Small, because the table is to stay in the cache.
 #[derive(Debug, Clone, Copy)]
-struct Costs {
+struct WordCosts {
     alone: u8,
     behind_blank: u8,
     behind_other: u8,
@@ -71,9 +71,9 @@ const RUNS: &[(u8, usize)] = &[
     (b'~', 4),
 ];
 
-impl Table {
+impl TokenTable {
     pub(super) fn get() -> &'static Self {
-        static TABLE: LazyLock<Table> = LazyLock::new(Table::read);
+        static TABLE: LazyLock<TokenTable> = LazyLock::new(TokenTable::read);
         &TABLE
     }
 
@@ -131,9 +131,9 @@ impl Table {
     }
 
     /// Which of the last characters of an ASCII text are known to be a token. Where there are fewer than four, zeros come before them.
-    pub(super) fn known(&self, last: [u8; 4]) -> Known {
+    pub(super) fn known(&self, last: [u8; 4]) -> KnownFragments {
         let [first, second, third, fourth] = last;
-        Known {
+        KnownFragments {
             pair: self.pair(third, fourth),
             triple: self.triples[triple([second, third])] >> code(fourth) & 1 == 1,
             quad: last.iter().all(|byte| code(*byte) < 32) && self.quads[quad([first, second, third])] >> code(fourth) & 1 == 1,
@@ -175,18 +175,18 @@ fn quad([first, second, third]: [u8; 3]) -> usize {
 }
 
 /// Each word of the file with its costs.
-fn words(text: &'static str, mut each: impl FnMut(&'static [u8], Costs)) {
-    let mut costs = Costs { alone: 0, behind_blank: 0, behind_other: 0, marks: 0 };
+fn words(text: &'static str, mut each: impl FnMut(&'static [u8], WordCosts)) {
+    let mut costs = WordCosts { alone: 0, behind_blank: 0, behind_other: 0, marks: 0 };
     for line in text.lines() {
         if let [alone @ b'0'..=b'9', b' ', behind_blank, b' ', behind_other] = line.as_bytes() {
             let [alone, behind_blank, behind_other] = [alone, behind_blank, behind_other].map(|digit| digit - b'0');
-            costs = Costs { alone, behind_blank, behind_other, marks: 0 };
+            costs = WordCosts { alone, behind_blank, behind_other, marks: 0 };
             continue;
         }
         for item in line.split(' ') {
             let end = item.find(|c: char| !c.is_ascii_alphabetic() && c != '\'').unwrap_or(item.len());
             let (word, marks) = item.as_bytes().split_at(end);
-            each(word, Costs { marks: marks.iter().fold(0, |bits, byte| bits | mark(*byte)), ..costs });
+            each(word, WordCosts { marks: marks.iter().fold(0, |bits, byte| bits | mark(*byte)), ..costs });
         }
     }
 }
@@ -286,7 +286,7 @@ mod tests {
             assert!(word.is_ascii() && !word.is_empty());
             check(word, costs.alone.into());
             for lead in &leads {
-                let at_most = Table::get().word(Some(*lead), word).expect("it is in the table");
+                let at_most = TokenTable::get().word(Some(*lead), word).expect("it is in the table");
                 check(&[&[*lead], word].concat(), at_most);
             }
         });
@@ -317,9 +317,9 @@ mod tests {
     fn nothing_is_in_the_table_twice() {
         let mut count = 0;
         words(include_str!("words.txt"), |_, _| count += 1);
-        assert_eq!(count, Table::get().words.len());
+        assert_eq!(count, TokenTable::get().words.len());
         let mut count = 0;
         signs(include_str!("signs.txt"), |_, _| count += 1);
-        assert_eq!(count, Table::get().signs.len());
+        assert_eq!(count, TokenTable::get().signs.len());
     }
 }

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use surehand_core::{
     Cause, Done, Refusal, RelPath, Tool,
-    outcome::{LeftOut, Listing, Scope},
+    outcome::{Listing, SearchScope, SkippedFiles},
 };
 
 use crate::{
@@ -29,7 +29,7 @@ pub(super) fn list(session: &mut Session, call: &ListCall) -> Result<Done, Refus
     let workspace = session.workspace().clone();
     let path_target = path_target(workspace.root(), call.path.as_deref().unwrap_or_default())?;
     let (paths, left_out) = match &path_target {
-        PathTarget::File(path) => (vec![path.clone()], LeftOut::default()),
+        PathTarget::File(path) => (vec![path.clone()], SkippedFiles::default()),
         PathTarget::Dir(below) => {
             let walked = walk(Tool::ListFiles, session, below.as_ref(), call.glob.as_deref(), FilePaths::default)?;
             let mut paths: Vec<RelPath> = walked.visitors.into_iter().flat_map(|paths| paths.0).collect();
@@ -37,7 +37,7 @@ pub(super) fn list(session: &mut Session, call: &ListCall) -> Result<Done, Refus
             (paths, walked.left_out)
         }
     };
-    let scope = Scope { area: path_target.area(), glob: call.glob.clone() };
+    let scope = SearchScope { area: path_target.area(), glob: call.glob.clone() };
     Ok(Done::Listed(Listing::of(&paths, scope, limit, left_out)))
 }
 

@@ -3,8 +3,8 @@
 use serde::Serialize;
 use surehand_core::{
     Cause, Done, LineNo, LineRange, LineSet, Present, Refusal,
-    outcome::{Reading, UnchangedRead},
-    render::Numbers,
+    outcome::{ReadResult, UnchangedRead},
+    render::LineNumbers,
 };
 
 use crate::session::Session;
@@ -85,6 +85,6 @@ pub(super) fn read(session: &mut Session, call: &ReadCall) -> Result<Done, Refus
             return Ok(Done::Unchanged(UnchangedRead { path, text, lines, is_whole }));
         }
     }
-    let numbers = Numbers::with_anchors(call.anchors);
-    Ok(Done::Read(Reading::of(path, text, wanted, numbers, session.limits())))
+    let numbers = LineNumbers::with_anchors(call.anchors);
+    Ok(Done::Read(ReadResult::of(path, text, wanted, numbers, session.limits())))
 }

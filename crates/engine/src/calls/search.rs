@@ -12,10 +12,10 @@ use serde::Serialize;
 use surehand_core::{
     Cause, Done, LineNo, Present, Refusal, RelPath, Text, Tool,
     outcome::{
-        LeftOut, Scope,
-        search::{Collector, Hit, Show},
+        SearchScope, SkippedFiles,
+        search::{MatchCollector, SearchDisplay, SearchHit},
     },
-    render::Numbers,
+    render::LineNumbers,
 };
 
 use super::list::{check_is_wanted, walk};
@@ -52,7 +52,7 @@ pub(super) fn search(session: &mut Session, call: &SearchCall) -> Result<Done, R
     let matcher = build_matcher(call)?;
     let workspace = session.workspace().clone();
     let limits = &workspace.config().limits;
-    let show = Show { numbers: Numbers::with_anchors(call.anchors), context: call.context, limit, limits };
+    let show = SearchDisplay { numbers: LineNumbers::with_anchors(call.anchors), context: call.context, limit, limits };
     let path_target = path_target(workspace.root(), call.path.as_deref().unwrap_or_default())?;
     let candidates = match &path_target {
         PathTarget::File(path) => SearchCandidates::one(session, path.clone())?,
@@ -63,7 +63,7 @@ pub(super) fn search(session: &mut Session, call: &SearchCall) -> Result<Done, R
         }
     };
     let SearchCandidates { files, searched, binary, mut left_out } = candidates;
-    let mut collector = Collector::new(show);
+    let mut collector = MatchCollector::new(show);
     for (path, hits) in files {
         check_is_wanted(session)?;
         if collector.is_full() {
@@ -73,7 +73,7 @@ pub(super) fn search(session: &mut Session, call: &SearchCall) -> Result<Done, R
         }
     }
     left_out.sort();
-    let scope = Scope { area: path_target.area(), glob: call.glob.clone() };
+    let scope = SearchScope { area: path_target.area(), glob: call.glob.clone() };
     Ok(Done::Found(collector.finish(call.pattern.clone(), scope, searched, binary, left_out)))
 }
 
@@ -82,8 +82,8 @@ fn take_hits(
     session: &mut Session,
     matcher: &RegexMatcher,
     path: &RelPath,
-    collector: &mut Collector<'_>,
-    left_out: &mut LeftOut,
+    collector: &mut MatchCollector<'_>,
+    left_out: &mut SkippedFiles,
 ) {
     let gathered = match session.gather(path.as_str()) {
         Ok(gathered) => gathered,
@@ -98,7 +98,7 @@ fn take_hits(
     }
 }
 
-fn find_hits(matcher: &RegexMatcher, text: &Text) -> Vec<Hit> {
+fn find_hits(matcher: &RegexMatcher, text: &Text) -> Vec<SearchHit> {
     let mut hits = Vec::new();
     let mut searcher = search_builder().line_number(true).bom_sniffing(false).build();
     let body = &text.as_str().as_bytes()[text.body_start()..];
@@ -154,7 +154,7 @@ struct SearchCandidates {
     files: Vec<(RelPath, usize)>,
     searched: usize,
     binary: usize,
-    left_out: LeftOut,
+    left_out: SkippedFiles,
 }
 
 impl SearchCandidates {
@@ -162,13 +162,13 @@ impl SearchCandidates {
     fn one(session: &mut Session, path: RelPath) -> Result<Self, Refusal> {
         let gathered = session.gather(path.as_str())?;
         match gathered.present {
-            Present::Text(_) => Ok(Self { files: vec![(path, 0)], searched: 1, binary: 0, left_out: LeftOut::default() }),
+            Present::Text(_) => Ok(Self { files: vec![(path, 0)], searched: 1, binary: 0, left_out: SkippedFiles::default() }),
             Present::Absent => Err(Refusal::of(&path, Cause::NothingThere)),
             Present::Blob(_, cause) | Present::Unreadable(cause) => Err(Refusal::of(&path, cause)),
         }
     }
 
-    fn of(hunters: Vec<FileSearcher>, left_out: LeftOut) -> Self {
+    fn of(hunters: Vec<FileSearcher>, left_out: SkippedFiles) -> Self {
         let mut found = Self { files: Vec::new(), searched: 0, binary: 0, left_out };
         for hunter in hunters {
             found.files.extend(hunter.files);
@@ -308,7 +308,7 @@ fn unshowable_kind(cause: &Cause) -> &'static str {
 
 struct HitCollector<'a> {
     matcher: &'a RegexMatcher,
-    hits: &'a mut Vec<Hit>,
+    hits: &'a mut Vec<SearchHit>,
 }
 
 impl Sink for HitCollector<'_> {
@@ -320,7 +320,7 @@ impl Sink for HitCollector<'_> {
         let full = found.bytes().strip_suffix(b"\n").unwrap_or(found.bytes());
         let content = full.strip_suffix(b"\r").unwrap_or(full);
         let at = self.matcher.find(content).unwrap_or_default().map_or(0..0, |at| at.start()..at.end());
-        self.hits.push(Hit { line, at });
+        self.hits.push(SearchHit { line, at });
         Ok(true)
     }
 }

@@ -8,7 +8,7 @@ mod printed_lines;
 use std::collections::HashMap;
 
 use surehand_core::{
-    By, ChangedFile, ContentHash, LineMap, LineSet, Lines, Outside, Present, RelPath, Text,
+    ChangeAuthor, ChangedFile, ContentHash, KnownLines, LineMap, LineSet, OutsideChange, Present, RelPath, Text,
     outcome::CommandEffects,
     shell::{self, mentions, own_text::OwnText},
 };
@@ -29,7 +29,7 @@ use crate::{
 /// A command that is running. What had changed before it began is not its doing.
 #[derive(Debug, Default)]
 pub struct RunningCommand {
-    changed_before: HashMap<RelPath, Outside>,
+    changed_before: HashMap<RelPath, OutsideChange>,
     /// The versions of the files that it names; `None` if it only reads, or was not announced.
     named_before: Option<FilesBefore>,
     cursor: Option<HintCursor>,
@@ -155,7 +155,7 @@ impl Session {
         let changed = self.changed_by(&running, &own, &mentioned);
         let has_changed_unseen =
             running.named_before.as_ref().is_some_and(|before| self.take_unseen(before, &own, &mentioned, &changed));
-        if has_changed_unseen || changed.iter().any(|file| file.by == By::Command) {
+        if has_changed_unseen || changed.iter().any(|file| file.by == ChangeAuthor::Command) {
             workspace.track_events();
         }
         let touched = self.touched(running.cursor, &changed);
@@ -164,7 +164,7 @@ impl Session {
     }
 
     /// Records output, perhaps of some time ago, of a command that changed no files.
-    pub(crate) fn record_printed(&mut self, printed: &ShellCommand<'_>) -> Vec<Lines> {
+    pub(crate) fn record_printed(&mut self, printed: &ShellCommand<'_>) -> Vec<KnownLines> {
         let mentions = mentions::in_command(printed.line);
         let workspace = self.workspace().clone();
         let mentioned = MentionedFiles::of(&workspace, printed.directory, &mentions, CommandReach::OwnTree);
@@ -180,15 +180,15 @@ impl Session {
             let mut other = author_of(self.workspace(), &id, &changed);
             // A change from before the command must not be undone with it.
             let before = self.before(running, &changed);
-            if std::mem::replace(&mut changed.was, before) != before && other == By::Unknown {
+            if std::mem::replace(&mut changed.was, before) != before && other == ChangeAuthor::Unknown {
                 other = author_of(self.workspace(), &id, &changed);
             }
-            let is_ours = changed.was != changed.now && other == By::Unknown && running.may_have_changed(&changed.path);
+            let is_ours = changed.was != changed.now && other == ChangeAuthor::Unknown && running.may_have_changed(&changed.path);
             if is_ours {
                 self.take_own_change(own, &changed, mentioned, running);
             }
-            let by = if is_ours { By::Command } else { other };
-            files.push(ChangedFile { path: changed.path, deleted: changed.now == Outside::Gone, by });
+            let by = if is_ours { ChangeAuthor::Command } else { other };
+            files.push(ChangedFile { path: changed.path, deleted: changed.now == OutsideChange::Gone, by });
         }
         files
     }
@@ -212,9 +212,9 @@ impl Session {
         self.with_stale_views(|stale_views, sources| stale_views.check(sources, paths)).unwrap_or_default()
     }
 
-    fn before(&self, running: &RunningCommand, changed: &StaleView) -> Outside {
+    fn before(&self, running: &RunningCommand, changed: &StaleView) -> OutsideChange {
         let named = match running.named_before.as_ref().map(|before| before.get(&changed.path)) {
-            Some(FileBefore::Version(version)) => Some(Outside::Version(version)),
+            Some(FileBefore::Version(version)) => Some(OutsideChange::Version(version)),
             Some(FileBefore::Absent | FileBefore::Unknown) | None => None,
         };
         running.changed_before.get(&changed.path).copied().or(named).unwrap_or(changed.was)
@@ -229,7 +229,7 @@ impl Session {
         running: &RunningCommand,
     ) {
         let mut event = self.command_event(changed, own);
-        if let (Outside::Version(version), Outside::Gone) = (changed.was, changed.now) {
+        if let (OutsideChange::Version(version), OutsideChange::Gone) = (changed.was, changed.now) {
             event.moved_to = self.follow_move(&changed.path, version, mentioned, running);
             event.after = event.moved_to.as_ref().map(|_| version);
         }
@@ -243,18 +243,18 @@ impl Session {
     fn follow_change(&mut self, own: &CommandChange<'_>, changed: &StaleView) {
         let Ok(gathered) = self.gather(changed.path.as_str()) else { return };
         let (Present::Text(now), Some(view)) = (gathered.present, gathered.view) else { return };
-        if Outside::Version(now.version()) != changed.now {
+        if OutsideChange::Version(now.version()) != changed.now {
             return;
         }
         let written = match (changed.was, gathered.seen) {
-            (Outside::Gone, _) => own.own_text.written(None, &now),
-            (Outside::Version(was), Some(seen)) if was == seen.version() => {
+            (OutsideChange::Gone, _) => own.own_text.written(None, &now),
+            (OutsideChange::Version(was), Some(seen)) if was == seen.version() => {
                 let carried = view.carried_unshown(&seen, &LineMap::between(&seen, &now), &now);
                 self.keep_text(&changed.path, &now);
                 self.set_view(&changed.path, carried);
                 own.own_text.written(Some(&seen), &now)
             }
-            (Outside::Version(_), _) => return,
+            (OutsideChange::Version(_), _) => return,
         };
         if !written.is_empty() {
             self.record_shown(&changed.path, &now, &written);
@@ -276,7 +276,7 @@ impl Session {
             gathered.is_ok_and(|gathered| matches!(gathered.present, Present::Text(text) if text.version() == version))
         })?;
         let mut view = self.view_of(from).filter(|view| view.version() == version)?;
-        view.tell(Outside::Version(version));
+        view.tell(OutsideChange::Version(version));
         self.set_view(&to, view);
         let workspace = self.workspace().clone();
         self.tracker()?.forget_view(&workspace, from);
@@ -296,20 +296,20 @@ impl Session {
         let mut has_changed = false;
         for path in &mentioned.files {
             let (was, text_before) = match before.get(path) {
-                FileBefore::Absent => (Outside::Gone, None),
-                FileBefore::Version(version) => (Outside::Version(version), self.files.text(&workspace, &version)),
+                FileBefore::Absent => (OutsideChange::Gone, None),
+                FileBefore::Version(version) => (OutsideChange::Version(version), self.files.text(&workspace, &version)),
                 FileBefore::Unknown => continue,
             };
             let is_told = changed.iter().any(|file| file.path == *path) || self.view_of(path).is_some();
             let Some(now) = self.text_at(path).filter(|_| !is_told) else { continue };
-            let change = StaleView { path: path.clone(), was, now: Outside::Version(now.version()) };
-            if change.was == change.now || author_of(&workspace, &id, &change) != By::Unknown {
+            let change = StaleView { path: path.clone(), was, now: OutsideChange::Version(now.version()) };
+            if change.was == change.now || author_of(&workspace, &id, &change) != ChangeAuthor::Unknown {
                 continue;
             }
             let event = self.command_event(&change, own);
             workspace.record(StoreRecord::Happened(event));
             has_changed = true;
-            let is_lost = text_before.is_none() && was != Outside::Gone;
+            let is_lost = text_before.is_none() && was != OutsideChange::Gone;
             let written = if is_lost { LineSet::new() } else { own.own_text.written(text_before.as_ref(), &now) };
             if !written.is_empty() || now.line_count() == 0 {
                 self.record_shown(path, &now, &written);
@@ -329,8 +329,8 @@ impl Session {
     fn command_event(&mut self, changed: &StaleView, own: &CommandChange<'_>) -> FileEvent {
         let path = &changed.path;
         let [before, after] = [changed.was, changed.now].map(|outside| match outside {
-            Outside::Version(version) => Some(version),
-            Outside::Gone => None,
+            OutsideChange::Version(version) => Some(version),
+            OutsideChange::Gone => None,
         });
         for version in [before, after].into_iter().flatten() {
             self.keep_version(path, &version);

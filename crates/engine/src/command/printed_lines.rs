@@ -1,7 +1,7 @@
 //! Counts the output of a command as read: compares it with the files that it may come from, the likeliest first.
 
 use surehand_core::{
-    Lines, Present, RelPath, Text,
+    KnownLines, Present, RelPath, Text,
     shell::{
         mentions::{self, Mentions},
         printed::{Candidate, Printed, Rank},
@@ -36,7 +36,7 @@ impl Session {
         mentions: &Mentions,
         mut mentioned: MentionedFiles,
         then: &FilesBefore,
-    ) -> Vec<Lines> {
+    ) -> Vec<KnownLines> {
         let mut printed = Printed::new(command.line, command.output);
         if printed.is_blank() {
             return Vec::new();
@@ -65,7 +65,7 @@ impl Session {
         rank: Rank,
         then: &FilesBefore,
         room: &mut usize,
-    ) -> Vec<Lines> {
+    ) -> Vec<KnownLines> {
         let mut text = |path: &RelPath| self.text_then(path, then).or_else(|| self.text_within(path, rank, room));
         let files: Vec<(RelPath, Text)> = paths.iter().take(MOST_FILES).filter_map(&mut text).collect();
         let candidates: Vec<Candidate<'_>> =
@@ -75,7 +75,7 @@ impl Session {
         for ((path, text), lines) in files.into_iter().zip(shown).filter(|(_, lines)| !lines.is_empty()) {
             self.record_shown(&path, &text, &lines);
             self.clear_refusals(&path);
-            read.push(Lines { path, text, lines });
+            read.push(KnownLines { path, text, lines });
         }
         read
     }

@@ -17,8 +17,8 @@ use std::{
 };
 
 use surehand_core::{
-    ContentHash, FileList, FileState, FileStatus, Notice, Outside, Owner, RelPath, RepoState, Stamp, TaskList, Touch, Tracked,
-    outcome::TouchedFile, repo_state::Millis,
+    ContentHash, FileList, FileRecord, FileState, FileStatus, Notice, OutsideChange, RelPath, RepoState, Stamp, TaskList,
+    TaskOwner, Touch, outcome::TouchedFile, repo_state::Millis,
 };
 use surehand_store::{KnownFile, StoreError, StoreRecord, StoreTurn, StoryTasks, TrackedFile, TrackedFiles};
 
@@ -72,7 +72,7 @@ pub(crate) struct RepoSources<'a> {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TaskScope {
     /// Who works on them.
-    pub owner: Option<Owner>,
+    pub owner: Option<TaskOwner>,
     /// Of which story, if that is not the one that the workspace works on.
     pub story: Option<String>,
 }
@@ -80,7 +80,7 @@ pub struct TaskScope {
 impl TaskScope {
     /// What any session sees: all of them work on one list.
     pub fn of_any_session() -> Self {
-        Self { owner: Some(Owner::Session(String::new())), story: None }
+        Self { owner: Some(TaskOwner::Session(String::new())), story: None }
     }
 }
 
@@ -146,9 +146,9 @@ struct RepoEntry {
 }
 
 impl RepoEntry {
-    fn tracked(&self) -> Tracked {
+    fn tracked(&self) -> FileRecord {
         let FileState { hash, status, changed_outside, .. } = self.state;
-        Tracked { version: hash, status, changed_outside, at: self.at }
+        FileRecord { version: hash, status, changed_outside, at: self.at }
     }
 
     /// Whether it is known what the system says about the file.
@@ -213,13 +213,13 @@ impl RepoStateCache {
     }
 
     /// Notes that a file is not what the sessions saw. `stamp` is that of what it is now, if it is known.
-    pub(crate) fn changed_outside(&mut self, store: &dyn RepoStore, path: &RelPath, now_is: Outside, stamp: Option<Stamp>) {
+    pub(crate) fn changed_outside(&mut self, store: &dyn RepoStore, path: &RelPath, now_is: OutsideChange, stamp: Option<Stamp>) {
         let in_tree = path.in_directory(self.below.as_ref());
         if self.read_to.is_some() && self.next(&in_tree, &Touch::Outside(now_is), now()).is_none() {
             return;
         }
         self.mark_changed(store, path, now_is, stamp);
-        if stamp.is_none() && now_is != Outside::Gone {
+        if stamp.is_none() && now_is != OutsideChange::Gone {
             // Hash, size and time of an entry are of one moment, so it is read from the store, which has all three.
             self.is_stale = true;
         } else {
@@ -228,8 +228,8 @@ impl RepoStateCache {
     }
 
     /// Records that another program has changed a file.
-    fn mark_changed(&mut self, store: &dyn RepoStore, path: &RelPath, now_is: Outside, stamp: Option<Stamp>) {
-        if let Outside::Version(version) = now_is {
+    fn mark_changed(&mut self, store: &dyn RepoStore, path: &RelPath, now_is: OutsideChange, stamp: Option<Stamp>) {
+        if let OutsideChange::Version(version) = now_is {
             self.told.remove(&digest(path, version));
             if let Some(stamp) = stamp {
                 store.record(StoreRecord::Found { path: path.clone(), file: KnownFile { version, stamp } });
@@ -362,8 +362,8 @@ impl RepoStateCache {
         }
         for (path, (version, stamp)) in there {
             let Some(in_root) = sources.copy.in_root(&path) else { continue };
-            self.mark_changed(sources.store, &in_root, Outside::Version(version), Some(stamp));
-            self.follow(&path, &Touch::Outside(Outside::Version(version)), now(), Some(stamp));
+            self.mark_changed(sources.store, &in_root, OutsideChange::Version(version), Some(stamp));
+            self.follow(&path, &Touch::Outside(OutsideChange::Version(version)), now(), Some(stamp));
         }
         state.notify(Notice::RepoStateRebuilt);
     }
@@ -475,7 +475,7 @@ impl RepoStateCache {
             (!is_as_known).then(|| ((*path).clone(), found))
         });
         for (path, found) in found.into_iter().flatten() {
-            let now_is = found.map_or(Outside::Gone, |(version, _)| Outside::Version(version));
+            let now_is = found.map_or(OutsideChange::Gone, |(version, _)| OutsideChange::Version(version));
             let stamp = found.map(|(_, stamp)| stamp);
             if self.next(&path, &Touch::Outside(now_is), now()).is_some()
                 && let Some(in_root) = sources.copy.in_root(&path)
@@ -487,9 +487,9 @@ impl RepoStateCache {
     }
 
     /// What a touch makes of what is known of a file.
-    fn next(&self, path: &RelPath, touch: &Touch, at: Millis) -> Option<Tracked> {
+    fn next(&self, path: &RelPath, touch: &Touch, at: Millis) -> Option<FileRecord> {
         let known = |path: &RelPath| self.files.get(path).map(RepoEntry::tracked);
-        Tracked::after(known(path), touch, at, known)
+        FileRecord::after(known(path), touch, at, known)
     }
 
     /// Takes a touch over into memory, if what was there before is.
@@ -504,8 +504,8 @@ impl RepoStateCache {
         }
     }
 
-    fn put(&mut self, path: RelPath, tracked: Tracked, stamp: Option<Stamp>) {
-        let Tracked { version: hash, status, changed_outside, at } = tracked;
+    fn put(&mut self, path: RelPath, tracked: FileRecord, stamp: Option<Stamp>) {
+        let FileRecord { version: hash, status, changed_outside, at } = tracked;
         let before = self.files.get_mut(&path);
         let same = before.as_ref().filter(|before| before.state.hash == hash);
         let stamp = stamp.or(same.and_then(|before| before.stamp));

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
-use surehand_core::{Edit, Refusal, Tool, ToolNames, edit::Replacement};
+use surehand_core::{Edit, Refusal, Tool, ToolNames, edit::TextReplacement};
 
 use super::{ToolDefinition, arguments, schema};
 use crate::calls::Call;
@@ -29,6 +29,6 @@ struct EditFile {
 
 fn parse(value: &Value) -> Result<Call, Refusal> {
     let EditFile { path, old_string, new_string, replace_all } = arguments(Tool::EditFile.name(), value)?;
-    let replacement = Replacement { path, old: old_string, new: new_string, all: replace_all };
+    let replacement = TextReplacement { path, old: old_string, new: new_string, all: replace_all };
     Ok(Call::Edit(Edit::Replace(replacement)))
 }

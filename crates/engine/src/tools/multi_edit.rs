@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
-use surehand_core::{Edit, Refusal, Tool, ToolNames, edit::Replacement};
+use surehand_core::{Edit, Refusal, Tool, ToolNames, edit::TextReplacement};
 
 use super::{ToolDefinition, arguments, schema};
 use crate::calls::Call;
@@ -37,7 +37,7 @@ fn parse(value: &Value) -> Result<Call, Refusal> {
     let call: MultiEdit = arguments(Tool::MultiEdit.name(), value)?;
     let replacement = |edit: ReplacementArguments| {
         let ReplacementArguments { path, old_string, new_string, replace_all } = edit;
-        Replacement { path, old: old_string, new: new_string, all: replace_all }
+        TextReplacement { path, old: old_string, new: new_string, all: replace_all }
     };
     Ok(Call::Edit(Edit::ReplaceMany(call.edits.into_iter().map(replacement).collect())))
 }

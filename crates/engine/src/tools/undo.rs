@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use surehand_core::{
     Cause, ChangeId, Edit, Refusal, Tool, ToolNames,
-    edit::{UndoRequest, UndoTarget, Whose},
+    edit::{UndoRequest, UndoTarget, WhoseChanges},
 };
 
 use super::{ToolDefinition, arguments, schema};
@@ -45,5 +45,5 @@ fn parse(value: &Value) -> Result<Call, Refusal> {
             return Err(Refusal::of_call(Cause::BadArguments { why }));
         }
     };
-    Ok(Call::Edit(Edit::Undo(UndoRequest { which, by: Whose::Mine, force: call.force })))
+    Ok(Call::Edit(Edit::Undo(UndoRequest { which, by: WhoseChanges::Mine, force: call.force })))
 }

@@ -16,7 +16,7 @@ use crate::fixture::*;
 use serde_json::{Value, json};
 use surehand_engine::{
     Config, Edit, Session, Workspace,
-    core::{RefusalCode, edit::Replacement},
+    core::{RefusalCode, edit::TextReplacement},
     testing::CommitStep,
 };
 
@@ -349,7 +349,8 @@ fn shipped_settings_do_not_open_the_gate() {
 fn shipped_limits_do_not_hide_files_from_hooks() {
     let settings = "[limits]\nfile_bytes = 1\nbatch_edits = 1\n";
     let dir = lay_out(&[("surehand.toml", settings), ("a.txt", "one\ntwo\n")]);
-    let replacement = |old: &str, new: &str| Replacement { path: "a.txt".into(), old: old.into(), new: new.into(), all: false };
+    let replacement =
+        |old: &str, new: &str| TextReplacement { path: "a.txt".into(), old: old.into(), new: new.into(), all: false };
     let both = Edit::ReplaceMany(vec![replacement("one", "1"), replacement("two", "2")]);
     for edit in [Edit::write("a.txt", "x"), both] {
         let refused = session_in_a_clone(dir.path()).foreign_tools().judge(&edit, &[]).expect_err("it was never read");

@@ -7,7 +7,7 @@ use crate::fixture::*;
 use serde_json::json;
 use surehand_engine::{
     Session, ShellCommand, Workspace,
-    core::{By, outcome::CommandEffects},
+    core::{ChangeAuthor, outcome::CommandEffects},
     render,
     store::EventFilter,
 };
@@ -207,7 +207,7 @@ fn without_a_watcher_the_files_are_looked_at() {
     names.iter().for_each(|name| fs::write(dir.path().join(name), "x\n").unwrap());
     names.iter().for_each(|name| read(&mut session, name));
     let reply = run(&mut session, dir.path(), "for file in [0-9]*.txt; do echo y > $file; done");
-    assert_eq!((reply.changed.len(), reply.changed.iter().all(|file| file.by == By::Command)), (120, true));
+    assert_eq!((reply.changed.len(), reply.changed.iter().all(|file| file.by == ChangeAuthor::Command)), (120, true));
     session.workspace().flush();
     let reply = other.call("forget", &json!({ "paths": [] }));
     assert!(reply.text.contains("a.txt (by a command of another session)"), "{}", reply.text);

@@ -7,7 +7,7 @@ use crate::fixture::*;
 use serde_json::{Value, json};
 use surehand_engine::{
     Config, Session, SessionId, Workspace,
-    core::edit::{UndoRequest, UndoTarget, Whose},
+    core::edit::{UndoRequest, UndoTarget, WhoseChanges},
 };
 
 /// A session that watches, or one that looks at the directories themselves.
@@ -181,7 +181,7 @@ fn without_a_tracker_they_are_given_once_all_the_same() {
 fn people_are_not_instructed() {
     let dir = lay_out(&[("AGENTS.md", "Use tabs.\n")]);
     session(dir.path()).call("write_file", &json!({ "path": "a.txt", "content": "one\n" }));
-    let outcome = session(dir.path()).undo(&UndoRequest { which: UndoTarget::Last, by: Whose::Anyone, force: false });
+    let outcome = session(dir.path()).undo(&UndoRequest { which: UndoTarget::Last, by: WhoseChanges::Anyone, force: false });
     assert!(!outcome.is_refused() && outcome.notes.instructions.is_none(), "{outcome:?}");
 }
 

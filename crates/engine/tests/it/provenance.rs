@@ -8,7 +8,7 @@ use crate::fixture::{content, edit, fast, lay_out, read};
 use serde_json::{Value, json};
 use surehand_engine::{
     Session, SessionId, Workspace,
-    core::{Anchor, Edit, LineNo, OnChange, edit::Replacement},
+    core::{Anchor, Edit, LineNo, OnChange, edit::TextReplacement},
 };
 
 const BEFORE: &str = "start\n}\n}\n}\n}\nend\n";
@@ -104,7 +104,7 @@ fn what_another_agents_tool_did_is_on_record_as_well() {
         let mut tools = other.foreign_tools();
         tools.record_shown("a.txt", 1, BEFORE);
         let (old, new) = ("start\n}\n".to_owned(), "start\n".to_owned());
-        let edit = Edit::Replace(Replacement { path: "a.txt".to_owned(), old, new, all: false });
+        let edit = Edit::Replace(TextReplacement { path: "a.txt".to_owned(), old, new, all: false });
         let allowed = tools.judge(&edit, &[]).unwrap();
         fs::write(dir.path().join("a.txt"), "start\n}\n}\n}\nend\n").unwrap();
         assert!(tools.adopt(&allowed.edit, &[]).is_none());

@@ -109,7 +109,7 @@ impl Twins {
         let directory = self.original.path().to_str().unwrap();
         let running = session.command_begins(&ShellCommand { line, directory, output: "" });
         let effects = session.command_ended(running, &ShellCommand { line, directory, output });
-        let of_file = |read: &surehand_engine::core::Lines| {
+        let of_file = |read: &surehand_engine::core::KnownLines| {
             let path = read.path.to_string();
             read.lines.iter().map(|line| (path.clone(), line.get())).collect::<Vec<_>>()
         };

@@ -6,7 +6,7 @@ use crate::fixture::*;
 use serde_json::{Value, json};
 use surehand_engine::{
     Session,
-    core::edit::{UndoRequest, UndoTarget, Whose},
+    core::edit::{UndoRequest, UndoTarget, WhoseChanges},
 };
 use surehand_testkit::scenario::tree;
 
@@ -66,7 +66,7 @@ fn what_another_session_took_back_is_not_taken_back_again() {
     pass(&mut session, "edit_file", edit("a.txt", "two", "three"));
     session.workspace().flush();
     let mut people = self::session(dir.path());
-    assert!(!people.undo(&UndoRequest { which: UndoTarget::Last, by: Whose::Anyone, force: false }).is_refused());
+    assert!(!people.undo(&UndoRequest { which: UndoTarget::Last, by: WhoseChanges::Anyone, force: false }).is_refused());
     people.workspace().flush();
     for selection in [json!({}), json!({ "path": "a.txt" })] {
         pass(&mut session, "undo", selection);

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use surehand_core::{
     Anchor, Cause, Limits, LineNo, LineRange, LineSet, OnChange, Planned, Policy, Present, Refusal, RelPath, Target, View,
-    edit::lines::LineEdit, gate::Tracking, plan, text::Ending,
+    edit::lines::LineEdit, gate::Tracking, plan, text::LineEnding,
 };
 
 use crate::{
@@ -164,7 +164,7 @@ impl Reader {
     fn with_one_end<'a>(&self, placed: &[(usize, usize, usize, &'a Order)]) -> Vec<(usize, usize, Vec<&'a str>)> {
         let count = self.now.lines.len();
         let mut from = placed.len();
-        if self.now.lines.last().is_some_and(|last| last.ending == Ending::None) {
+        if self.now.lines.last().is_some_and(|last| last.ending == LineEnding::None) {
             let mut start = count;
             while let Some((above, _, _, _)) = from.checked_sub(1).map(|index| placed[index]).filter(|edit| edit.1 == start) {
                 start = above;

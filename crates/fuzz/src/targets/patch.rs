@@ -3,11 +3,11 @@
 
 use surehand_core::{
     Content, Limits, Planned, Policy, Present, Refusal, RelPath, Target, Text, View,
-    edit::patch::{FilePatch, Patch, Row, parse},
+    edit::patch::{FilePatch, Patch, PatchRow, parse},
     file_diff::FileDiff,
     gate::Tracking,
-    plan::{self, Act, PatchStep},
-    text::Ending,
+    plan::{self, FileAction, PatchStep},
+    text::LineEnding,
 };
 
 use crate::{
@@ -81,7 +81,8 @@ fn any(source: &mut Source<'_>) {
 /// Of each file that is updated under its own name: the lines that were there, without those that the patch removes and with those that it adds, are
 /// the lines that come.
 fn check_lines(patch: &Patch<'_>, name: &RelPath, planned: &Planned) {
-    let (Act::Write { content, .. }, Some(Content::Text(before)), None) = (planned.act(), planned.base(), planned.origin())
+    let (FileAction::Write { content, .. }, Some(Content::Text(before)), None) =
+        (planned.act(), planned.base(), planned.origin())
     else {
         return;
     };
@@ -91,9 +92,9 @@ fn check_lines(patch: &Patch<'_>, name: &RelPath, planned: &Planned) {
         let FilePatch::Update { chunks, .. } = file else { return };
         for row in chunks.iter().flat_map(|chunk| &chunk.rows) {
             match row {
-                Row::Keep(_) => {}
-                Row::Add(line) => expected.push(line.trim_end_matches('\r').to_owned()),
-                Row::Remove(line) => {
+                PatchRow::Keep(_) => {}
+                PatchRow::Add(line) => expected.push(line.trim_end_matches('\r').to_owned()),
+                PatchRow::Remove(line) => {
                     let line = line.trim_end_matches('\r');
                     let at = expected.iter().position(|known| known == line).expect("what a patch removes was there");
                     expected.swap_remove(at);
@@ -154,7 +155,7 @@ fn check_difference(before: &Page, after: &Page) {
 
 /// Whether the last line has no ending.
 fn is_open(text: &Text) -> bool {
-    text.last_line().is_some_and(|last| text.ending(last) == Ending::None)
+    text.last_line().is_some_and(|last| text.ending(last) == LineEnding::None)
 }
 
 /// Lines of a file with some around them, in an envelope: it changes these lines or is refused.

@@ -2,11 +2,11 @@
 //! bounded and cannot pretend to end early.
 
 use surehand_core::{
-    Content, FileList, FileState, FileStatus, Limits, LineRange, LineSet, Owner, RelPath, RepoState, Task, TaskList, TaskStatus,
-    ToolNames, WorkingSet,
-    instructions::{Instruction, News, Settings},
+    Content, FileList, FileState, FileStatus, Limits, LineRange, LineSet, RelPath, RepoState, Task, TaskList, TaskOwner,
+    TaskStatus, ToolNames, WorkingSet,
+    instructions::{Instruction, InstructionNews, InstructionSettings},
     render::{
-        Numbers,
+        LineNumbers,
         instructions::{fit, instructions},
         snapshot::{MOST_TOKENS, format_for_prompt},
     },
@@ -46,7 +46,7 @@ fn name(source: &mut Source<'_>) -> RelPath {
 fn working_set(source: &mut Source<'_>) {
     let mut set = WorkingSet::default();
     let limits = Limits { line_chars: 1 + source.below(40), ..Limits::default() };
-    let numbers = Numbers::with_anchors(source.flag());
+    let numbers = LineNumbers::with_anchors(source.flag());
     for _ in 0..16 {
         if source.is_empty() {
             return;
@@ -122,10 +122,10 @@ fn snapshot(source: &mut Source<'_>) {
             status: source.pick(&[TaskStatus::Pending, TaskStatus::InProgress, TaskStatus::Completed, TaskStatus::Cancelled]),
             priority: u32::from(source.byte()),
             story: if source.flag() { story.clone() } else { words(source) },
-            owner: source.flag().then(|| Owner::from(words(source))),
+            owner: source.flag().then(|| TaskOwner::from(words(source))),
         })
         .collect();
-    let me = source.flag().then(|| Owner::Run("me".to_owned()));
+    let me = source.flag().then(|| TaskOwner::Run("me".to_owned()));
     let tasks = TaskList::of(&story, tasks, me.as_ref());
     let last_updated = i64::from(source.byte()) << source.below(63);
     let files = std::sync::Arc::new(FileList::new(files, untouched, Vec::new()));
@@ -137,11 +137,15 @@ fn snapshot(source: &mut Source<'_>) {
 }
 
 fn told(source: &mut Source<'_>) {
-    let settings = Settings { tokens: 1 + source.below(200), total_tokens: 1 + 2 * source.below(200), ..Settings::default() };
+    let settings = InstructionSettings {
+        tokens: 1 + source.below(200),
+        total_tokens: 1 + 2 * source.below(200),
+        ..InstructionSettings::default()
+    };
     let news: Vec<Instruction> = (0..1 + source.below(4))
         .filter_map(|_| {
             let path = name(source);
-            let news = source.pick(&[News::First, News::Changed]);
+            let news = source.pick(&[InstructionNews::First, InstructionNews::Changed]);
             let text = surehand_core::Text::of(words(source)).ok()?;
             Some(Instruction { directory: path.parent(), path, text, news })
         })

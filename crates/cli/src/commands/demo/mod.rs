@@ -16,7 +16,7 @@ use std::process::ExitCode;
 
 use anyhow::ensure;
 use serde_json::json;
-use surehand_engine::core::Mode;
+use surehand_engine::core::ContextMode;
 
 use self::{
     play::{DemoLoop, play},
@@ -56,8 +56,8 @@ fn perform(say: &mut dyn FnMut(&str) -> anyhow::Result<()>) -> anyhow::Result<Pl
         anyhow::Ok(played)
     };
     let plain = one("plain loop: does as told, sums up when it gets long", DemoLoop::Plain)?;
-    let history = one("Surehand, history: the prompt is the conversation", DemoLoop::Surehand(Mode::History))?;
-    let snapshot = one("Surehand, snapshot: the prompt is the present", DemoLoop::Surehand(Mode::Snapshot))?;
+    let history = one("Surehand, history: the prompt is the conversation", DemoLoop::Surehand(ContextMode::History))?;
+    let snapshot = one("Surehand, snapshot: the prompt is the present", DemoLoop::Surehand(ContextMode::Snapshot))?;
     promised("history", &history)?;
     promised("snapshot", &snapshot)?;
     Ok(PlayedRuns { plain, history, snapshot })

@@ -14,7 +14,7 @@ use surehand_agent::{
 };
 use surehand_engine::{
     Tool,
-    core::{Anchor, EditDialect, LineNo, Mode},
+    core::{Anchor, ContextMode, EditDialect, LineNo},
 };
 
 use super::{other_programs::save, play::WINDOW, story::STORY};
@@ -25,8 +25,11 @@ const MOST_TURNS: u32 = 150;
 /// Plays the story; gives whether the model ever said that it is done.
 pub(super) fn play(root: &Path, model: &mut dyn ChatModel, listener: &mut dyn FnMut(&RunEvent)) -> anyhow::Result<bool> {
     let mut tools = Tools { root, tasks: Vec::new() };
-    let template =
-        PromptTemplate { rules: rules(Mode::History, EditDialect::Text), story: STORY.to_owned(), instructions: String::new() };
+    let template = PromptTemplate {
+        rules: rules(ContextMode::History, EditDialect::Text),
+        story: STORY.to_owned(),
+        instructions: String::new(),
+    };
     let mut prompt =
         Prompt { system: system_text(&template), tools: tool_specs(RunPhase::Coding, EditDialect::Lines), messages: Vec::new() };
     let fixed = prompt.tokens();

@@ -6,7 +6,7 @@ use anyhow::Context;
 use surehand_agent::{AgentRun, CancelToken, Ports, RunEvent, RunSettings, command::NoApprover, event::StopReason};
 use surehand_engine::{
     Config, StateHome, Workspace,
-    core::{EditDialect, Mode},
+    core::{ContextMode, EditDialect},
 };
 
 use super::{
@@ -23,7 +23,7 @@ pub(super) const WINDOW: usize = 10_000;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum DemoLoop {
-    Surehand(Mode),
+    Surehand(ContextMode),
     Plain,
 }
 
@@ -43,7 +43,7 @@ pub(super) fn play(cast: DemoLoop) -> anyhow::Result<PlayedRun> {
     Ok(PlayedRun { kept: audience.others.kept()?, ledger: audience.ledger, is_done, time })
 }
 
-fn surehand(root: &Path, mode: Mode, audience: &mut DemoObserver<'_>) -> anyhow::Result<bool> {
+fn surehand(root: &Path, mode: ContextMode, audience: &mut DemoObserver<'_>) -> anyhow::Result<bool> {
     let state = tempfile::tempdir().context("a temporary directory")?;
     let state = StateHome { fixed: Some(state.path().to_owned()), ..StateHome::default() };
     let workspace = Workspace::open(root, Config { state, ..Config::default() })?;

@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 
 use super::{
-    BadPatch, Chunk, FilePatch,
-    parse::{Ends, Header, Line, Lines, Opening, Rows},
+    BadPatch, FilePatch, PatchChunk,
+    parse::{ChunkEnd, ChunkHeader, ChunkOpening, ChunkRows, PatchLine, PatchLines},
 };
 
 /// The first line.
@@ -24,7 +24,7 @@ pub(super) fn named_files(patch: &str) -> Vec<String> {
 }
 
 /// Reads all of it, from the first line on.
-pub(super) fn files<'a>(lines: &mut Lines<'a>) -> Result<Vec<FilePatch<'a>>, BadPatch> {
+pub(super) fn files<'a>(lines: &mut PatchLines<'a>) -> Result<Vec<FilePatch<'a>>, BadPatch> {
     lines.take();
     let mut files = Vec::new();
     loop {
@@ -39,7 +39,7 @@ pub(super) fn files<'a>(lines: &mut Lines<'a>) -> Result<Vec<FilePatch<'a>>, Bad
 }
 
 /// A fence that nobody opened is as good as a blank line.
-fn check_nothing_follows(lines: &mut Lines<'_>) -> Result<(), BadPatch> {
+fn check_nothing_follows(lines: &mut PatchLines<'_>) -> Result<(), BadPatch> {
     lines.skip_blank();
     if lines.peek().is_some_and(|line| line.text.trim_end() == "```") {
         lines.take();
@@ -48,7 +48,7 @@ fn check_nothing_follows(lines: &mut Lines<'_>) -> Result<(), BadPatch> {
     if lines.peek().is_some() { Err(lines.bad(format!("expected nothing after `{END}`"))) } else { Ok(()) }
 }
 
-fn file<'a>(line: Line<'a>, lines: &mut Lines<'a>) -> Result<FilePatch<'a>, BadPatch> {
+fn file<'a>(line: PatchLine<'a>, lines: &mut PatchLines<'a>) -> Result<FilePatch<'a>, BadPatch> {
     if let Some(path) = line.after(ADD) {
         let path = named(line, path)?;
         return Ok(FilePatch::Add { path, content: content(lines)? });
@@ -62,7 +62,7 @@ fn file<'a>(line: Line<'a>, lines: &mut Lines<'a>) -> Result<FilePatch<'a>, BadP
     Err(line.bad(format!("expected `{ADD} path`, `{UPDATE} path`, `{DELETE} path` or `{END}`")))
 }
 
-fn named<'a>(line: Line<'a>, path: &'a str) -> Result<Cow<'a, str>, BadPatch> {
+fn named<'a>(line: PatchLine<'a>, path: &'a str) -> Result<Cow<'a, str>, BadPatch> {
     if path.is_empty() {
         Err(line.bad("the header names no file: expected a path after the colon"))
     } else {
@@ -71,7 +71,7 @@ fn named<'a>(line: Line<'a>, path: &'a str) -> Result<Cow<'a, str>, BadPatch> {
 }
 
 /// The lines of a new file. One that is empty may have lost its `+`, if more follow.
-fn content(lines: &mut Lines<'_>) -> Result<String, BadPatch> {
+fn content(lines: &mut PatchLines<'_>) -> Result<String, BadPatch> {
     let mut content = String::new();
     let mut empty_lines = String::new();
     while let Some(line) = lines.peek() {
@@ -92,7 +92,7 @@ fn content(lines: &mut Lines<'_>) -> Result<String, BadPatch> {
     Ok(content)
 }
 
-fn update<'a>(line: Line<'a>, path: Cow<'a, str>, lines: &mut Lines<'a>) -> Result<FilePatch<'a>, BadPatch> {
+fn update<'a>(line: PatchLine<'a>, path: Cow<'a, str>, lines: &mut PatchLines<'a>) -> Result<FilePatch<'a>, BadPatch> {
     let start = lines.place();
     lines.skip_blank();
     let move_to = match lines.take_after(MOVE) {
@@ -115,22 +115,22 @@ fn update<'a>(line: Line<'a>, path: Cow<'a, str>, lines: &mut Lines<'a>) -> Resu
 }
 
 /// The next chunk of this file; `None` where another file or the end follows.
-fn chunk<'a>(lines: &mut Lines<'a>) -> Result<Option<Chunk<'a>>, BadPatch> {
+fn chunk<'a>(lines: &mut PatchLines<'a>) -> Result<Option<PatchChunk<'a>>, BadPatch> {
     let Some(first) = lines.peek() else { return Ok(None) };
-    let mut opening: Option<Opening<'a>> = None;
-    let mut rows = Rows::default();
-    let mut ends = Ends::Anywhere;
+    let mut opening: Option<ChunkOpening<'a>> = None;
+    let mut rows = ChunkRows::default();
+    let mut ends = ChunkEnd::Anywhere;
     while let Some(line) = lines.peek() {
-        if let Some(header) = Header::of(line) {
+        if let Some(header) = ChunkHeader::of(line) {
             if !rows.is_empty() {
                 break;
             }
             // Empty lines between two headers are no lines of the file.
-            rows = Rows::default();
-            opening.get_or_insert_with(|| Opening::at(line)).add(header);
+            rows = ChunkRows::default();
+            opening.get_or_insert_with(|| ChunkOpening::at(line)).add(header);
         } else if line.text.trim_end() == END_OF_FILE && !rows.is_empty() {
             lines.take();
-            ends = Ends::AtEndOfFile;
+            ends = ChunkEnd::AtEndOfFile;
             break;
         } else if line.text.starts_with("***") {
             break;
@@ -148,7 +148,7 @@ fn chunk<'a>(lines: &mut Lines<'a>) -> Result<Option<Chunk<'a>>, BadPatch> {
     if opening.is_none() && rows.is_empty() {
         return Ok(None);
     }
-    rows.into_chunk(opening.unwrap_or_else(|| Opening::at(first)), ends).map(Some)
+    rows.into_chunk(opening.unwrap_or_else(|| ChunkOpening::at(first)), ends).map(Some)
 }
 
 #[cfg(test)]

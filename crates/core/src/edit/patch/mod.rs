@@ -47,7 +47,7 @@ pub enum FilePatch<'a> {
         /// Its name after, if that is another one.
         move_to: Option<Cow<'a, str>>,
         /// Empty only where the file is moved.
-        chunks: Vec<Chunk<'a>>,
+        chunks: Vec<PatchChunk<'a>>,
     },
 }
 
@@ -74,11 +74,11 @@ pub fn named_files(patch: &str) -> Vec<String> {
 }
 
 /// For each chunk of a patch, and each file that it adds, the lines that `pick` takes, as a text.
-pub(super) fn rows_of_chunks(patch: &str, pick: impl Fn(&Row<'_>) -> Option<String>) -> Vec<String> {
+pub(super) fn rows_of_chunks(patch: &str, pick: impl Fn(&PatchRow<'_>) -> Option<String>) -> Vec<String> {
     let Ok(parsed) = parse(patch) else { return Vec::new() };
-    let text = |rows: &[Row<'_>]| rows.iter().filter_map(&pick).collect::<Vec<_>>().join("\n");
+    let text = |rows: &[PatchRow<'_>]| rows.iter().filter_map(&pick).collect::<Vec<_>>().join("\n");
     let of_file = |file: &FilePatch<'_>| match file {
-        FilePatch::Add { content, .. } => vec![text(&content.lines().map(Row::Add).collect::<Vec<_>>())],
+        FilePatch::Add { content, .. } => vec![text(&content.lines().map(PatchRow::Add).collect::<Vec<_>>())],
         FilePatch::Update { chunks, .. } => chunks.iter().map(|chunk| text(&chunk.rows)).collect(),
         FilePatch::Delete { .. } => Vec::new(),
     };
@@ -101,20 +101,20 @@ pub(super) fn joined(edits: &[&Edit]) -> Option<Edit> {
 
 /// A run of lines with what changes in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Chunk<'a> {
+pub struct PatchChunk<'a> {
     /// Lines that stand above it, such as a class and then a function; from the outermost to the nearest.
     pub headers: Vec<&'a str>,
     /// At least one.
-    pub rows: Vec<Row<'a>>,
+    pub rows: Vec<PatchRow<'a>>,
     /// Where the patch says that it stands.
-    pub stated: Stated,
+    pub stated: StatedPlace,
     /// What the patch says about the end of the last line of the file.
     pub last_newline: LastNewline,
 }
 
 /// A line of a chunk, without its ending.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Row<'a> {
+pub enum PatchRow<'a> {
     /// It is there and stays.
     Keep(&'a str),
     /// It is there and goes.
@@ -125,7 +125,7 @@ pub enum Row<'a> {
 
 /// Where a patch says that a chunk stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stated {
+pub enum StatedPlace {
     /// Wherever its lines are.
     Nowhere,
     /// Its last old line is the last line of the file.
@@ -149,7 +149,7 @@ pub enum LastNewline {
     Removed,
 }
 
-impl<'a> Chunk<'a> {
+impl<'a> PatchChunk<'a> {
     /// The lines as they are before.
     pub fn old_rows(&self) -> impl Iterator<Item = &'a str> {
         self.rows.iter().filter_map(|row| row.before())
@@ -161,18 +161,18 @@ impl<'a> Chunk<'a> {
     }
 }
 
-impl<'a> Row<'a> {
+impl<'a> PatchRow<'a> {
     fn before(self) -> Option<&'a str> {
         match self {
-            Row::Keep(line) | Row::Remove(line) => Some(line),
-            Row::Add(_) => None,
+            PatchRow::Keep(line) | PatchRow::Remove(line) => Some(line),
+            PatchRow::Add(_) => None,
         }
     }
 
     fn after(self) -> Option<&'a str> {
         match self {
-            Row::Keep(line) | Row::Add(line) => Some(line),
-            Row::Remove(_) => None,
+            PatchRow::Keep(line) | PatchRow::Add(line) => Some(line),
+            PatchRow::Remove(_) => None,
         }
     }
 }

@@ -1,14 +1,14 @@
 //! What both formats of patches have in common: lines, what may be wrapped around them, `@@` headers and rows. Slips that leave
 //! no doubt are forgiven here; whatever could mean two things is not.
 
-use super::{BadPatch, Chunk, LastNewline, Patch, Row, Stated, envelope, unified};
+use super::{BadPatch, LastNewline, Patch, PatchChunk, PatchRow, StatedPlace, envelope, unified};
 use crate::lines::LineNo;
 
 /// Reads a patch in either format: `*** Begin Patch` … `*** End Patch`, or a unified diff.
 ///
 /// A Markdown fence, a here-document or blank lines around it are left out.
 pub fn parse(patch: &str) -> Result<Patch<'_>, BadPatch> {
-    let mut lines = Lines::of(patch);
+    let mut lines = PatchLines::of(patch);
     lines.skip_blank();
     let files = match lines.peek() {
         Some(line) if line.text.trim() == envelope::BEGIN => envelope::files(&mut lines)?,
@@ -23,14 +23,14 @@ pub fn parse(patch: &str) -> Result<Patch<'_>, BadPatch> {
 
 /// A line of the patch, without its newline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Line<'a> {
+pub(super) struct PatchLine<'a> {
     /// From 1.
     pub(super) number: usize,
     /// In a patch whose lines end with `\n`, a carriage return is text, and here.
     pub(super) text: &'a str,
 }
 
-impl<'a> Line<'a> {
+impl<'a> PatchLine<'a> {
     /// Whether there is nothing in it at all, as in an empty context line whose blank somebody trimmed.
     pub(super) fn is_empty(self) -> bool {
         self.text.is_empty() || self.text == "\r"
@@ -41,12 +41,12 @@ impl<'a> Line<'a> {
     }
 
     /// The row that it is, if it begins like one.
-    pub(super) fn row(self) -> Option<Row<'a>> {
+    pub(super) fn row(self) -> Option<PatchRow<'a>> {
         let (kind, text) = self.text.split_at_checked(1)?;
         match kind {
-            " " => Some(Row::Keep(text)),
-            "-" => Some(Row::Remove(text)),
-            "+" => Some(Row::Add(text)),
+            " " => Some(PatchRow::Keep(text)),
+            "-" => Some(PatchRow::Remove(text)),
+            "+" => Some(PatchRow::Add(text)),
             _ => None,
         }
     }
@@ -69,12 +69,12 @@ impl<'a> Line<'a> {
 
 /// The lines of a patch, and how far they have been read.
 #[derive(Debug)]
-pub(super) struct Lines<'a> {
-    lines: Vec<Line<'a>>,
+pub(super) struct PatchLines<'a> {
+    lines: Vec<PatchLine<'a>>,
     next: usize,
 }
 
-impl<'a> Lines<'a> {
+impl<'a> PatchLines<'a> {
     fn of(patch: &'a str) -> Self {
         // Where the first line has a carriage return, the patch as a whole was written so, and it says nothing about the files.
         let with_returns = patch.split('\n').next().is_some_and(|first| first.ends_with('\r'));
@@ -83,31 +83,31 @@ impl<'a> Lines<'a> {
             if with_returns { line.strip_suffix('\r').unwrap_or(line) } else { line }
         };
         let all = patch.split_inclusive('\n').enumerate();
-        let lines: Vec<Line<'a>> = all.map(|(index, line)| Line { number: index + 1, text: text(line) }).collect();
+        let lines: Vec<PatchLine<'a>> = all.map(|(index, line)| PatchLine { number: index + 1, text: text(line) }).collect();
         // A here-document may be inside a fence.
         let lines = unwrapped(unwrapped(&lines)).to_vec();
         Self { lines, next: 0 }
     }
 
     /// The next line, which stays.
-    pub(super) fn peek(&self) -> Option<Line<'a>> {
+    pub(super) fn peek(&self) -> Option<PatchLine<'a>> {
         self.lines.get(self.next).copied()
     }
 
     /// The line after the next.
-    pub(super) fn peek_second(&self) -> Option<Line<'a>> {
+    pub(super) fn peek_second(&self) -> Option<PatchLine<'a>> {
         self.lines.get(self.next + 1).copied()
     }
 
     /// The next line.
-    pub(super) fn take(&mut self) -> Option<Line<'a>> {
+    pub(super) fn take(&mut self) -> Option<PatchLine<'a>> {
         let line = self.peek()?;
         self.next += 1;
         Some(line)
     }
 
     /// The next line, if it begins with `key`.
-    pub(super) fn take_after(&mut self, key: &str) -> Option<(Line<'a>, &'a str)> {
+    pub(super) fn take_after(&mut self, key: &str) -> Option<(PatchLine<'a>, &'a str)> {
         let line = self.peek()?;
         let value = line.after(key)?;
         self.next += 1;
@@ -116,7 +116,7 @@ impl<'a> Lines<'a> {
 
     /// Goes on to the next line with something in it.
     pub(super) fn skip_blank(&mut self) {
-        while self.peek().is_some_and(Line::is_blank) {
+        while self.peek().is_some_and(PatchLine::is_blank) {
             self.next += 1;
         }
     }
@@ -139,7 +139,7 @@ impl<'a> Lines<'a> {
 }
 
 /// The lines without a fence or a here-document around them.
-fn unwrapped<'p, 'a>(lines: &'p [Line<'a>]) -> &'p [Line<'a>] {
+fn unwrapped<'p, 'a>(lines: &'p [PatchLine<'a>]) -> &'p [PatchLine<'a>] {
     let Some(first) = lines.iter().position(|line| !line.is_blank()) else { return lines };
     let Some(close) = closing_line(lines[first].text.trim()) else { return lines };
     let inner = &lines[first + 1..];
@@ -170,36 +170,36 @@ fn closing_line(open: &str) -> Option<&str> {
 
 /// What a line with `@@` says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Header<'a> {
+pub(super) enum ChunkHeader<'a> {
     /// That another chunk begins.
     Bare,
     /// A line above the chunk.
     Names(&'a str),
     /// Line numbers, as in a unified diff.
-    Counts(Counts),
+    Counts(HunkCounts),
 }
 
 /// The numbers of `@@ -start,old +start,new @@`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Counts {
+pub(super) struct HunkCounts {
     pub(super) start: u32,
     pub(super) old: u32,
     pub(super) new: u32,
 }
 
-impl<'a> Header<'a> {
+impl<'a> ChunkHeader<'a> {
     /// What this line says, if it has `@@`.
-    pub(super) fn of(line: Line<'a>) -> Option<Self> {
+    pub(super) fn of(line: PatchLine<'a>) -> Option<Self> {
         let text = line.after("@@")?;
-        if let Some(counts) = Counts::of(text) {
-            return Some(Header::Counts(counts));
+        if let Some(counts) = HunkCounts::of(text) {
+            return Some(ChunkHeader::Counts(counts));
         }
         let name = text.strip_suffix("@@").unwrap_or(text).trim();
-        Some(if ["", "...", "…"].contains(&name) { Header::Bare } else { Header::Names(name) })
+        Some(if ["", "...", "…"].contains(&name) { ChunkHeader::Bare } else { ChunkHeader::Names(name) })
     }
 }
 
-impl Counts {
+impl HunkCounts {
     fn of(text: &str) -> Option<Self> {
         let ranges = text.split_once("@@").map_or(text, |(ranges, _)| ranges);
         let (old, new) = ranges.trim().split_once(' ')?;
@@ -215,51 +215,51 @@ impl Counts {
 
 /// How a chunk begins.
 #[derive(Debug, Clone)]
-pub(super) struct Opening<'a> {
+pub(super) struct ChunkOpening<'a> {
     /// The first line that is about it.
-    pub(super) line: Line<'a>,
+    pub(super) line: PatchLine<'a>,
     pub(super) headers: Vec<&'a str>,
-    pub(super) counts: Option<Counts>,
+    pub(super) counts: Option<HunkCounts>,
 }
 
-impl<'a> Opening<'a> {
+impl<'a> ChunkOpening<'a> {
     /// A chunk that begins at this line without any header.
-    pub(super) fn at(line: Line<'a>) -> Self {
+    pub(super) fn at(line: PatchLine<'a>) -> Self {
         Self { line, headers: Vec::new(), counts: None }
     }
 
     /// One more header of the same chunk.
-    pub(super) fn add(&mut self, header: Header<'a>) {
+    pub(super) fn add(&mut self, header: ChunkHeader<'a>) {
         match header {
-            Header::Bare => {}
-            Header::Names(name) => self.headers.push(name),
-            Header::Counts(counts) => self.counts = Some(counts),
+            ChunkHeader::Bare => {}
+            ChunkHeader::Names(name) => self.headers.push(name),
+            ChunkHeader::Counts(counts) => self.counts = Some(counts),
         }
     }
 }
 
 /// Whether `*** End of File` followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Ends {
+pub(super) enum ChunkEnd {
     Anywhere,
     AtEndOfFile,
 }
 
 /// The rows of a chunk as they are read.
 #[derive(Debug, Default)]
-pub(super) struct Rows<'a> {
-    rows: Vec<Row<'a>>,
+pub(super) struct ChunkRows<'a> {
+    rows: Vec<PatchRow<'a>>,
     /// Empty lines that are rows only if another row follows.
     empty_lines: usize,
     /// `\ No newline at end of file` after this many rows, for the old and for the new text.
-    old_mark: Option<(usize, Line<'a>)>,
-    new_mark: Option<(usize, Line<'a>)>,
+    old_mark: Option<(usize, PatchLine<'a>)>,
+    new_mark: Option<(usize, PatchLine<'a>)>,
 }
 
-impl<'a> Rows<'a> {
-    pub(super) fn push(&mut self, row: Row<'a>) {
+impl<'a> ChunkRows<'a> {
+    pub(super) fn push(&mut self, row: PatchRow<'a>) {
         let before = std::mem::take(&mut self.empty_lines);
-        self.rows.extend(std::iter::repeat_n(Row::Keep(""), before));
+        self.rows.extend(std::iter::repeat_n(PatchRow::Keep(""), before));
         self.rows.push(row);
     }
 
@@ -268,7 +268,7 @@ impl<'a> Rows<'a> {
     }
 
     /// The mark speaks of the row above it.
-    pub(super) fn push_newline_mark(&mut self, line: Line<'a>) -> Result<(), BadPatch> {
+    pub(super) fn push_newline_mark(&mut self, line: PatchLine<'a>) -> Result<(), BadPatch> {
         let Some(last) = self.rows.last() else {
             return Err(line.bad("`\\ No newline at end of file` belongs below the line that it speaks of"));
         };
@@ -286,13 +286,13 @@ impl<'a> Rows<'a> {
         self.rows.is_empty()
     }
 
-    pub(super) fn rows(&self) -> &[Row<'a>] {
+    pub(super) fn rows(&self) -> &[PatchRow<'a>] {
         &self.rows
     }
 
     /// What the marks say; they must stand below the last line of their side.
     pub(super) fn last_newline(&self) -> Result<LastNewline, BadPatch> {
-        let misplaced = |line: Line<'a>| line.bad("`\\ No newline at end of file` belongs below the last line of the file");
+        let misplaced = |line: PatchLine<'a>| line.bad("`\\ No newline at end of file` belongs below the last line of the file");
         if let Some((_, line)) = self.old_mark.filter(|(after, _)| self.rows[*after..].iter().any(|row| row.before().is_some())) {
             return Err(misplaced(line));
         }
@@ -308,40 +308,40 @@ impl<'a> Rows<'a> {
     }
 
     /// The chunk of these rows. What ends their lines is a matter of the file, so carriage returns are left out.
-    pub(super) fn into_chunk(self, opening: Opening<'a>, ends: Ends) -> Result<Chunk<'a>, BadPatch> {
+    pub(super) fn into_chunk(self, opening: ChunkOpening<'a>, ends: ChunkEnd) -> Result<PatchChunk<'a>, BadPatch> {
         if self.rows.is_empty() {
             return Err(opening.line.bad("the chunk is empty: expected lines that begin with ' ', '+' or '-' below it"));
         }
         let last_newline = self.last_newline()?;
         let has_old = self.rows.iter().any(|row| row.before().is_some());
         let stated = match (ends, opening.counts) {
-            (Ends::AtEndOfFile, _) => Stated::EndOfFile,
-            (Ends::Anywhere, None) => Stated::Nowhere,
-            (Ends::Anywhere, Some(counts)) if has_old => stated_line(counts),
-            (Ends::Anywhere, Some(Counts { start, old: 0, .. })) => Stated::After(start as usize),
-            (Ends::Anywhere, Some(Counts { old, .. })) => {
+            (ChunkEnd::AtEndOfFile, _) => StatedPlace::EndOfFile,
+            (ChunkEnd::Anywhere, None) => StatedPlace::Nowhere,
+            (ChunkEnd::Anywhere, Some(counts)) if has_old => stated_line(counts),
+            (ChunkEnd::Anywhere, Some(HunkCounts { start, old: 0, .. })) => StatedPlace::After(start as usize),
+            (ChunkEnd::Anywhere, Some(HunkCounts { old, .. })) => {
                 let why =
                     format!("the header counts {old} old lines, but there are none: give the lines above and below with ' '");
                 return Err(opening.line.bad(why));
             }
         };
         let rows = self.rows.into_iter().map(without_return).collect();
-        Ok(Chunk { headers: opening.headers, rows, stated, last_newline })
+        Ok(PatchChunk { headers: opening.headers, rows, stated, last_newline })
     }
 }
 
 /// The first old line. A header that counts no old lines means the line above them, so its number cannot be used for any.
-fn stated_line(counts: Counts) -> Stated {
-    LineNo::new(counts.start).filter(|_| counts.old > 0).map_or(Stated::Nowhere, Stated::At)
+fn stated_line(counts: HunkCounts) -> StatedPlace {
+    LineNo::new(counts.start).filter(|_| counts.old > 0).map_or(StatedPlace::Nowhere, StatedPlace::At)
 }
 
-fn without_return(row: Row<'_>) -> Row<'_> {
+fn without_return(row: PatchRow<'_>) -> PatchRow<'_> {
     fn cut(line: &str) -> &str {
         line.strip_suffix('\r').unwrap_or(line)
     }
     match row {
-        Row::Keep(line) => Row::Keep(cut(line)),
-        Row::Remove(line) => Row::Remove(cut(line)),
-        Row::Add(line) => Row::Add(cut(line)),
+        PatchRow::Keep(line) => PatchRow::Keep(cut(line)),
+        PatchRow::Remove(line) => PatchRow::Remove(cut(line)),
+        PatchRow::Add(line) => PatchRow::Add(cut(line)),
     }
 }

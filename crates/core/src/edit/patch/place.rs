@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use super::{Chunk, LastNewline, Row, Stated};
+use super::{LastNewline, PatchChunk, PatchRow, StatedPlace};
 use crate::{
     edit::{
         find::nearest,
@@ -12,7 +12,7 @@ use crate::{
     line_map::Splice,
     lines::{LineNo, LineRange, LineSet},
     refusal::Cause,
-    text::{Ending, Text},
+    text::{LineEnding, Text},
 };
 
 /// A chunk that cannot be applied, so that none of its file is.
@@ -25,7 +25,7 @@ pub struct ChunkRefused {
 }
 
 /// The splices that these chunks come to in this text, in order. No chunks come to none.
-pub(crate) fn patch_splices<'a>(text: &Text, chunks: &'a [Chunk<'a>]) -> Result<Vec<Splice<'a>>, ChunkRefused> {
+pub(crate) fn patch_splices<'a>(text: &Text, chunks: &'a [PatchChunk<'a>]) -> Result<Vec<Splice<'a>>, ChunkRefused> {
     let places = places(text, chunks)?;
     let runs = chunks.iter().zip(&places).enumerate();
     let runs = runs.map(|(index, (chunk, place))| changed_runs(index + 1, chunk, place.start));
@@ -43,9 +43,9 @@ pub(crate) fn patch_splices<'a>(text: &Text, chunks: &'a [Chunk<'a>]) -> Result<
 
 /// The lines of `picture` whose place chunks name by quoting: the old lines of each chunk that stand once in both texts, and the lines
 /// beside them. A chunk that stands somewhere by its line number or headers alone quotes nothing.
-pub(crate) fn quoted_lines(picture: &Text, now: &Text, chunks: &[Chunk<'_>]) -> LineSet {
-    let (picture, now) = (Search::new(picture), Search::new(now));
-    let quoted = |chunk: &Chunk<'_>| {
+pub(crate) fn quoted_lines(picture: &Text, now: &Text, chunks: &[PatchChunk<'_>]) -> LineSet {
+    let (picture, now) = (ChunkSearch::new(picture), ChunkSearch::new(now));
+    let quoted = |chunk: &PatchChunk<'_>| {
         let old: Vec<&str> = chunk.old_rows().collect();
         let (&[start], &[_]) = (&picture.runs(&old)[..], &now.runs(&old)[..]) else { return None };
         LineRange::from_indexes(start.saturating_sub(1)..(start + old.len() + 1).min(picture.lines.len()))
@@ -54,15 +54,15 @@ pub(crate) fn quoted_lines(picture: &Text, now: &Text, chunks: &[Chunk<'_>]) -> 
 }
 
 /// The lines of each chunk in the text (0-based, half-open; empty for a chunk without old lines).
-fn places(text: &Text, chunks: &[Chunk<'_>]) -> Result<Vec<Range<usize>>, ChunkRefused> {
-    let search = Search::new(text);
+fn places(text: &Text, chunks: &[PatchChunk<'_>]) -> Result<Vec<Range<usize>>, ChunkRefused> {
+    let search = ChunkSearch::new(text);
     let refused = |index: usize| move |cause: Cause| ChunkRefused { chunk: index + 1, cause };
     let candidates: Vec<Vec<usize>> = chunks
         .iter()
         .enumerate()
         .map(|(index, chunk)| search.candidates(chunk).map_err(refused(index)))
         .collect::<Result<_, _>>()?;
-    let numbers = Numbers::of(chunks, &candidates);
+    let numbers = StatedNumbers::of(chunks, &candidates);
     let mut places: Vec<Range<usize>> = Vec::with_capacity(chunks.len());
     for (index, (chunk, candidates)) in chunks.iter().zip(&candidates).enumerate() {
         let above = places.last().map_or(0, |place| place.end);
@@ -74,7 +74,7 @@ fn places(text: &Text, chunks: &[Chunk<'_>]) -> Result<Vec<Range<usize>>, ChunkR
 
 /// Whether the line numbers of a patch are those of the text.
 #[derive(Debug, Clone, Copy)]
-enum Numbers {
+enum StatedNumbers {
     Right,
     /// A chunk that fits in one place only does not stand where it says.
     Wrong {
@@ -84,33 +84,33 @@ enum Numbers {
     },
 }
 
-impl Numbers {
-    fn of(chunks: &[Chunk<'_>], candidates: &[Vec<usize>]) -> Self {
+impl StatedNumbers {
+    fn of(chunks: &[PatchChunk<'_>], candidates: &[Vec<usize>]) -> Self {
         for (index, (chunk, candidates)) in chunks.iter().zip(candidates).enumerate() {
-            if let (Stated::At(stated), [only]) = (chunk.stated, candidates.as_slice()) {
+            if let (StatedPlace::At(stated), [only]) = (chunk.stated, candidates.as_slice()) {
                 let found = LineNo::at_index(*only);
                 if found != stated {
-                    return Numbers::Wrong { chunk: index + 1, stated, found };
+                    return StatedNumbers::Wrong { chunk: index + 1, stated, found };
                 }
             }
         }
-        Numbers::Right
+        StatedNumbers::Right
     }
 }
 
 /// The one place that is meant: the only one, or the one at the stated line, or the only one below the chunk above.
 ///
 /// The numbers of a unified diff are those of the text before any of its chunks, and that is the text we search.
-fn pick(chunk: &Chunk<'_>, candidates: &[usize], above: usize, numbers: Numbers) -> Result<usize, Cause> {
+fn pick(chunk: &PatchChunk<'_>, candidates: &[usize], above: usize, numbers: StatedNumbers) -> Result<usize, Cause> {
     match (chunk.stated, numbers) {
-        (Stated::After(_), Numbers::Wrong { chunk, stated, found }) => {
+        (StatedPlace::After(_), StatedNumbers::Wrong { chunk, stated, found }) => {
             let why = format!(
                 "the chunk has nothing but its line number, and the numbers of the patch are off (chunk {chunk} says line {stated} \
                  and stands on line {found}): give the lines above and below with ' '"
             );
             return Err(Cause::BadRange { why });
         }
-        (Stated::At(line), Numbers::Right) if candidates.contains(&line.index()) => return Ok(line.index()),
+        (StatedPlace::At(line), StatedNumbers::Right) if candidates.contains(&line.index()) => return Ok(line.index()),
         _ => {}
     }
     if let [only] = candidates {
@@ -123,7 +123,7 @@ fn pick(chunk: &Chunk<'_>, candidates: &[usize], above: usize, numbers: Numbers)
     }
 }
 
-fn ambiguous(chunk: &Chunk<'_>, candidates: &[usize]) -> Cause {
+fn ambiguous(chunk: &PatchChunk<'_>, candidates: &[usize]) -> Cause {
     // New lines are put below a header, and that is the line to name.
     let back = usize::from(chunk.old_rows().next().is_none());
     // More than anybody will look at.
@@ -132,21 +132,21 @@ fn ambiguous(chunk: &Chunk<'_>, candidates: &[usize]) -> Cause {
 }
 
 /// Looks for chunks in one text.
-struct Search<'t> {
+struct ChunkSearch<'t> {
     text: &'t Text,
     lines: Vec<&'t str>,
 }
 
-impl<'t> Search<'t> {
+impl<'t> ChunkSearch<'t> {
     fn new(text: &'t Text) -> Self {
         Self { text, lines: text.lines().map(|(_, line)| line).collect() }
     }
 
     /// Every place where the chunk fits, from top to bottom: indexes of its first line. There is at least one.
-    fn candidates(&self, chunk: &Chunk<'_>) -> Result<Vec<usize>, Cause> {
+    fn candidates(&self, chunk: &PatchChunk<'_>) -> Result<Vec<usize>, Cause> {
         let old: Vec<&str> = chunk.old_rows().collect();
         let all = if old.is_empty() { self.insertions(chunk)? } else { self.matches(chunk, &old)? };
-        let must_end = chunk.stated == Stated::EndOfFile || chunk.last_newline != LastNewline::Unsaid;
+        let must_end = chunk.stated == StatedPlace::EndOfFile || chunk.last_newline != LastNewline::Unsaid;
         if !must_end {
             return Ok(all);
         }
@@ -170,7 +170,7 @@ impl<'t> Search<'t> {
         self.lines.windows(old.len()).enumerate().filter(|(_, lines)| *lines == old).map(|(at, _)| at).collect()
     }
 
-    fn matches(&self, chunk: &Chunk<'_>, old: &[&str]) -> Result<Vec<usize>, Cause> {
+    fn matches(&self, chunk: &PatchChunk<'_>, old: &[&str]) -> Result<Vec<usize>, Cause> {
         let all = self.runs(old);
         if all.is_empty() {
             let new: Vec<&str> = chunk.new_rows().collect();
@@ -179,7 +179,7 @@ impl<'t> Search<'t> {
         if chunk.headers.is_empty() {
             return Ok(all);
         }
-        let headers = Headers::find(self, &chunk.headers)?;
+        let headers = HeaderBlocks::find(self, &chunk.headers)?;
         // Models like to begin a chunk with the very line that its header names.
         for last in [LastHeader::Above, LastHeader::FirstLine] {
             let below = headers.narrow(&all, last);
@@ -193,20 +193,20 @@ impl<'t> Search<'t> {
     }
 
     /// Where a chunk without old lines may go.
-    fn insertions(&self, chunk: &Chunk<'_>) -> Result<Vec<usize>, Cause> {
+    fn insertions(&self, chunk: &PatchChunk<'_>) -> Result<Vec<usize>, Cause> {
         let count = self.lines.len();
         let after = match chunk.stated {
-            Stated::After(after) => after,
-            Stated::At(line) => line.index() + 1,
-            Stated::Nowhere if !chunk.headers.is_empty() => {
-                let headers = Headers::find(self, &chunk.headers)?;
+            StatedPlace::After(after) => after,
+            StatedPlace::At(line) => line.index() + 1,
+            StatedPlace::Nowhere if !chunk.headers.is_empty() => {
+                let headers = HeaderBlocks::find(self, &chunk.headers)?;
                 let below: Vec<usize> = headers.nearest().map(|line| line + 1).collect();
                 let below = headers.narrow(&below, LastHeader::Above);
                 let why =
                     || format!("no line reads {:?} below the other @@ lines of the chunk", chunk.headers.last().unwrap_or(&""));
                 return if below.is_empty() { Err(Cause::BadRange { why: why() }) } else { Ok(below) };
             }
-            Stated::Nowhere | Stated::EndOfFile => count,
+            StatedPlace::Nowhere | StatedPlace::EndOfFile => count,
         };
         if after > count {
             let why = format!("the chunk adds lines after line {after}, but the file has {count} lines");
@@ -225,11 +225,11 @@ fn in_words(starts: &[usize]) -> String {
 }
 
 /// The lines that headers name, each with its block: itself and the deeper lines below it. Outermost header first.
-struct Headers(Vec<Vec<Range<usize>>>);
+struct HeaderBlocks(Vec<Vec<Range<usize>>>);
 
-impl Headers {
+impl HeaderBlocks {
     /// All places of each header. A header is written without indentation, so that is not compared.
-    fn find(search: &Search<'_>, headers: &[&str]) -> Result<Self, Cause> {
+    fn find(search: &ChunkSearch<'_>, headers: &[&str]) -> Result<Self, Cause> {
         let places_of = |header: &&str| {
             let named = |at: &usize| search.lines[*at].trim() == header.trim();
             let places: Vec<Range<usize>> =
@@ -247,15 +247,15 @@ impl Headers {
     /// The starts that all headers lead to. Where some of them are inside the blocks of their headers, it is these: a header
     /// names the function or class that the chunk is in, and lines that read the same may well follow in the next one.
     fn narrow(&self, starts: &[usize], last: LastHeader) -> Vec<usize> {
-        let led_to: Vec<(usize, Within)> =
+        let led_to: Vec<(usize, HeaderReach)> =
             starts.iter().filter_map(|start| Some((*start, self.lead_to(*start, last)?))).collect();
-        let any_inside = led_to.iter().any(|(_, within)| *within == Within::Blocks);
-        led_to.into_iter().filter(|(_, within)| !any_inside || *within == Within::Blocks).map(|(start, _)| start).collect()
+        let any_inside = led_to.iter().any(|(_, within)| *within == HeaderReach::Blocks);
+        led_to.into_iter().filter(|(_, within)| !any_inside || *within == HeaderReach::Blocks).map(|(start, _)| start).collect()
     }
 
     /// Whether the headers lead to a line: of each, the last one above the next.
-    fn lead_to(&self, start: usize, last: LastHeader) -> Option<Within> {
-        let mut within = Within::Blocks;
+    fn lead_to(&self, start: usize, last: LastHeader) -> Option<HeaderReach> {
+        let mut within = HeaderReach::Blocks;
         let mut bound = match last {
             LastHeader::Above => start,
             LastHeader::FirstLine => start + 1,
@@ -265,7 +265,7 @@ impl Headers {
         for places in self.0.iter().rev() {
             let block = &places[places.partition_point(|block| block.start < bound).checked_sub(1)?];
             if inner > block.end {
-                within = Within::TheFile;
+                within = HeaderReach::TheFile;
             }
             bound = block.start;
             inner = block.start + 1;
@@ -285,7 +285,7 @@ enum LastHeader {
 
 /// How far a line is from the headers that lead to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Within {
+enum HeaderReach {
     /// Inside the block of each.
     Blocks,
     /// Somewhere below them.
@@ -315,10 +315,10 @@ fn check_apart(chunks: &[Vec<Placed<'_>>]) -> Result<(), ChunkRefused> {
 }
 
 /// The lines of a chunk that change: one run for each stretch between kept rows, so that kept lines stay byte for byte.
-fn changed_runs<'a>(number: usize, chunk: &Chunk<'a>, start: usize) -> Vec<Placed<'a>> {
+fn changed_runs<'a>(number: usize, chunk: &PatchChunk<'a>, start: usize) -> Vec<Placed<'a>> {
     let mut runs = Vec::new();
     let mut at = start;
-    for changed in chunk.rows.split(|row| matches!(row, Row::Keep(_))) {
+    for changed in chunk.rows.split(|row| matches!(row, PatchRow::Keep(_))) {
         let end = at + changed.iter().filter(|row| row.before().is_some()).count();
         if !changed.is_empty() {
             runs.push(Placed { number, start: at, end, lines: changed.iter().filter_map(|row| row.after()).collect() });
@@ -329,13 +329,13 @@ fn changed_runs<'a>(number: usize, chunk: &Chunk<'a>, start: usize) -> Vec<Place
 }
 
 /// What the chunk at the end of the file says.
-fn last_newline(chunks: &[Chunk<'_>]) -> LastNewline {
+fn last_newline(chunks: &[PatchChunk<'_>]) -> LastNewline {
     chunks.iter().map(|chunk| chunk.last_newline).find(|said| *said != LastNewline::Unsaid).unwrap_or(LastNewline::Unsaid)
 }
 
 /// The splices, with a final newline as the patch says, else as it is.
 fn with_last_newline<'a>(text: &Text, placed: &[Placed<'a>], said: LastNewline) -> Vec<Splice<'a>> {
-    let is_open = text.last_line().is_some_and(|last| text.ending(last) == Ending::None);
+    let is_open = text.last_line().is_some_and(|last| text.ending(last) == LineEnding::None);
     let all_ended = || placed.iter().map(|run| to_splice(text, run)).collect::<Vec<_>>();
     match (said, is_open) {
         (LastNewline::Added, true) => all_ended(),

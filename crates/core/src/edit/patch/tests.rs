@@ -28,9 +28,9 @@ pub(super) fn said(patch: &str) -> String {
     said
 }
 
-fn said_chunk(said: &mut String, chunk: &Chunk<'_>) {
+fn said_chunk(said: &mut String, chunk: &PatchChunk<'_>) {
     let mut line = "  chunk".to_owned();
-    if chunk.stated != Stated::Nowhere {
+    if chunk.stated != StatedPlace::Nowhere {
         write!(line, " {:?}", chunk.stated).unwrap();
     }
     if chunk.last_newline != LastNewline::Unsaid {
@@ -40,9 +40,9 @@ fn said_chunk(said: &mut String, chunk: &Chunk<'_>) {
     chunk.headers.iter().for_each(|header| writeln!(said, "    @ {header}").unwrap());
     for row in &chunk.rows {
         let (kind, text) = match row {
-            Row::Keep(text) => (' ', text),
-            Row::Remove(text) => ('-', text),
-            Row::Add(text) => ('+', text),
+            PatchRow::Keep(text) => (' ', text),
+            PatchRow::Remove(text) => ('-', text),
+            PatchRow::Add(text) => ('+', text),
         };
         writeln!(said, "    {kind}{text}").unwrap();
     }
@@ -84,7 +84,7 @@ fn what_is_neither_format_is_told_of_both() {
 struct Run<'t> {
     old_start: usize,
     new_start: usize,
-    rows: Vec<Row<'t>>,
+    rows: Vec<PatchRow<'t>>,
 }
 
 fn runs<'t>(before: &'t Text, after: &'t Text, context: usize) -> Vec<Run<'t>> {
@@ -98,30 +98,30 @@ fn runs<'t>(before: &'t Text, after: &'t Text, context: usize) -> Vec<Run<'t>> {
         let shared = hunk.before.start - old_at;
         if runs.is_empty() || shared > 2 * context {
             if let Some(last) = runs.last_mut() {
-                last.rows.extend(old[old_at..old_at + context].iter().copied().map(Row::Keep));
+                last.rows.extend(old[old_at..old_at + context].iter().copied().map(PatchRow::Keep));
             }
             let lead = shared.min(context);
             runs.push(Run { old_start: hunk.before.start - lead, new_start: hunk.after.start - lead, rows: Vec::new() });
             old_at = hunk.before.start - lead;
         }
         let run = runs.last_mut().unwrap();
-        run.rows.extend(old[old_at..hunk.before.start].iter().copied().map(Row::Keep));
-        run.rows.extend(old[hunk.before.clone()].iter().copied().map(Row::Remove));
-        run.rows.extend(new[hunk.after.clone()].iter().copied().map(Row::Add));
+        run.rows.extend(old[old_at..hunk.before.start].iter().copied().map(PatchRow::Keep));
+        run.rows.extend(old[hunk.before.clone()].iter().copied().map(PatchRow::Remove));
+        run.rows.extend(new[hunk.after.clone()].iter().copied().map(PatchRow::Add));
         old_at = hunk.before.end;
     }
     if let Some(last) = runs.last_mut() {
-        last.rows.extend(old[old_at..].iter().copied().take(context).map(Row::Keep));
+        last.rows.extend(old[old_at..].iter().copied().take(context).map(PatchRow::Keep));
     }
     runs
 }
 
 /// A row as a diff has it: with the ending of its line, and with a mark where there is none.
-fn rendered_row(row: &Row<'_>) -> String {
+fn rendered_row(row: &PatchRow<'_>) -> String {
     let (kind, line) = match row {
-        Row::Keep(line) => (' ', line),
-        Row::Remove(line) => ('-', line),
-        Row::Add(line) => ('+', line),
+        PatchRow::Keep(line) => (' ', line),
+        PatchRow::Remove(line) => ('-', line),
+        PatchRow::Add(line) => ('+', line),
     };
     if line.ends_with('\n') { format!("{kind}{line}") } else { format!("{kind}{line}\n\\ No newline at end of file\n") }
 }

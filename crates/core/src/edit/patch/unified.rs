@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 
 use super::{
-    BadPatch, Chunk, FilePatch, LastNewline, Row,
-    parse::{Counts, Ends, Header, Line, Lines, Opening, Rows},
+    BadPatch, FilePatch, LastNewline, PatchChunk, PatchRow,
+    parse::{ChunkEnd, ChunkHeader, ChunkOpening, ChunkRows, HunkCounts, PatchLine, PatchLines},
 };
 
 const GIT: &str = "diff --git ";
@@ -14,12 +14,12 @@ const NOTHING: &str = "/dev/null";
 const HUNK: &str = "`@@ -line,count +line,count @@`";
 
 /// Whether a diff may begin with this line.
-pub(super) fn opens(line: Line<'_>) -> bool {
+pub(super) fn opens(line: PatchLine<'_>) -> bool {
     line.text.starts_with(GIT) || line.text.starts_with(OLD)
 }
 
 /// Reads all of it, from the first line on.
-pub(super) fn files<'a>(lines: &mut Lines<'a>) -> Result<Vec<FilePatch<'a>>, BadPatch> {
+pub(super) fn files<'a>(lines: &mut PatchLines<'a>) -> Result<Vec<FilePatch<'a>>, BadPatch> {
     let mut files = Vec::new();
     lines.skip_blank();
     while let Some(line) = lines.peek() {
@@ -36,11 +36,11 @@ pub(super) fn files<'a>(lines: &mut Lines<'a>) -> Result<Vec<FilePatch<'a>>, Bad
 }
 
 /// What the lines above the first hunk say.
-struct Head<'a> {
-    line: Line<'a>,
+struct FileHead<'a> {
+    line: PatchLine<'a>,
     git: GitHead<'a>,
     /// The names after `---` and `+++`.
-    names: Option<(Side<'a>, Side<'a>)>,
+    names: Option<(DiffSide<'a>, DiffSide<'a>)>,
 }
 
 /// What the lines between `diff --git` and `---` say.
@@ -56,20 +56,20 @@ struct GitHead<'a> {
 
 /// One side of a diff.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Side<'a> {
+enum DiffSide<'a> {
     Nothing,
     File(Cow<'a, str>),
 }
 
-struct Hunk<'a> {
-    opening: Opening<'a>,
-    rows: Rows<'a>,
+struct UnifiedHunk<'a> {
+    opening: ChunkOpening<'a>,
+    rows: ChunkRows<'a>,
 }
 
-fn file<'a>(line: Line<'a>, lines: &mut Lines<'a>) -> Result<FilePatch<'a>, BadPatch> {
+fn file<'a>(line: PatchLine<'a>, lines: &mut PatchLines<'a>) -> Result<FilePatch<'a>, BadPatch> {
     let git = git_head(lines)?;
     let names = names(lines)?;
-    let head = Head { line, git, names };
+    let head = FileHead { line, git, names };
     let mut hunks = Vec::new();
     while let Some(hunk) = hunk(lines)? {
         hunks.push(hunk);
@@ -77,8 +77,8 @@ fn file<'a>(line: Line<'a>, lines: &mut Lines<'a>) -> Result<FilePatch<'a>, BadP
     file_patch(head, hunks)
 }
 
-fn file_patch<'a>(head: Head<'a>, hunks: Vec<Hunk<'a>>) -> Result<FilePatch<'a>, BadPatch> {
-    let Head { line, git, names } = head;
+fn file_patch<'a>(head: FileHead<'a>, hunks: Vec<UnifiedHunk<'a>>) -> Result<FilePatch<'a>, BadPatch> {
+    let FileHead { line, git, names } = head;
     match (git.rename_from, git.rename_to) {
         (Some(from), Some(to)) => return updated(line, from, Some(to), hunks),
         (None, None) => {}
@@ -86,37 +86,37 @@ fn file_patch<'a>(head: Head<'a>, hunks: Vec<Hunk<'a>>) -> Result<FilePatch<'a>,
     }
     let (old, new) = match (names, git.name) {
         (Some(names), _) => names,
-        (None, Some(name)) => (Side::File(name.clone()), Side::File(name)),
+        (None, Some(name)) => (DiffSide::File(name.clone()), DiffSide::File(name)),
         (None, None) => return Err(line.bad("the name of the file is missing: expected `--- ` and `+++ ` lines")),
     };
     match (old, new) {
-        (Side::Nothing, Side::Nothing) => Err(line.bad("both sides are /dev/null: one must name a file")),
-        (Side::Nothing, Side::File(path)) => added(path, &hunks),
-        (Side::File(path), Side::Nothing) => deleted(path, &hunks),
-        (Side::File(_), Side::File(path)) if git.is_new => added(path, &hunks),
-        (Side::File(path), Side::File(_)) if git.is_deleted => deleted(path, &hunks),
-        (Side::File(old), Side::File(new)) if old == new => updated(line, old, None, hunks),
-        (Side::File(old), Side::File(new)) => {
+        (DiffSide::Nothing, DiffSide::Nothing) => Err(line.bad("both sides are /dev/null: one must name a file")),
+        (DiffSide::Nothing, DiffSide::File(path)) => added(path, &hunks),
+        (DiffSide::File(path), DiffSide::Nothing) => deleted(path, &hunks),
+        (DiffSide::File(_), DiffSide::File(path)) if git.is_new => added(path, &hunks),
+        (DiffSide::File(path), DiffSide::File(_)) if git.is_deleted => deleted(path, &hunks),
+        (DiffSide::File(old), DiffSide::File(new)) if old == new => updated(line, old, None, hunks),
+        (DiffSide::File(old), DiffSide::File(new)) => {
             Err(line.bad(format!("the names differ ({old}, {new}): give the same name twice, or `rename from` and `rename to`")))
         }
     }
 }
 
 fn updated<'a>(
-    line: Line<'a>,
+    line: PatchLine<'a>,
     path: Cow<'a, str>,
     move_to: Option<Cow<'a, str>>,
-    hunks: Vec<Hunk<'a>>,
+    hunks: Vec<UnifiedHunk<'a>>,
 ) -> Result<FilePatch<'a>, BadPatch> {
     if hunks.is_empty() && move_to.is_none() {
         return Err(line.bad(format!("the diff changes nothing in {path}: expected a hunk, {HUNK}")));
     }
-    let chunks: Result<Vec<Chunk<'a>>, BadPatch> =
-        hunks.into_iter().map(|hunk| hunk.rows.into_chunk(hunk.opening, Ends::Anywhere)).collect();
+    let chunks: Result<Vec<PatchChunk<'a>>, BadPatch> =
+        hunks.into_iter().map(|hunk| hunk.rows.into_chunk(hunk.opening, ChunkEnd::Anywhere)).collect();
     Ok(FilePatch::Update { path, move_to, chunks: chunks? })
 }
 
-fn added<'a>(path: Cow<'a, str>, hunks: &[Hunk<'a>]) -> Result<FilePatch<'a>, BadPatch> {
+fn added<'a>(path: Cow<'a, str>, hunks: &[UnifiedHunk<'a>]) -> Result<FilePatch<'a>, BadPatch> {
     let mut content = String::new();
     if let Some(second) = hunks.get(1) {
         return Err(second.opening.line.bad("a new file has one hunk with all of its lines"));
@@ -125,8 +125,8 @@ fn added<'a>(path: Cow<'a, str>, hunks: &[Hunk<'a>]) -> Result<FilePatch<'a>, Ba
         for row in hunk.rows.rows() {
             match row {
                 // An empty line that lost its `+`.
-                Row::Add(text) | Row::Keep(text @ ("" | "\r")) => content.extend([text, "\n"]),
-                Row::Keep(_) | Row::Remove(_) => {
+                PatchRow::Add(text) | PatchRow::Keep(text @ ("" | "\r")) => content.extend([text, "\n"]),
+                PatchRow::Keep(_) | PatchRow::Remove(_) => {
                     return Err(hunk.opening.line.bad("a new file has only lines that begin with '+'"));
                 }
             }
@@ -138,8 +138,8 @@ fn added<'a>(path: Cow<'a, str>, hunks: &[Hunk<'a>]) -> Result<FilePatch<'a>, Ba
     Ok(FilePatch::Add { path, content })
 }
 
-fn deleted<'a>(path: Cow<'a, str>, hunks: &[Hunk<'a>]) -> Result<FilePatch<'a>, BadPatch> {
-    let adds = |hunk: &&Hunk<'a>| hunk.rows.rows().iter().any(|row| matches!(row, Row::Add(_)));
+fn deleted<'a>(path: Cow<'a, str>, hunks: &[UnifiedHunk<'a>]) -> Result<FilePatch<'a>, BadPatch> {
+    let adds = |hunk: &&UnifiedHunk<'a>| hunk.rows.rows().iter().any(|row| matches!(row, PatchRow::Add(_)));
     match hunks.iter().find(adds) {
         Some(hunk) => Err(hunk.opening.line.bad("a deleted file has only lines that begin with '-'")),
         None => Ok(FilePatch::Delete { path }),
@@ -147,7 +147,7 @@ fn deleted<'a>(path: Cow<'a, str>, hunks: &[Hunk<'a>]) -> Result<FilePatch<'a>, 
 }
 
 /// The lines of git, if there are any. What they say of modes cannot be done, so it is not passed over in silence.
-fn git_head<'a>(lines: &mut Lines<'a>) -> Result<GitHead<'a>, BadPatch> {
+fn git_head<'a>(lines: &mut PatchLines<'a>) -> Result<GitHead<'a>, BadPatch> {
     let mut head = GitHead::default();
     let Some((line, names)) = lines.take_after(GIT) else { return Ok(head) };
     head.name = common_name(line, names)?;
@@ -179,7 +179,7 @@ fn git_head<'a>(lines: &mut Lines<'a>) -> Result<GitHead<'a>, BadPatch> {
 }
 
 /// The name in `a/name b/name`, where it is the same on both sides: else there are lines that say more.
-fn common_name<'a>(line: Line<'a>, names: &'a str) -> Result<Option<Cow<'a, str>>, BadPatch> {
+fn common_name<'a>(line: PatchLine<'a>, names: &'a str) -> Result<Option<Cow<'a, str>>, BadPatch> {
     let (old, new) = if let Some(quoted) = names.strip_prefix('"') {
         let Some((old, new)) = quoted.split_once("\" ") else { return Ok(None) };
         (&names[..old.len() + 2], new.trim())
@@ -190,14 +190,14 @@ fn common_name<'a>(line: Line<'a>, names: &'a str) -> Result<Option<Cow<'a, str>
             _ => return Ok(None),
         }
     };
-    let sides = without_prefixes(Side::File(unquoted(line, old)?), Side::File(unquoted(line, new)?));
+    let sides = without_prefixes(DiffSide::File(unquoted(line, old)?), DiffSide::File(unquoted(line, new)?));
     Ok(match sides {
-        (Side::File(old), Side::File(new)) if old == new => Some(old),
+        (DiffSide::File(old), DiffSide::File(new)) if old == new => Some(old),
         _ => None,
     })
 }
 
-fn names<'a>(lines: &mut Lines<'a>) -> Result<Option<(Side<'a>, Side<'a>)>, BadPatch> {
+fn names<'a>(lines: &mut PatchLines<'a>) -> Result<Option<(DiffSide<'a>, DiffSide<'a>)>, BadPatch> {
     let Some(old) = lines.peek().filter(|line| line.text.starts_with(OLD)) else { return Ok(None) };
     lines.take();
     let Some(new) = lines.peek().filter(|line| line.text.starts_with(NEW)) else {
@@ -209,31 +209,31 @@ fn names<'a>(lines: &mut Lines<'a>) -> Result<Option<(Side<'a>, Side<'a>)>, BadP
 }
 
 /// A name may be followed by a tab and a time.
-fn side<'a>(line: Line<'a>, name: &'a str) -> Result<Side<'a>, BadPatch> {
+fn side<'a>(line: PatchLine<'a>, name: &'a str) -> Result<DiffSide<'a>, BadPatch> {
     let name = name.split('\t').next().unwrap_or(name).trim();
     if name == NOTHING {
-        return Ok(Side::Nothing);
+        return Ok(DiffSide::Nothing);
     }
     let name = unquoted(line, name)?;
-    if name.is_empty() { Err(line.bad("the line names no file: expected a path")) } else { Ok(Side::File(name)) }
+    if name.is_empty() { Err(line.bad("the line names no file: expected a path")) } else { Ok(DiffSide::File(name)) }
 }
 
 /// The names without the `a/` and `b/` of git, if both have them.
-fn without_prefixes<'a>(old: Side<'a>, new: Side<'a>) -> (Side<'a>, Side<'a>) {
-    let has = |side: &Side<'a>, prefix: &str| match side {
-        Side::Nothing => true,
-        Side::File(name) => name.starts_with(prefix) && name.len() > prefix.len(),
+fn without_prefixes<'a>(old: DiffSide<'a>, new: DiffSide<'a>) -> (DiffSide<'a>, DiffSide<'a>) {
+    let has = |side: &DiffSide<'a>, prefix: &str| match side {
+        DiffSide::Nothing => true,
+        DiffSide::File(name) => name.starts_with(prefix) && name.len() > prefix.len(),
     };
-    let cut = |side: Side<'a>| match side {
-        Side::Nothing => Side::Nothing,
-        Side::File(Cow::Borrowed(name)) => Side::File(Cow::Borrowed(&name[2..])),
-        Side::File(Cow::Owned(name)) => Side::File(Cow::Owned(name[2..].to_owned())),
+    let cut = |side: DiffSide<'a>| match side {
+        DiffSide::Nothing => DiffSide::Nothing,
+        DiffSide::File(Cow::Borrowed(name)) => DiffSide::File(Cow::Borrowed(&name[2..])),
+        DiffSide::File(Cow::Owned(name)) => DiffSide::File(Cow::Owned(name[2..].to_owned())),
     };
     if has(&old, "a/") && has(&new, "b/") { (cut(old), cut(new)) } else { (old, new) }
 }
 
 /// A name as it is meant: git writes unusual ones in quotes, with their bytes as in C.
-fn unquoted<'a>(line: Line<'a>, name: &'a str) -> Result<Cow<'a, str>, BadPatch> {
+fn unquoted<'a>(line: PatchLine<'a>, name: &'a str) -> Result<Cow<'a, str>, BadPatch> {
     let Some(quoted) = name.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) else { return Ok(Cow::Borrowed(name)) };
     let bytes = unescaped(quoted.as_bytes()).and_then(|bytes| String::from_utf8(bytes).ok());
     bytes
@@ -275,26 +275,26 @@ fn unescaped(quoted: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// The next hunk of this file; `None` where another file or the end follows.
-fn hunk<'a>(lines: &mut Lines<'a>) -> Result<Option<Hunk<'a>>, BadPatch> {
+fn hunk<'a>(lines: &mut PatchLines<'a>) -> Result<Option<UnifiedHunk<'a>>, BadPatch> {
     lines.skip_blank();
-    let Some((line, header)) = lines.peek().and_then(|line| Some((line, Header::of(line)?))) else { return Ok(None) };
+    let Some((line, header)) = lines.peek().and_then(|line| Some((line, ChunkHeader::of(line)?))) else { return Ok(None) };
     lines.take();
-    let mut opening = Opening::at(line);
+    let mut opening = ChunkOpening::at(line);
     opening.add(header);
     let start = lines.place();
     if let Some(counts) = opening.counts {
         if let Some(rows) = counted_rows(lines, counts)? {
-            return Ok(Some(Hunk { opening, rows }));
+            return Ok(Some(UnifiedHunk { opening, rows }));
         }
         lines.go_back(start);
     }
-    Ok(Some(Hunk { opening, rows: uncounted_rows(lines)? }))
+    Ok(Some(UnifiedHunk { opening, rows: uncounted_rows(lines)? }))
 }
 
 /// The rows of a hunk whose header counts right, else `None`. Only the counts can tell a removed line `-- a` from the name of the
 /// next file.
-fn counted_rows<'a>(lines: &mut Lines<'a>, counts: Counts) -> Result<Option<Rows<'a>>, BadPatch> {
-    let mut rows = Rows::default();
+fn counted_rows<'a>(lines: &mut PatchLines<'a>, counts: HunkCounts) -> Result<Option<ChunkRows<'a>>, BadPatch> {
+    let mut rows = ChunkRows::default();
     let (mut old, mut new) = (counts.old, counts.new);
     while old > 0 || new > 0 {
         let Some(line) = lines.take() else { return Ok(None) };
@@ -302,7 +302,7 @@ fn counted_rows<'a>(lines: &mut Lines<'a>, counts: Counts) -> Result<Option<Rows
             rows.push_newline_mark(line)?;
             continue;
         }
-        let Some(row) = line.row().or_else(|| line.is_empty().then_some(Row::Keep(""))) else { return Ok(None) };
+        let Some(row) = line.row().or_else(|| line.is_empty().then_some(PatchRow::Keep(""))) else { return Ok(None) };
         for (left, is_there) in [(&mut old, row.before().is_some()), (&mut new, row.after().is_some())] {
             let Some(less) = left.checked_sub(u32::from(is_there)) else { return Ok(None) };
             *left = less;
@@ -325,22 +325,22 @@ fn counted_rows<'a>(lines: &mut Lines<'a>, counts: Counts) -> Result<Option<Rows
 ///
 /// They are the same name, and a hunk follows. As rows they would be a change without a line below it, which in a diff with
 /// context is found at the end of the file only, where no hunk can follow.
-fn took_names(lines: &mut Lines<'_>, rows: &Rows<'_>) -> bool {
-    let [rows @ .., Row::Remove(_), Row::Add(_)] = rows.rows() else { return false };
-    let has_context = rows.iter().any(|row| matches!(row, Row::Keep(_)));
-    if !has_context || lines.peek().and_then(Header::of).is_none() {
+fn took_names(lines: &mut PatchLines<'_>, rows: &ChunkRows<'_>) -> bool {
+    let [rows @ .., PatchRow::Remove(_), PatchRow::Add(_)] = rows.rows() else { return false };
+    let has_context = rows.iter().any(|row| matches!(row, PatchRow::Keep(_)));
+    if !has_context || lines.peek().and_then(ChunkHeader::of).is_none() {
         return false;
     }
     let end = lines.place();
     lines.go_back(end - 2);
     let names = names(lines);
     lines.go_back(end);
-    matches!(names, Ok(Some((old, new))) if old == new || old == Side::Nothing || new == Side::Nothing)
+    matches!(names, Ok(Some((old, new))) if old == new || old == DiffSide::Nothing || new == DiffSide::Nothing)
 }
 
 /// The rows up to the next line that cannot be one.
-fn uncounted_rows<'a>(lines: &mut Lines<'a>) -> Result<Rows<'a>, BadPatch> {
-    let mut rows = Rows::default();
+fn uncounted_rows<'a>(lines: &mut PatchLines<'a>) -> Result<ChunkRows<'a>, BadPatch> {
+    let mut rows = ChunkRows::default();
     while let Some(line) = lines.peek().filter(|_| !ends_hunk(lines)) {
         if line.is_newline_mark() {
             rows.push_newline_mark(line)?;
@@ -357,8 +357,8 @@ fn uncounted_rows<'a>(lines: &mut Lines<'a>) -> Result<Rows<'a>, BadPatch> {
 }
 
 /// Whether the next line begins another hunk or another file.
-fn ends_hunk(lines: &Lines<'_>) -> bool {
-    let begins = |line: Option<Line<'_>>, key: &str| line.is_some_and(|line| line.text.starts_with(key));
+fn ends_hunk(lines: &PatchLines<'_>) -> bool {
+    let begins = |line: Option<PatchLine<'_>>, key: &str| line.is_some_and(|line| line.text.starts_with(key));
     let next = lines.peek();
     begins(next, "@@") || begins(next, GIT) || (begins(next, OLD) && begins(lines.peek_second(), NEW))
 }

@@ -1,16 +1,16 @@
 //! Hunks of unified diffs, whose headers say where their lines are: `@@ -3,7 +3,7 @@`.
 
-use super::{matching::Matching, rows::leading_number};
+use super::{matching::OutputMatching, rows::leading_number};
 use crate::lines::LineNo;
 
 /// So many of a hundred lines of one side must be those of the file for the side to be about the file as it is.
 const LEAST_PERCENT: usize = 90;
 
 /// One side of a hunk: each row of it, with the line that it shows; 0-based.
-type Side = Vec<(usize, usize)>;
+type HunkSide = Vec<(usize, usize)>;
 
 /// Counts the lines that hunks show of files that their headers name.
-pub(super) fn take_hunks(matching: &mut Matching<'_>) {
+pub(super) fn take_hunks(matching: &mut OutputMatching<'_>) {
     let (mut old_file, mut new_file) = (Vec::new(), Vec::new());
     let mut row = 0;
     while row < matching.rows.len() {
@@ -24,7 +24,7 @@ pub(super) fn take_hunks(matching: &mut Matching<'_>) {
             row += 1;
             continue;
         };
-        let hunk = Hunk::read(matching, row + 1, old, new);
+        let hunk = PrintedHunk::read(matching, row + 1, old, new);
         let end = hunk.end;
         hunk.take(matching, &old_file, &new_file);
         row = end;
@@ -32,7 +32,7 @@ pub(super) fn take_hunks(matching: &mut Matching<'_>) {
 }
 
 /// The candidates that a path in a header means.
-fn meant(matching: &Matching<'_>, header: &str, git_prefix: &str) -> Vec<usize> {
+fn meant(matching: &OutputMatching<'_>, header: &str, git_prefix: &str) -> Vec<usize> {
     let path = header.split('\t').next().unwrap_or(header).trim_end().trim_matches('"');
     let as_printed = matching.names.meant_by(path);
     let without = path.strip_prefix(git_prefix).map(|path| matching.names.meant_by(path)).unwrap_or_default();
@@ -55,15 +55,15 @@ fn range(text: &str) -> Option<((u32, u32), &str)> {
     }
 }
 
-struct Hunk {
-    old: Side,
-    new: Side,
+struct PrintedHunk {
+    old: HunkSide,
+    new: HunkSide,
     /// The first row after it.
     end: usize,
 }
 
-impl Hunk {
-    fn read(matching: &Matching<'_>, first: usize, old: (u32, u32), new: (u32, u32)) -> Self {
+impl PrintedHunk {
+    fn read(matching: &OutputMatching<'_>, first: usize, old: (u32, u32), new: (u32, u32)) -> Self {
         let mut hunk = Self { old: Vec::new(), new: Vec::new(), end: first };
         let index = |start: u32, rows: usize| (start.max(1) - 1) as usize + rows;
         while hunk.end < matching.rows.len() {
@@ -87,7 +87,7 @@ impl Hunk {
     }
 
     /// Counts a side that is about the file as it is. Of the two versions of one file only one can be.
-    fn take(&self, matching: &mut Matching<'_>, old_file: &[usize], new_file: &[usize]) {
+    fn take(&self, matching: &mut OutputMatching<'_>, old_file: &[usize], new_file: &[usize]) {
         let of_new = new_file.iter().copied().find(|file| is_present(matching, *file, &self.new));
         let of_old = old_file.iter().copied().find(|file| Some(*file) != of_new && is_present(matching, *file, &self.old));
         if of_new.is_none() && of_old.is_none() {
@@ -106,12 +106,12 @@ impl Hunk {
     }
 }
 
-fn is_present(matching: &Matching<'_>, file: usize, side: &Side) -> bool {
+fn is_present(matching: &OutputMatching<'_>, file: usize, side: &HunkSide) -> bool {
     let equal = side.iter().filter(|(row, line)| is_line(matching, file, *row, *line)).count();
     equal > 0 && equal * 100 >= side.len() * LEAST_PERCENT
 }
 
-fn is_line(matching: &Matching<'_>, file: usize, row: usize, line: usize) -> bool {
+fn is_line(matching: &OutputMatching<'_>, file: usize, row: usize, line: usize) -> bool {
     let text = matching.candidates[file].text;
     let shown = matching.rows.row(row);
     line < text.line_count() && shown.get(1..).unwrap_or_default() == text.line(LineNo::at_index(line))

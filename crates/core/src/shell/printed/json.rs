@@ -2,16 +2,16 @@
 
 use serde::Deserialize;
 
-use super::matching::Matching;
+use super::matching::OutputMatching;
 use crate::lines::LineNo;
 
 #[derive(Deserialize)]
-struct Event {
-    data: Match,
+struct SearchEvent {
+    data: SearchMatch,
 }
 
 #[derive(Deserialize)]
-struct Match {
+struct SearchMatch {
     path: Encoded,
     lines: Encoded,
     line_number: u32,
@@ -23,13 +23,13 @@ struct Encoded {
 }
 
 /// Counts the lines of matches and of what is around them.
-pub(super) fn take_json(matching: &mut Matching<'_>) {
+pub(super) fn take_json(matching: &mut OutputMatching<'_>) {
     for row in 0..matching.rows.len() {
         let shown = matching.rows.row(row);
         if !["{\"type\":\"match\"", "{\"type\":\"context\""].iter().any(|start| shown.starts_with(start)) {
             continue;
         }
-        let Ok(Event { data }) = serde_json::from_str(shown) else { continue };
+        let Ok(SearchEvent { data }) = serde_json::from_str(shown) else { continue };
         let Some(first) = LineNo::new(data.line_number) else { continue };
         let Some(file) = matching.names.meant_by(&data.path.text).first().copied() else { continue };
         let text = matching.candidates[file].text;

@@ -6,53 +6,58 @@ use std::{
 };
 
 use super::{
-    Candidate, Hints, Rank,
+    Candidate, CommandHints, Rank,
     file_lines::{FileLines, NONE, TextId, TextIds},
     hunks::take_hunks,
     json::take_json,
-    names::Names,
+    names::CandidateNames,
     numbered::{NumberedRow, take_numbered},
-    rows::{Form, Rows, number_in_front},
-    runs::{Order, Run, runs},
+    rows::{OutputRows, RowForm, number_in_front},
+    runs::{Order, PrintedRun, runs},
     seams::{Counted, without_seams},
 };
 use crate::lines::{LineNo, LineRange, LineSet};
 
 /// A batch of candidates and the rows that are left for them.
-pub(super) struct Matching<'a> {
-    pub(super) rows: &'a Rows,
+pub(super) struct OutputMatching<'a> {
+    pub(super) rows: &'a OutputRows,
     pub(super) candidates: &'a [Candidate<'a>],
-    pub(super) names: Names<'a>,
+    pub(super) names: CandidateNames<'a>,
     used: &'a mut Vec<bool>,
-    hints: &'a Hints,
+    hints: &'a CommandHints,
     headings: Vec<Option<usize>>,
     /// For each row of a hunk, the file that its header names.
     hunk_files: Vec<Option<usize>>,
     files: Vec<FileLines>,
     shown: Vec<LineSet>,
     /// What was found without a number or a path, which must be in order.
-    pieces: Vec<Run>,
+    pieces: Vec<PrintedRun>,
     /// What was found by its number, row by row.
-    numbered: Vec<Run>,
+    numbered: Vec<PrintedRun>,
 }
 
 /// The rows in one form.
-struct Stream {
-    form: Dress,
+struct RowStream {
+    form: StreamForm,
     ids: Vec<TextId>,
 }
 
 /// What a stream has taken off its rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Dress {
-    Form(Form),
+enum StreamForm {
+    Form(RowForm),
     /// The path of one candidate.
     PathOf(usize),
 }
 
-impl<'a> Matching<'a> {
-    pub(super) fn new(rows: &'a Rows, used: &'a mut Vec<bool>, hints: &'a Hints, candidates: &'a [Candidate<'a>]) -> Self {
-        let names = Names::of(candidates);
+impl<'a> OutputMatching<'a> {
+    pub(super) fn new(
+        rows: &'a OutputRows,
+        used: &'a mut Vec<bool>,
+        hints: &'a CommandHints,
+        candidates: &'a [Candidate<'a>],
+    ) -> Self {
+        let names = CandidateNames::of(candidates);
         let headings = names.headings(rows);
         let (hunk_files, shown) = (vec![None; rows.len()], vec![LineSet::new(); candidates.len()]);
         Self {
@@ -83,12 +88,12 @@ impl<'a> Matching<'a> {
         for text in numbered.iter().flat_map(NumberedRow::texts) {
             ids.add(text.into());
         }
-        let mut stream = |form: Form| {
+        let mut stream = |form: RowForm| {
             let id = |row: &'a str| form.line_of(row).map_or(NONE, |line| ids.add(line));
-            Stream { form: Dress::Form(form), ids: rows.iter().map(id).collect() }
+            RowStream { form: StreamForm::Form(form), ids: rows.iter().map(id).collect() }
         };
-        let plain = stream(Form::Plain);
-        let mut decorated: Vec<Stream> = Form::DECORATED.into_iter().map(&mut stream).collect();
+        let plain = stream(RowForm::Plain);
+        let mut decorated: Vec<RowStream> = RowForm::DECORATED.into_iter().map(&mut stream).collect();
         decorated.extend(pathless(&in_front, &mut ids));
         self.files = self.candidates.iter().map(|candidate| FileLines::of(candidate.text, &ids)).collect();
 
@@ -118,7 +123,7 @@ impl<'a> Matching<'a> {
     /// Takes a row that has the number and the text of a line; 0-based.
     pub(super) fn take_numbered_row(&mut self, row: usize, file: usize, line: usize) {
         self.use_row(row);
-        self.numbered.push(Run { file, rows: row..row + 1, line, order: Order::Forward });
+        self.numbered.push(PrintedRun { file, rows: row..row + 1, line, order: Order::Forward });
     }
 
     /// The file that the nearest heading above a row names.
@@ -137,7 +142,7 @@ impl<'a> Matching<'a> {
     }
 
     /// Takes what counts of the runs of a stream, the longest first.
-    fn take_runs(&mut self, stream: &Stream) {
+    fn take_runs(&mut self, stream: &RowStream) {
         let mut runs = self.trimmed(self.runs_of(stream), stream);
         self.part_at_edges(&mut runs, stream.form);
         let mut queue: BinaryHeap<Queued> = runs.into_iter().map(Queued).collect();
@@ -161,21 +166,21 @@ impl<'a> Matching<'a> {
     }
 
     /// The runs of a stream that prove something.
-    fn runs_of(&self, stream: &Stream) -> Vec<Run> {
+    fn runs_of(&self, stream: &RowStream) -> Vec<PrintedRun> {
         let files: Vec<usize> = match stream.form {
-            Dress::PathOf(file) => vec![file],
-            Dress::Form(_) => (0..self.files.len()).collect(),
+            StreamForm::PathOf(file) => vec![file],
+            StreamForm::Form(_) => (0..self.files.len()).collect(),
         };
         let mut found = Vec::new();
         for file in files {
             let is_free = |row: usize| !self.used[row] && self.hunk_files[row].is_none_or(|owner| owner == file);
             let ids: Vec<TextId> = stream.ids.iter().enumerate().map(|(row, id)| if is_free(row) { *id } else { NONE }).collect();
             found.extend(runs(&ids, file, &self.files[file], Order::Forward));
-            if stream.form == Dress::Form(Form::Plain) {
+            if stream.form == StreamForm::Form(RowForm::Plain) {
                 found.extend(runs(&ids, file, &self.files[file], Order::Backward).into_iter().filter(|run| run.len() >= 3));
             }
         }
-        if stream.form == Dress::Form(Form::Renumbered) {
+        if stream.form == StreamForm::Form(RowForm::Renumbered) {
             found = found.into_iter().flat_map(|run| self.numbered_in_a_row(&run)).collect();
         }
         found.retain(|run| self.is_proof(run, stream.form));
@@ -183,7 +188,7 @@ impl<'a> Matching<'a> {
     }
 
     /// The parts of a run whose numbers go up by one from row to row; rows without a number may lie between.
-    fn numbered_in_a_row(&self, run: &Run) -> Vec<Run> {
+    fn numbered_in_a_row(&self, run: &PrintedRun) -> Vec<PrintedRun> {
         let mut parts: Vec<(Range<usize>, usize)> = Vec::new();
         let mut last = None;
         for row in run.rows.clone() {
@@ -199,10 +204,10 @@ impl<'a> Matching<'a> {
     }
 
     /// Whether a run cannot be anything but these lines of its file.
-    fn is_proof(&self, run: &Run, form: Dress) -> bool {
+    fn is_proof(&self, run: &PrintedRun, form: StreamForm) -> bool {
         let lines = &self.files[run.file];
         let least = match (run.len(), form) {
-            (_, Dress::PathOf(_)) => 1,
+            (_, StreamForm::PathOf(_)) => 1,
             (1, _) => 4,
             _ => 2,
         };
@@ -222,7 +227,7 @@ impl<'a> Matching<'a> {
     }
 
     /// Whether the file has the block of a run in no other place.
-    fn occurs_once(&self, run: &Run) -> bool {
+    fn occurs_once(&self, run: &PrintedRun) -> bool {
         let lines = &self.files[run.file];
         let Some(row) = run.rows.clone().min_by_key(|row| lines.places(lines.ids[run.line_at(*row)]).len()) else { return false };
         let (seed, before) = (run.line_at(row), row - run.rows.start);
@@ -233,13 +238,13 @@ impl<'a> Matching<'a> {
     }
 
     /// The runs without rows at their edges that another program may have printed: separators, and the empty lines of `echo`.
-    fn trimmed(&self, runs: Vec<Run>, stream: &Stream) -> Vec<Run> {
+    fn trimmed(&self, runs: Vec<PrintedRun>, stream: &RowStream) -> Vec<PrintedRun> {
         let is_foreign = |row: usize| match self.rows.row(row) {
             "--" => true,
             "" | "---" => self.hints.echoes,
             _ => false,
         };
-        let trim = |run: Run| {
+        let trim = |run: PrintedRun| {
             let mut rows = self.rows_by_number(&run);
             while rows.start < rows.end && rows.start > 0 && is_foreign(rows.start) && !self.is_start(run.line_at(rows.start)) {
                 rows.start += 1;
@@ -251,14 +256,14 @@ impl<'a> Matching<'a> {
             (!rows.is_empty()).then(|| run.part(rows))
         };
         match stream.form {
-            Dress::Form(Form::Plain) => runs.into_iter().filter_map(trim).collect(),
-            Dress::Form(_) | Dress::PathOf(_) => runs,
+            StreamForm::Form(RowForm::Plain) => runs.into_iter().filter_map(trim).collect(),
+            StreamForm::Form(_) | StreamForm::PathOf(_) => runs,
         }
     }
 
     /// The rows of a run without those at its edges by which it goes just beyond a line that the command names: these may be the edges of
     /// another part, unless the file has them once.
-    fn rows_by_number(&self, run: &Run) -> Range<usize> {
+    fn rows_by_number(&self, run: &PrintedRun) -> Range<usize> {
         const MOST: usize = 3;
         let is_unique = |row: usize| self.files[run.file].is_unique(run.line_at(row), 2);
         let mut rows = run.rows.clone();
@@ -288,7 +293,7 @@ impl<'a> Matching<'a> {
 
     /// Where two runs overlap, the end of one is printed like what comes before the other (`}`, say). The command may tell where one part
     /// ends; else these rows are nobody's.
-    fn part_at_edges(&self, runs: &mut [Run], form: Dress) {
+    fn part_at_edges(&self, runs: &mut [PrintedRun], form: StreamForm) {
         runs.sort_by_key(|run| (run.rows.start, std::cmp::Reverse(run.rows.end), self.candidates[run.file].rank));
         // The first of all runs with the same rows stands for them; what lies in another is not at an edge.
         let mut edges: Vec<usize> = Vec::new();
@@ -314,7 +319,7 @@ impl<'a> Matching<'a> {
     }
 
     /// The end of the upper of two runs that overlap, and the start of the lower.
-    fn edge(&self, above: &Run, below: &Run) -> (usize, usize) {
+    fn edge(&self, above: &PrintedRun, below: &PrintedRun) -> (usize, usize) {
         let overlap = below.rows.start..above.rows.end;
         let mut best = (0, overlap.start, overlap.end);
         for row in overlap.start..=overlap.end {
@@ -341,7 +346,7 @@ impl<'a> Matching<'a> {
     }
 
     /// Of several runs that are the same rows, those whose files were printed.
-    fn meant(&self, mut group: Vec<Run>) -> Vec<Run> {
+    fn meant(&self, mut group: Vec<PrintedRun>) -> Vec<PrintedRun> {
         if let Some(named) = self.headings[group[0].rows.start].filter(|named| group.iter().any(|run| run.file == *named)) {
             group.retain(|run| run.file == named);
             return group;
@@ -354,10 +359,10 @@ impl<'a> Matching<'a> {
         group
     }
 
-    fn take(&mut self, run: &Run, form: Dress) {
+    fn take(&mut self, run: &PrintedRun, form: StreamForm) {
         run.rows.clone().for_each(|row| self.used[row] = true);
         // The pieces of a diff follow the history, and a path tells a search.
-        let is_in_order = matches!(form, Dress::Form(Form::Marked) | Dress::PathOf(_));
+        let is_in_order = matches!(form, StreamForm::Form(RowForm::Marked) | StreamForm::PathOf(_));
         if is_in_order || run.order == Order::Backward {
             run.lines().for_each(|line| self.show(run.file, line));
         } else {
@@ -366,7 +371,7 @@ impl<'a> Matching<'a> {
     }
 
     /// Takes lines that their files have several times and that were printed as often.
-    fn take_repeated(&mut self, plain: &Stream) {
+    fn take_repeated(&mut self, plain: &RowStream) {
         let mut printed: HashMap<TextId, Vec<usize>> = HashMap::new();
         for (row, id) in plain.ids.iter().enumerate().filter(|(row, _)| !self.used[*row]) {
             printed.entry(*id).or_default().push(row);
@@ -387,7 +392,7 @@ impl<'a> Matching<'a> {
             }
             for (row, (file, line)) in rows.iter().zip(places) {
                 self.used[*row] = true;
-                self.pieces.push(Run { file, rows: *row..row + 1, line, order: Order::Forward });
+                self.pieces.push(PrintedRun { file, rows: *row..row + 1, line, order: Order::Forward });
             }
         }
     }
@@ -402,7 +407,7 @@ impl<'a> Matching<'a> {
     }
 
     /// Takes blocks that fit several places, if the command tells which of them is meant.
-    fn take_placed(&mut self, plain: &Stream) {
+    fn take_placed(&mut self, plain: &RowStream) {
         let taken = self.shown_so_far();
         for file in (0..self.files.len()).filter(|file| self.candidates[*file].rank == Rank::Named) {
             for rows in self.segments(plain, file) {
@@ -414,7 +419,7 @@ impl<'a> Matching<'a> {
                 let is_blank = rows.clone().all(|row| self.rows.row(row).trim().is_empty());
                 let is_anothers = self.headings[rows.start].is_some_and(|named| named != file);
                 if let ([start], false) = (starts.as_slice(), is_blank || is_anothers) {
-                    self.take(&Run { file, rows, line: *start, order: Order::Forward }, plain.form);
+                    self.take(&PrintedRun { file, rows, line: *start, order: Order::Forward }, plain.form);
                 }
             }
         }
@@ -434,7 +439,7 @@ impl<'a> Matching<'a> {
     }
 
     /// Rows in a row that are free, and lines of a file.
-    fn segments(&self, plain: &Stream, file: usize) -> Vec<Range<usize>> {
+    fn segments(&self, plain: &RowStream, file: usize) -> Vec<Range<usize>> {
         let is_line = |row: &usize| !self.used[*row] && !self.files[file].places(plain.ids[*row]).is_empty();
         let mut segments: Vec<Range<usize>> = Vec::new();
         for row in (0..plain.ids.len()).filter(is_line) {
@@ -447,7 +452,7 @@ impl<'a> Matching<'a> {
     }
 
     /// Whether the rows of these pieces are in the order of their texts, up or down, by bytes or as people sort.
-    fn is_sorted(&self, pieces: &[&Run]) -> bool {
+    fn is_sorted(&self, pieces: &[&PrintedRun]) -> bool {
         let rows: Vec<String> = pieces.iter().map(|piece| self.rows.row(piece.rows.start).to_owned()).collect();
         let keys: Vec<String> = rows.iter().map(|row| sort_key(row)).collect();
         [rows, keys].iter().any(|texts| {
@@ -467,7 +472,7 @@ impl<'a> Matching<'a> {
     }
 
     /// The pieces, but for the short ones of a file of which the order in the output is not that of the file.
-    fn ordered_pieces(&mut self) -> Vec<Run> {
+    fn ordered_pieces(&mut self) -> Vec<PrintedRun> {
         const SHORT: usize = 4;
         let mut pieces = std::mem::take(&mut self.pieces);
         pieces.sort_by_key(|piece| (piece.file, piece.rows.start));
@@ -475,7 +480,8 @@ impl<'a> Matching<'a> {
         for of_file in pieces.chunk_by(|a, b| a.file == b.file) {
             // What was printed twice says no more about the order than once.
             let mut known = HashSet::new();
-            let short: Vec<&Run> = of_file.iter().filter(|piece| piece.len() < SHORT && known.insert(piece.line)).collect();
+            let short: Vec<&PrintedRun> =
+                of_file.iter().filter(|piece| piece.len() < SHORT && known.insert(piece.line)).collect();
             let ascending = short.windows(2).filter(|pair| pair[0].line < pair[1].line).count();
             let is_ordered = match short.len() {
                 0..3 => true,
@@ -494,7 +500,7 @@ fn sort_key(row: &str) -> String {
 }
 
 /// The rows with a path in front, for each candidate that is meant by one, without the path and its separator.
-fn pathless<'r>(in_front: &[Option<(Vec<usize>, &'r str)>], ids: &mut TextIds<'r>) -> Vec<Stream> {
+fn pathless<'r>(in_front: &[Option<(Vec<usize>, &'r str)>], ids: &mut TextIds<'r>) -> Vec<RowStream> {
     let mut streams: HashMap<usize, Vec<TextId>> = HashMap::new();
     for (row, (meant, rest)) in in_front.iter().enumerate().filter_map(|(row, found)| Some((row, found.as_ref()?))) {
         let id = ids.add(rest[1..].into());
@@ -504,12 +510,12 @@ fn pathless<'r>(in_front: &[Option<(Vec<usize>, &'r str)>], ids: &mut TextIds<'r
     }
     let mut streams: Vec<(usize, Vec<TextId>)> = streams.into_iter().collect();
     streams.sort_by_key(|(file, _)| *file);
-    streams.into_iter().map(|(file, ids)| Stream { form: Dress::PathOf(file), ids }).collect()
+    streams.into_iter().map(|(file, ids)| RowStream { form: StreamForm::PathOf(file), ids }).collect()
 }
 
 /// The longest run comes first; of equally long ones the upper.
 #[derive(PartialEq, Eq)]
-struct Queued(Run);
+struct Queued(PrintedRun);
 
 impl Ord for Queued {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
@@ -525,7 +531,7 @@ impl PartialOrd for Queued {
 }
 
 impl LineSet {
-    fn extend_with(&mut self, piece: &Run) {
+    fn extend_with(&mut self, piece: &PrintedRun) {
         let first = piece.lines().min().unwrap_or_default();
         LineRange::from_indexes(first..first + piece.len()).into_iter().for_each(|range| self.insert(range));
     }

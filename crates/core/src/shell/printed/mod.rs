@@ -33,8 +33,8 @@ mod rows;
 mod runs;
 mod seams;
 
-pub(super) use self::rows::Rows;
-use self::{file_lines::wordiness, matching::Matching};
+pub(super) use self::rows::OutputRows;
+use self::{file_lines::wordiness, matching::OutputMatching};
 use crate::{lines::LineSet, text::Text};
 
 /// A file that an output can be about.
@@ -62,14 +62,14 @@ pub enum Rank {
 /// An output, and how much of it is accounted for.
 #[derive(Debug)]
 pub struct Printed {
-    rows: Rows,
+    rows: OutputRows,
     used: Vec<bool>,
-    hints: Hints,
+    hints: CommandHints,
 }
 
 /// What a command says about places in files, whatever its programs are.
 #[derive(Debug)]
-struct Hints {
+struct CommandHints {
     line: String,
     /// The numbers in it.
     numbers: Vec<usize>,
@@ -79,7 +79,7 @@ struct Hints {
     echoes: bool,
 }
 
-impl Hints {
+impl CommandHints {
     fn of(command: &str) -> Self {
         const MOST_NUMBERS: usize = 32;
         let digits = command.split(|c: char| !c.is_ascii_digit()).filter(|digits| (1..=7).contains(&digits.len()));
@@ -109,8 +109,8 @@ impl Printed {
     /// assert!(printed.is_accounted_for());
     /// ```
     pub fn new(command: &str, output: &str) -> Self {
-        let rows = Rows::of(output);
-        Self { used: vec![false; rows.len()], rows, hints: Hints::of(command) }
+        let rows = OutputRows::of(output);
+        Self { used: vec![false; rows.len()], rows, hints: CommandHints::of(command) }
     }
 
     /// Whether it shows nothing at all.
@@ -125,7 +125,7 @@ impl Printed {
 
     /// The lines of each of these files that are shown in full by what is left over.
     pub fn lines_of(&mut self, candidates: &[Candidate<'_>]) -> Vec<LineSet> {
-        Matching::new(&self.rows, &mut self.used, &self.hints, candidates).lines()
+        OutputMatching::new(&self.rows, &mut self.used, &self.hints, candidates).lines()
     }
 }
 

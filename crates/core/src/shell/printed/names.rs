@@ -2,10 +2,10 @@
 
 use std::{cmp::Reverse, collections::HashMap};
 
-use super::{Candidate, rows::Rows};
+use super::{Candidate, rows::OutputRows};
 
 /// The candidates by the last part of their paths.
-pub(super) struct Names<'a> {
+pub(super) struct CandidateNames<'a> {
     candidates: &'a [Candidate<'a>],
     by_base: HashMap<&'a str, Vec<usize>>,
 }
@@ -16,7 +16,7 @@ const MOST_SEPARATORS: usize = 12;
 /// A longer row is no heading.
 const LONGEST_HEADING: usize = 300;
 
-impl<'a> Names<'a> {
+impl<'a> CandidateNames<'a> {
     pub(super) fn of(candidates: &'a [Candidate<'a>]) -> Self {
         let mut by_base: HashMap<&str, Vec<usize>> = HashMap::new();
         for (index, candidate) in candidates.iter().enumerate() {
@@ -47,7 +47,7 @@ impl<'a> Names<'a> {
     }
 
     /// For each row, the candidates that the nearest heading at or above it names.
-    pub(super) fn headings(&self, rows: &Rows) -> Vec<Option<usize>> {
+    pub(super) fn headings(&self, rows: &OutputRows) -> Vec<Option<usize>> {
         let mut current = None;
         let mut heading_at = |row: &str| {
             if let Some(named) = self.heading(row) {
@@ -100,11 +100,11 @@ mod tests {
     use super::{super::Rank, *};
     use crate::text::Text;
 
-    fn with_names(paths: &[&str], check: impl Fn(&Names<'_>)) {
+    fn with_names(paths: &[&str], check: impl Fn(&CandidateNames<'_>)) {
         let text = Text::of(String::new()).unwrap();
         let candidates: Vec<Candidate<'_>> =
             paths.iter().map(|path| Candidate { path, text: &text, rank: Rank::Named }).collect();
-        check(&Names::of(&candidates));
+        check(&CandidateNames::of(&candidates));
     }
 
     #[test]

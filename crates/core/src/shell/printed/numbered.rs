@@ -6,7 +6,7 @@ use std::{
     collections::{HashMap, HashSet},
 };
 
-use super::{Rank, matching::Matching, rows::leading_number};
+use super::{Rank, matching::OutputMatching, rows::leading_number};
 use crate::lines::LineNo;
 
 /// What may stand between a number and the line: a few of these.
@@ -91,7 +91,7 @@ impl Fit<'_> {
 }
 
 /// Counts numbered rows, in blocks that follow each other in the output and in the file.
-pub(super) fn take_numbered(matching: &mut Matching<'_>, rows: &[NumberedRow<'_>]) {
+pub(super) fn take_numbered(matching: &mut OutputMatching<'_>, rows: &[NumberedRow<'_>]) {
     let rows: Vec<&NumberedRow<'_>> = rows.iter().filter(|row| !matching.is_used(row.row)).collect();
     let fits = with_one_gap(rows.iter().flat_map(|row| fits_of(matching, row)).collect());
     let unnamed = rows.iter().filter(|row| row.meant.is_none()).count();
@@ -119,7 +119,7 @@ struct Trust {
     nearly_all: bool,
 }
 
-fn fits_of<'r>(matching: &Matching<'_>, numbered: &NumberedRow<'r>) -> Vec<Fit<'r>> {
+fn fits_of<'r>(matching: &OutputMatching<'_>, numbered: &NumberedRow<'r>) -> Vec<Fit<'r>> {
     let fit = |file: usize, is_named: bool| {
         let line = matching.candidates[file].text.line(LineNo::at_index(numbered.line));
         let is_there = numbered.line < matching.candidates[file].text.line_count();
@@ -178,7 +178,7 @@ fn blocks(mut fits: Vec<Fit<'_>>) -> Vec<Vec<Fit<'_>>> {
 }
 
 /// Whether a block is beyond doubt: its file is named, its lines say where they are, or all that is numbered is this file's.
-fn counts(matching: &Matching<'_>, block: &[Fit<'_>], trust: Trust) -> bool {
+fn counts(matching: &OutputMatching<'_>, block: &[Fit<'_>], trust: Trust) -> bool {
     let (file, lines) = (block[0].file, matching.file(block[0].file));
     let worded = block.iter().filter(|fit| lines.has_words(fit.line, 2)).count();
     if block.iter().any(|fit| fit.is_named) {

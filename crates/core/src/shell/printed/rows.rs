@@ -8,12 +8,12 @@ const MOST_BYTES: usize = 1 << 20;
 
 /// An output without control sequences, by rows.
 #[derive(Debug)]
-pub(in crate::shell) struct Rows {
+pub(in crate::shell) struct OutputRows {
     text: String,
     ranges: Vec<Range<usize>>,
 }
 
-impl Rows {
+impl OutputRows {
     pub(in crate::shell) fn of(output: &str) -> Self {
         let text = without_control_sequences(&output[..output.floor_char_boundary(MOST_BYTES)]);
         let mut ranges = Vec::new();
@@ -75,7 +75,7 @@ fn after_control_sequence(rest: &str) -> &str {
 
 /// How a program printed a line of a file, where that is not the line alone or its number tells nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Form {
+pub(super) enum RowForm {
     /// The line as it is.
     Plain,
     /// A number that is not that of the line (`nl` without `-ba`, or a part of a file numbered anew): `3<TAB>text`, `3: text`.
@@ -88,24 +88,24 @@ pub(super) enum Form {
     Dollar,
 }
 
-impl Form {
-    pub(super) const DECORATED: [Form; 4] = [Form::Renumbered, Form::Marked, Form::Angled, Form::Dollar];
+impl RowForm {
+    pub(super) const DECORATED: [RowForm; 4] = [RowForm::Renumbered, RowForm::Marked, RowForm::Angled, RowForm::Dollar];
 
     /// The line of a file that a row shows in this form; `None` if the row does not have it.
     pub(super) fn line_of(self, row: &str) -> Option<Cow<'_, str>> {
         match self {
-            Form::Plain => Some(Cow::Borrowed(row)),
-            Form::Renumbered if row.trim_matches(' ').is_empty() => Some(Cow::Borrowed("")),
-            Form::Renumbered => number_in_front(row).map(|(_, line)| Cow::Borrowed(line)),
-            Form::Marked => {
+            RowForm::Plain => Some(Cow::Borrowed(row)),
+            RowForm::Renumbered if row.trim_matches(' ').is_empty() => Some(Cow::Borrowed("")),
+            RowForm::Renumbered => number_in_front(row).map(|(_, line)| Cow::Borrowed(line)),
+            RowForm::Marked => {
                 let is_header = ["+++ ", "--- "].iter().any(|start| row.starts_with(start));
                 row.strip_prefix(['+', ' ']).filter(|_| !is_header).map(Cow::Borrowed)
             }
-            Form::Angled => match row {
+            RowForm::Angled => match row {
                 "<" | ">" => Some(Cow::Borrowed("")),
                 _ => row.strip_prefix("< ").or_else(|| row.strip_prefix("> ")).map(Cow::Borrowed),
             },
-            Form::Dollar => made_visible(row.strip_suffix('$')?),
+            RowForm::Dollar => made_visible(row.strip_suffix('$')?),
         }
     }
 }
@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn colours_links_and_returns_are_no_part_of_a_row() {
-        let rows = |output: &str| Rows::of(output).iter().map(str::to_owned).collect::<Vec<_>>();
+        let rows = |output: &str| OutputRows::of(output).iter().map(str::to_owned).collect::<Vec<_>>();
         assert_eq!(rows("\u{1b}[32m\u{1b}[K1\u{1b}[m:a\r\nb"), ["1:a", "b"]);
         assert_eq!(rows("\u{1b}]8;;file://x\u{7}name\u{1b}]8;;\u{1b}\\ \u{1b}(Bx\n"), ["name x"]);
         assert_eq!(rows("a\u{1b}[3\nb\u{1b}]x\nc\u{1b}\nd\u{1b}"), ["a", "b", "c", "d"]);
@@ -162,16 +162,16 @@ mod tests {
 
     #[test]
     fn forms_give_the_line() {
-        let line = |form: Form, row| form.line_of(row).map(Cow::into_owned);
-        assert_eq!(line(Form::Renumbered, "     3\t  x").as_deref(), Some("  x"));
-        assert_eq!(line(Form::Renumbered, "       ").as_deref(), Some(""));
-        assert_eq!(line(Form::Renumbered, "      2 dog"), None);
-        assert_eq!(line(Form::Marked, "+ x").as_deref(), Some(" x"));
-        assert_eq!(line(Form::Marked, "+++ b/x"), None);
-        assert_eq!(line(Form::Marked, "-x"), None);
-        assert_eq!(line(Form::Angled, "> ").as_deref(), Some(""));
-        assert_eq!(line(Form::Dollar, "^Iif^M$").as_deref(), Some("\tif"));
-        assert_eq!(line(Form::Dollar, "M-CM-)t^^$").as_deref(), Some("ét\u{1e}"));
-        assert_eq!(line(Form::Dollar, "no"), None);
+        let line = |form: RowForm, row| form.line_of(row).map(Cow::into_owned);
+        assert_eq!(line(RowForm::Renumbered, "     3\t  x").as_deref(), Some("  x"));
+        assert_eq!(line(RowForm::Renumbered, "       ").as_deref(), Some(""));
+        assert_eq!(line(RowForm::Renumbered, "      2 dog"), None);
+        assert_eq!(line(RowForm::Marked, "+ x").as_deref(), Some(" x"));
+        assert_eq!(line(RowForm::Marked, "+++ b/x"), None);
+        assert_eq!(line(RowForm::Marked, "-x"), None);
+        assert_eq!(line(RowForm::Angled, "> ").as_deref(), Some(""));
+        assert_eq!(line(RowForm::Dollar, "^Iif^M$").as_deref(), Some("\tif"));
+        assert_eq!(line(RowForm::Dollar, "M-CM-)t^^$").as_deref(), Some("ét\u{1e}"));
+        assert_eq!(line(RowForm::Dollar, "no"), None);
     }
 }

@@ -10,7 +10,7 @@ const MOST_PLACES: usize = 4;
 
 /// Rows that are lines of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Run {
+pub(super) struct PrintedRun {
     /// Which of the candidates.
     pub(super) file: usize,
     pub(super) rows: Range<usize>,
@@ -28,7 +28,7 @@ pub(super) enum Order {
     Backward,
 }
 
-impl Run {
+impl PrintedRun {
     pub(super) fn len(&self) -> usize {
         self.rows.len()
     }
@@ -47,13 +47,13 @@ impl Run {
     }
 
     /// The part of the run that lies in these rows, which are some of its rows.
-    pub(super) fn part(&self, rows: Range<usize>) -> Run {
-        Run { line: self.line_at(rows.start), rows, ..self.clone() }
+    pub(super) fn part(&self, rows: Range<usize>) -> PrintedRun {
+        PrintedRun { line: self.line_at(rows.start), rows, ..self.clone() }
     }
 }
 
 /// All runs of a stream of rows in a file, as long as they can be; [`NONE`] stands for rows that are no part of the stream.
-pub(super) fn runs(stream: &[TextId], file: usize, lines: &FileLines, order: Order) -> Vec<Run> {
+pub(super) fn runs(stream: &[TextId], file: usize, lines: &FileLines, order: Order) -> Vec<PrintedRun> {
     let total = lines.len();
     // Backward is forward in the file turned around.
     let turned = |line: usize| if order == Order::Forward { line } else { total - 1 - line };
@@ -78,7 +78,7 @@ pub(super) fn runs(stream: &[TextId], file: usize, lines: &FileLines, order: Ord
                 .take_while(|by| stream[row + by] != NONE && stream[row + by] == id_at(line + by));
             let end = row + further.count() + 1;
             *until = end;
-            runs.push(Run { file, rows: row - back..end, line: turned(line - back), order });
+            runs.push(PrintedRun { file, rows: row - back..end, line: turned(line - back), order });
         }
     }
     runs

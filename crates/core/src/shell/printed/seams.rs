@@ -4,9 +4,9 @@
 use std::{collections::HashMap, ops::Range};
 
 use super::{
-    Hints,
-    matching::Matching,
-    runs::{Order, Run},
+    CommandHints,
+    matching::OutputMatching,
+    runs::{Order, PrintedRun},
 };
 
 /// A run explains its rows from this length on; a shorter one may be there by accident.
@@ -15,13 +15,13 @@ const LEAST_EXPLAINED: usize = 3;
 /// A run that counts.
 #[derive(Debug, Clone)]
 pub(super) struct Counted {
-    pub(super) run: Run,
+    pub(super) run: PrintedRun,
     /// Whether the output says which lines these are: then it also says that nothing lies between two of them.
     pub(super) is_numbered: bool,
 }
 
 /// The runs without their lines beside a seam.
-pub(super) fn without_seams(matching: &Matching<'_>, hints: &Hints, mut counted: Vec<Counted>) -> Vec<Run> {
+pub(super) fn without_seams(matching: &OutputMatching<'_>, hints: &CommandHints, mut counted: Vec<Counted>) -> Vec<PrintedRun> {
     counted.sort_by_key(|counted| (counted.run.file, counted.run.rows.start));
     let gaps = Gaps::between(matching, hints, &counted);
     let mut kept: Vec<Range<usize>> = counted.iter().map(|counted| counted.run.rows.clone()).collect();
@@ -52,7 +52,7 @@ fn neighbours(counted: &[Counted]) -> Vec<(usize, usize)> {
     for (index, Counted { run, .. }) in forward() {
         by_start.entry((run.file, run.line)).or_default().push(index);
     }
-    let below = |run: &Run| {
+    let below = |run: &PrintedRun| {
         let after = by_start.get(&(run.file, run.line + run.len()))?;
         after.get(after.partition_point(|index| counted[*index].run.rows.start < run.rows.end)).copied()
     };
@@ -61,8 +61,8 @@ fn neighbours(counted: &[Counted]) -> Vec<(usize, usize)> {
 
 /// What explains the rows that are no lines of a file.
 struct Gaps<'a> {
-    matching: &'a Matching<'a>,
-    hints: &'a Hints,
+    matching: &'a OutputMatching<'a>,
+    hints: &'a CommandHints,
     /// For each row, whether a run of some length has it.
     is_in_run: Vec<bool>,
     /// For each file, whether the command speaks of a version of it that git keeps: `HEAD~1:src/a.rs`.
@@ -70,7 +70,7 @@ struct Gaps<'a> {
 }
 
 impl<'a> Gaps<'a> {
-    fn between(matching: &'a Matching<'a>, hints: &'a Hints, counted: &[Counted]) -> Self {
+    fn between(matching: &'a OutputMatching<'a>, hints: &'a CommandHints, counted: &[Counted]) -> Self {
         let mut is_in_run = vec![false; matching.rows.len()];
         for Counted { run, .. } in counted.iter().filter(|counted| counted.run.len() >= LEAST_EXPLAINED) {
             is_in_run[run.rows.clone()].fill(true);

@@ -6,7 +6,7 @@ use rustix::{
     fs::{self as sys, Mode},
     io::Errno,
 };
-use surehand_core::{Act, RelPath, Stamp, plan::Marks};
+use surehand_core::{FileAction, RelPath, Stamp, plan::FileAttributes};
 
 use super::{
     CommitError,
@@ -119,11 +119,11 @@ fn stage_with_name(place: &CommitTarget<'_>) -> Result<(File, StagedName), Commi
 
 /// Gives a new file the mode, and as far as we may the owner and attributes, of the one that it continues.
 fn give_metadata(place: &CommitTarget<'_>, new: &File) -> Result<(), CommitError> {
-    let Act::Write { marks, .. } = place.planned.act() else { return Ok(()) };
+    let FileAction::Write { marks, .. } = place.planned.act() else { return Ok(()) };
     let given = match marks {
-        Marks::Usual => Ok(()),
-        Marks::Mode(mode) => sys::fchmod(new, Mode::from_raw_mode(mode & 0o777)),
-        Marks::Of(other) => give_metadata_of(place, other, new)?,
+        FileAttributes::Usual => Ok(()),
+        FileAttributes::Mode(mode) => sys::fchmod(new, Mode::from_raw_mode(mode & 0o777)),
+        FileAttributes::Of(other) => give_metadata_of(place, other, new)?,
     };
     given.map_err(|errno| place.failed("write", errno))
 }

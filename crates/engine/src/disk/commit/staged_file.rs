@@ -6,7 +6,7 @@ use rustix::{
     fs::{self as sys, Access, AtFlags, OFlags},
     io::Errno,
 };
-use surehand_core::{Act, Content, RelPath, Stamp};
+use surehand_core::{Content, FileAction, RelPath, Stamp};
 
 use super::{
     CommitError, FileChange,
@@ -222,10 +222,10 @@ impl SyncTarget<'_> {
 impl WriteStrategy {
     fn stage(place: &mut CommitTarget<'_>) -> Result<Self, CommitError> {
         match place.planned.act() {
-            Act::Write { .. } if place.planned.is_new() => FileCreation::stage(place).map(WriteStrategy::Create),
-            Act::Write { .. } => stage_replacement(place),
-            Act::Remove => FileRemoval::stage(place).map(WriteStrategy::Remove),
-            Act::Move { to } => FileMove::stage(place, to).map(WriteStrategy::Move),
+            FileAction::Write { .. } if place.planned.is_new() => FileCreation::stage(place).map(WriteStrategy::Create),
+            FileAction::Write { .. } => stage_replacement(place),
+            FileAction::Remove => FileRemoval::stage(place).map(WriteStrategy::Remove),
+            FileAction::Move { to } => FileMove::stage(place, to).map(WriteStrategy::Move),
         }
     }
 }

@@ -22,7 +22,7 @@ use rustix::{
 };
 use surehand_core::{
     Cause, Refusal, RelPath,
-    outcome::{Area, LeftOut},
+    outcome::{SearchArea, SkippedFiles},
 };
 
 use super::{
@@ -119,11 +119,11 @@ pub(crate) enum PathTarget {
 
 impl PathTarget {
     /// For words about it.
-    pub(crate) fn area(&self) -> Area {
+    pub(crate) fn area(&self) -> SearchArea {
         match self {
-            PathTarget::Dir(None) => Area::Workspace,
-            PathTarget::Dir(Some(path)) => Area::Dir(path.clone()),
-            PathTarget::File(path) => Area::File(path.clone()),
+            PathTarget::Dir(None) => SearchArea::Workspace,
+            PathTarget::Dir(Some(path)) => SearchArea::Dir(path.clone()),
+            PathTarget::File(path) => SearchArea::File(path.clone()),
         }
     }
 }
@@ -190,7 +190,7 @@ impl Globs {
 pub(crate) struct WalkOutcome<V> {
     pub visitors: Vec<V>,
     /// Directories that could not be read and names that we do not take.
-    pub left_out: LeftOut,
+    pub left_out: SkippedFiles,
 }
 
 /// Walks the tree beneath a directory. The directory itself may be one that is ignored.
@@ -230,18 +230,18 @@ fn walk_with<V: WalkVisitor>(
 ) -> io::Result<WalkOutcome<V>> {
     let queue = WorkQueue::new(WalkTask::List(open_start(root, start)?));
     let work = || {
-        let (left_out, path, buffer) = (LeftOut::default(), String::new(), Vec::new());
+        let (left_out, path, buffer) = (SkippedFiles::default(), String::new(), Vec::new());
         let mut walker = WalkThread { progress, globs, queue: &queue, visitor: visitor(), left_out, path, buffer };
         queue.drain(|work| walker.act(work));
         (walker.visitor, walker.left_out)
     };
-    let done: Vec<(V, LeftOut)> = std::thread::scope(|scope| {
+    let done: Vec<(V, SkippedFiles)> = std::thread::scope(|scope| {
         let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
         let own = work();
         let joined = others.into_iter().map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
         joined.chain([own]).collect()
     });
-    let mut walked = WalkOutcome { visitors: Vec::new(), left_out: LeftOut::default() };
+    let mut walked = WalkOutcome { visitors: Vec::new(), left_out: SkippedFiles::default() };
     for (visitor, left_out) in done {
         walked.visitors.push(visitor);
         walked.left_out.unreadable.extend(left_out.unreadable);
@@ -297,7 +297,7 @@ struct WalkThread<'a, V> {
     globs: &'a Globs,
     queue: &'a WorkQueue<WalkTask>,
     visitor: V,
-    left_out: LeftOut,
+    left_out: SkippedFiles,
     path: String,
     buffer: Vec<u8>,
 }
