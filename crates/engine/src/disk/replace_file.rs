@@ -3,7 +3,7 @@
 use std::{fs::File, io, os::unix::fs::FileExt};
 
 use rustix::{
-    fs::{self as sys, AtFlags, Mode, OFlags, RenameFlags},
+    fs::{self as sys, AtFlags, FileType, Mode, OFlags, RenameFlags},
     io::Errno,
 };
 
@@ -20,7 +20,15 @@ pub(crate) fn put(new: (&File, &str), place: (&File, &str), content: &[u8]) -> i
     // What was there becomes the next one to be written over. A rename would make some systems flush the file first.
     match sys::renameat_with(new.0, new.1, place.0, place.1, RenameFlags::EXCHANGE) {
         Err(Errno::NOENT | Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => sys::renameat(new.0, new.1, place.0, place.1)?,
-        exchanged => exchanged?,
+        exchanged => {
+            exchanged?;
+            // An exchange takes whatever is there: unlike a rename, it does not refuse a directory that was made meanwhile.
+            let taken = sys::statat(new.0, new.1, AtFlags::SYMLINK_NOFOLLOW)?;
+            if FileType::from_raw_mode(taken.st_mode) == FileType::Directory {
+                sys::renameat_with(new.0, new.1, place.0, place.1, RenameFlags::EXCHANGE)?;
+                return Err(Errno::ISDIR.into());
+            }
+        }
     }
     Ok(())
 }
@@ -43,6 +51,19 @@ fn fresh_or_free(dir: &File, name: &str) -> io::Result<File> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_directory_stays_where_it_is() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(dir.path().join("state/inner")).unwrap();
+        let handle = File::open(dir.path()).unwrap();
+        let refused = put((&handle, "new"), (&handle, "state"), b"content").unwrap_err();
+        assert_eq!(Errno::from_io_error(&refused), Some(Errno::ISDIR));
+        assert!(dir.path().join("state/inner").is_dir());
+        std::fs::remove_dir_all(dir.path().join("state")).unwrap();
+        put((&handle, "new"), (&handle, "state"), b"content").unwrap();
+        assert_eq!(std::fs::read(dir.path().join("state")).unwrap(), b"content");
+    }
 
     #[test]
     fn readers_see_whole_contents() {
