@@ -6,7 +6,7 @@ use clap::{Args as Arguments, Parser, Subcommand, ValueEnum};
 
 use crate::commands::init;
 
-/// The file-state layer for coding agents: knows what a model has seen of each file, and keeps everybody's changes safe.
+/// The file-state layer for coding agents: tracks what a model has seen, and keeps every change safe.
 #[derive(Parser)]
 #[command(name = "surehand", version, max_term_width = 100)]
 pub(crate) struct Args {
@@ -20,33 +20,33 @@ pub(crate) enum CliCommand {
     Run(RunArgs),
     /// Serve the file tools to MCP clients, over standard input and output or over HTTP.
     Mcp(McpArgs),
-    /// Answer a hook of an agent: reads what it tells on standard input. `surehand init` sets it up.
+    /// Answer an agent's hook, with its event on standard input. `surehand init` sets it up.
     Hook(HookArgs),
-    /// Set up the clients that are installed: shows what it will write, asks, and keeps what was there.
+    /// Set up the installed clients: show what will be written, ask, and keep what is there.
     Init(InitArgs),
-    /// Check the program, the workspace and every client, and say what to do about what is wrong.
+    /// Check the program, the workspace and every client, and say how to fix what is wrong.
     Doctor(StateArgs),
-    /// Call one tool from a shell or script; exit code 1 when it is refused.
+    /// Call one tool from a shell or script; exit code 1 means a refusal.
     Call(CallArgs),
-    /// Show what is there, what changed outside, and what is left to do.
+    /// Show changed files, sessions and open tasks.
     Status(StateArgs),
-    /// Print the state of the repository as a model gets it.
+    /// Print the state of the repository, as a model gets it.
     Snapshot(StateArgs),
-    /// List the tasks, or add and change them.
+    /// List, add and change tasks.
     Tasks(TasksArgs),
-    /// List the changes that were made, newest first.
+    /// List changes, newest first.
     Log(LogArgs),
-    /// Show what a change did: the last one, the last one of a file, a named one, or all of a session.
+    /// Show a change: the last one, the last one of a file, a named one, or all of a session.
     Diff(DiffArgs),
-    /// Take a change back: the last one, the last one of a file, a named one, or all of a session.
+    /// Undo a change: the last one, the last one of a file, a named one, or all of a session.
     Undo(UndoArgs),
-    /// Walk the whole workspace and say what was created, modified and deleted since the last scan.
+    /// Scan the whole workspace for files created, modified and deleted since the last scan.
     Scan(ScanArgs),
-    /// Play a story with a model that forgets, in both modes and without Surehand, and compare. Needs no key, no network.
+    /// Compare both modes and a plain loop on one story. Needs no key and no network.
     Demo(DemoArgs),
-    /// Print what a shell needs to complete commands and options.
+    /// Print the completion script for a shell.
     Completions(CompletionsArgs),
-    /// Print the manual page, or write the pages of all commands.
+    /// Print the manual page, or write the pages of all commands to a directory.
     Man(ManArgs),
 }
 
@@ -71,44 +71,44 @@ impl CliCommand {
 
 #[derive(Arguments)]
 pub(crate) struct RunArgs {
-    /// What is to be done; `-` reads it from standard input.
+    /// The story to work on; `-` reads it from standard input.
     #[arg(required_unless_present = "resume")]
     pub story: Option<String>,
-    /// The model, as its provider calls it. Its key comes from SUREHAND_API_KEY, model.key_command, model.key_file, or the provider's own
+    /// The model, by its provider's name. Its key comes from SUREHAND_API_KEY, model.key_command, model.key_file, or the provider's own
     /// variable.
     #[arg(long, short, value_name = "NAME")]
     pub model: Option<String>,
-    /// Where the model is served, for local servers and other providers: http://localhost:11434/v1
+    /// The address of the model's server, for local servers and other providers: http://localhost:11434/v1
     #[arg(long, value_name = "URL")]
     pub url: Option<String>,
-    /// How it is spoken to; by default its name tells.
+    /// The model's protocol; by default it follows from the name.
     #[arg(long, value_enum)]
     pub protocol: Option<ProtocolArg>,
-    /// Follow a script instead of asking a model: a file of JSON lines, one for each turn.
+    /// Follow a script instead of asking a model: a file of JSON lines, one per turn.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["model", "url", "protocol"])]
     pub script: Option<PathBuf>,
-    /// What the prompt is made from: the present state, or the whole conversation.
+    /// What the prompt contains: the current state, or the whole conversation.
     #[arg(long, value_enum)]
     pub mode: Option<ModeArg>,
-    /// Tokens of a whole prompt in snapshot mode.
+    /// Limit in tokens for a whole prompt in snapshot mode.
     #[arg(long, value_name = "TOKENS")]
     pub budget: Option<usize>,
-    /// How the model edits: by text, by anchored lines, or by patches; by default what suits it.
+    /// How the model edits: by text, by anchored lines, or by patches; by default what suits the model.
     #[arg(long, value_enum)]
     pub dialect: Option<DialectArg>,
     /// Run every command without asking.
     #[arg(long, short)]
     pub yes: bool,
-    /// Go on with a run: the last one that is not done, or this one.
+    /// Resume a run: the last one that is not done, or this one.
     #[arg(long, value_name = "RUN", num_args = 0..=1, require_equals = true, default_missing_value = "", conflicts_with = "story")]
     pub resume: Option<String>,
-    /// Stop after so many turns in all.
+    /// Stop after this many turns in total.
     #[arg(long, value_name = "N", default_value_t = 500)]
     pub max_turns: u32,
-    /// Stop when so many tokens are used, in and out.
+    /// Stop after this many tokens, in and out.
     #[arg(long, value_name = "N")]
     pub max_tokens: Option<u64>,
-    /// Stop when so many dollars are spent. Needs a provider that tells the cost, or model.price_input and model.price_output.
+    /// Stop after this many dollars. Needs a provider that reports cost, or model.price_input and model.price_output.
     #[arg(long, value_name = "DOLLARS")]
     pub max_cost: Option<f64>,
     /// Print each event as a line of JSON.
@@ -140,21 +140,21 @@ pub(crate) enum DialectArg {
 
 #[derive(Arguments)]
 pub(crate) struct McpArgs {
-    /// Serve over HTTP, at /mcp of this address, instead of standard input and output; 127.0.0.1:7873 by default. Without a token, only
-    /// processes of the same user on this machine are served.
+    /// Serve over HTTP, at /mcp of this address, instead of standard input and output; 127.0.0.1:7873 by default. Without a token, it
+    /// serves only processes of the same user on this machine.
     #[arg(long, value_name = "ADDR:PORT", num_args = 0..=1, default_missing_value = "")]
     pub http: Option<String>,
-    /// Make a token that clients must send, and print it. One in SUREHAND_MCP_TOKEN is taken instead, also without this. Other users,
-    /// containers and other machines need it.
+    /// Create a token that clients must send, and print it. If SUREHAND_MCP_TOKEN is set, it is the token, even without this option. Other
+    /// users, containers and other machines need it.
     #[arg(long, requires = "http")]
     pub token: bool,
-    /// Take the token from another variable of the environment.
+    /// Take the token from another environment variable.
     #[arg(long, value_name = "NAME", requires = "http", conflicts_with = "token")]
     pub token_env: Option<String>,
-    /// Let pages of this origin call from a browser; may be given several times.
+    /// Allow web pages of this origin to call; may be repeated.
     #[arg(long, value_name = "ORIGIN", requires = "http")]
     pub allow_origin: Vec<String>,
-    /// How files can be edited: by text, by anchored lines, by patches; by default in all of these ways.
+    /// The editing tools to offer: by text, by anchored lines, by patches; by default all.
     #[arg(long, value_enum, value_delimiter = ',', value_name = "DIALECTS")]
     pub dialects: Option<Vec<DialectArg>>,
     #[command(flatten)]
@@ -163,10 +163,10 @@ pub(crate) struct McpArgs {
 
 #[derive(Arguments)]
 pub(crate) struct HookArgs {
-    /// Whose hook it is.
+    /// The client that runs the hook.
     #[arg(value_name = "CLIENT")]
     pub client: String,
-    /// What happens, for clients that do not say it.
+    /// The event, for clients that do not send it.
     pub event: Option<String>,
 }
 
@@ -187,18 +187,18 @@ impl HookArgs {
 
 #[derive(Arguments)]
 pub(crate) struct InitArgs {
-    /// Which clients of claude, codex, gemini, cursor, opencode, qwen, copilot, goose, cline, reasonix, continue, vscode; by
-    /// default those that are installed, or with --remove those that are set up.
+    /// Clients: claude, codex, gemini, cursor, opencode, qwen, copilot, goose, cline, reasonix, continue, vscode; by default
+    /// those that are installed, or with --remove those that are set up.
     #[arg(value_enum, value_name = "CLIENT", hide_possible_values = true)]
     pub clients: Vec<init::clients::InitClient>,
-    /// For whom: `me` in this project, in files that git does not see; me `everywhere`; or the whole `project`, in files to commit.
-    /// By default where the client is set up already, else `me`.
+    /// `me`: you in this project, in files that git ignores. `everywhere`: you in all projects. `project`: everyone in this
+    /// project, in files to commit. By default where the client is already set up, else `me`.
     #[arg(long, value_enum, value_name = "SCOPE", hide_possible_values = true)]
     pub scope: Option<init::config_dirs::ConfigScope>,
-    /// Add the MCP server as well. Clients without hooks get it anyway, except in the scope `project`.
+    /// Add the MCP server as well. Clients without hooks always get it, except in the scope `project`.
     #[arg(long, conflicts_with = "remove")]
     pub mcp: bool,
-    /// Take out what init has put in, and nothing else.
+    /// Remove what init has written, and nothing else.
     #[arg(long)]
     pub remove: bool,
     /// Show each change as a diff.
@@ -207,7 +207,7 @@ pub(crate) struct InitArgs {
     /// Write without asking.
     #[arg(long, short)]
     pub yes: bool,
-    /// Say what would be written, and write nothing.
+    /// Print what would be written, and write nothing.
     #[arg(long)]
     pub dry_run: bool,
     /// The former name of `--scope everywhere`.
@@ -216,7 +216,7 @@ pub(crate) struct InitArgs {
     /// The former name of `--scope project`.
     #[arg(long, hide = true, conflicts_with = "scope")]
     pub project: bool,
-    /// Print a JSON object. Nobody is asked then, so nothing is written without --yes.
+    /// Print a JSON object. Does not ask, so it writes nothing without --yes.
     #[arg(long)]
     pub json: bool,
     #[command(flatten)]
@@ -233,7 +233,7 @@ impl InitArgs {
 
 #[derive(Arguments)]
 pub(crate) struct CompletionsArgs {
-    /// For which shell.
+    /// The shell.
     pub shell: clap_complete::Shell,
 }
 
@@ -251,7 +251,7 @@ pub(crate) struct CallArgs {
     /// Its arguments as a JSON object; `-` reads them from standard input.
     #[arg(default_value = "{}")]
     pub arguments: String,
-    /// Whose call it is: what was read counts for calls with the same name.
+    /// The session of the call: reads count for later calls of the same session.
     #[arg(long, value_name = "ID", default_value = "cli", value_parser = clap::builder::NonEmptyStringValueParser::new())]
     pub session: String,
     /// Print the result object, with the text in it.
@@ -280,7 +280,7 @@ pub(crate) struct StateArgs {
 pub(crate) struct TasksArgs {
     #[command(subcommand)]
     pub act: Option<TasksAct>,
-    /// Look at this story, or add to it; without it, the one that is worked on.
+    /// Show this story, or add to it; by default the current one.
     #[arg(long, global = true, value_name = "NAME")]
     pub story: Option<String>,
     /// Print a JSON object.
@@ -292,7 +292,7 @@ pub(crate) struct TasksArgs {
 
 #[derive(Arguments)]
 pub(crate) struct TaskIds {
-    /// Their numbers.
+    /// Numbers of the tasks.
     #[arg(required = true, value_name = "ID")]
     pub ids: Vec<u32>,
 }
@@ -301,33 +301,33 @@ pub(crate) struct TaskIds {
 pub(crate) enum TasksAct {
     /// Add a task.
     Add {
-        /// What is to be done.
+        /// What to do.
         description: String,
-        /// 1 comes first; without it the task comes last.
+        /// 1 comes first; by default the task comes last.
         #[arg(long, value_name = "N")]
         priority: Option<u32>,
     },
-    /// Say that tasks are begun.
+    /// Mark tasks as in progress.
     Start(TaskIds),
-    /// Say that tasks are completed.
+    /// Mark tasks as completed.
     Complete(TaskIds),
-    /// Say that tasks are not to be done any more.
+    /// Mark tasks as cancelled.
     Cancel(TaskIds),
-    /// Say that tasks are still to be done.
+    /// Mark tasks as pending again.
     Reopen(TaskIds),
-    /// Take tasks off the list.
+    /// Remove tasks from the list.
     Remove(TaskIds),
-    /// Change the words or the priority of a task.
+    /// Change the description or the priority of a task.
     Edit {
-        /// Its number.
+        /// Number of the task.
         id: u32,
-        /// What is to be done.
+        /// What to do.
         description: Option<String>,
         /// 1 comes first.
         #[arg(long, value_name = "N")]
         priority: Option<u32>,
     },
-    /// Begin another story, or go on with one. Each has a list of its own.
+    /// Start another story, or resume one. Each has its own list.
     Story {
         /// The name or number of a story or ticket.
         id: String,
@@ -366,7 +366,7 @@ pub(crate) struct DiffArgs {
 pub(crate) struct UndoArgs {
     #[command(flatten)]
     pub selection: SelectionArgs,
-    /// Overwrite what has been done since. It can be brought back in turn.
+    /// Overwrite later changes. You can undo that as well.
     #[arg(long)]
     pub force: bool,
     /// Print the result object.
@@ -379,7 +379,7 @@ pub(crate) struct UndoArgs {
 /// Which changes are meant.
 #[derive(Arguments)]
 pub(crate) struct SelectionArgs {
-    /// A file, for its last change, or the name of a change as `surehand log` shows it; without it, the last change.
+    /// A file, for its last change, or the name of a change from `surehand log`; by default the last change.
     #[arg(value_name = "PATH|CHANGE", conflicts_with = "session")]
     pub what: Option<String>,
     /// Everything that this session changed.
@@ -398,14 +398,14 @@ pub(crate) struct ScanArgs {
 
 #[derive(Arguments)]
 pub(crate) struct DemoArgs {
-    /// Print one JSON object with what was counted.
+    /// Print one JSON object with the counts.
     #[arg(long)]
     pub json: bool,
 }
 
 #[derive(Arguments)]
 pub(crate) struct PlaceArgs {
-    /// The workspace; by default the work tree around the current directory, or else that directory. Nothing outside is touched.
+    /// The workspace; by default the work tree around the current directory, else that directory. Surehand touches nothing outside.
     #[arg(long, value_name = "DIR", global = true)]
     pub root: Option<PathBuf>,
 }

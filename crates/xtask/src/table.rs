@@ -1,4 +1,4 @@
-//! Markdown tables. The studies use this file too.
+//! Markdown tables and wrapped prose. The studies use this file too.
 
 /// A markdown table whose columns line up as plain text too; the first `left` columns are words, the rest numbers.
 pub(crate) fn table<S: AsRef<str>>(
@@ -26,9 +26,39 @@ pub(crate) fn table<S: AsRef<str>>(
     lines.join("\n")
 }
 
+/// Breaks prose at 120 columns. Tables, headings and code stay as they are.
+pub(crate) fn wrap(text: &str) -> String {
+    const WIDTH: usize = 120;
+    let is_prose = |block: &str| !block.starts_with(['|', '#']) && !block.starts_with("```");
+    let fill = |block: &str| {
+        let mut lines = vec![String::new()];
+        for word in block.split_whitespace() {
+            let line = lines.last_mut().expect("there is always a line");
+            if line.is_empty() {
+                *line = word.to_owned();
+            } else if line.chars().count() + 1 + word.chars().count() <= WIDTH {
+                *line = format!("{line} {word}");
+            } else {
+                lines.push(word.to_owned());
+            }
+        }
+        lines.join("\n")
+    };
+    let blocks = text.split("\n\n").map(|block| if is_prose(block) { fill(block) } else { block.to_owned() });
+    blocks.collect::<Vec<_>>().join("\n\n")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_prose_is_wrapped() {
+        let words = "word ".repeat(40);
+        let table = format!("| {words}|");
+        let [first, second] = ["word ".repeat(24), "word ".repeat(16)].map(|line| line.trim().to_owned());
+        assert_eq!(wrap(&format!("# {words}\n\n{words}\n\n{table}")), format!("# {words}\n\n{first}\n{second}\n\n{table}"));
+    }
 
     #[test]
     fn a_table_lines_up_words_left_and_numbers_right() {

@@ -6,7 +6,7 @@ use super::change::Contact;
 use super::dialect::{DIALECTS, Dialect};
 use super::play::{AROUND, Again, Cost, End, OUTPUT_PRICE, READINGS, Reading, STRATEGIES, Strategy};
 use super::tally::{Group, Sample, Tally, median};
-use crate::table::table;
+use crate::table::{table, wrap};
 
 /// Sizes of files and of edits, in lines: from, below, and what that is called.
 type Sizes = [(usize, usize, &'static str); 4];
@@ -21,35 +21,35 @@ impl Tally {
         let parts = [
             "### Where the edits come from".to_owned(),
             self.sources_table(),
-            format!("### Without outside changes\n\nTokens of an edit, from the first read to the right content, by o200k; {price}:"),
+            format!("### Without outside changes\n\nTokens of an edit, from the first read to the correct content, by o200k; {price}:"),
             self.quiet_table(),
-            "Cost of an edit by lines of the file, the file read whole; median:".to_owned(),
+            "Median cost of an edit by the length of the file in lines; the model reads the whole file:".to_owned(),
             self.by_size(&FILE_SIZES, |sample| sample.lines, Sample::total, Reading::Whole),
-            format!("The same where only the changed lines and {AROUND} around them are read:"),
+            format!("The same if the model reads only the changed lines and {AROUND} around them:"),
             self.by_size(&FILE_SIZES, |sample| sample.lines, Sample::total, Reading::Needed),
-            "Cost after the read, by how many lines of the file the edit replaces or removes; median:".to_owned(),
+            "Median cost after the read, by the number of lines that the edit replaces or removes:".to_owned(),
             self.by_size(&EDIT_SIZES, |sample| sample.replaced, Sample::rest, Reading::Whole),
-            "### With an outside change between read and edit\n\nWhat it costs on top of the undisturbed edit: mean (median), and how the means compare. \
-             The file read whole, and whole again where it is read again:"
+            "### With an outside change between read and edit\n\nExtra cost compared with the undisturbed edit: mean (median), and the ratio of the means. \
+             The model reads the whole file, and all of it again if it reads it again:"
                 .to_owned(),
             self.extra_table(Reading::Whole),
             self.chart(),
-            format!("Only the changed lines and {AROUND} around them read, the first time and again:"),
+            format!("The model reads only the changed lines and {AROUND} around them, both times:"),
             self.extra_table(Reading::Needed),
-            "All of it, from the first read to the right content; mean cost:".to_owned(),
+            "Mean total cost, from the first read to the correct content:".to_owned(),
             self.total_table(),
-            "The same by source: what comes on top by str_replace, a call each, the file read whole; mean, and how that compares:".to_owned(),
+            "The same by source: mean extra cost with str_replace, a call each, and the ratio; the model reads the whole file:".to_owned(),
             self.source_table(),
-            "Of that, what the model is shown on top of the undisturbed edit by str_replace; mean input tokens:".to_owned(),
+            "The input part of that: mean extra input tokens with str_replace:".to_owned(),
             self.input_table(),
-            "### What is in the file in the end\n\nWith \"read again\" and with Surehand as it comes, every edit ended with what somebody would have written who saw everything. \
-             Without a gate, and with rebase, these did not; the file read whole:"
+            "### Final content of the file\n\nWith \"read again\" and with Surehand's defaults, every edit ended with the content that a writer who saw \
+             everything would have produced. Without a gate, and with rebase, these did not; the model reads the whole file:"
                 .to_owned(),
             self.ends_table(),
-            "### Doing again what was done\n\nMedian tokens:".to_owned(),
+            "### Repeated calls\n\nMedian tokens:".to_owned(),
             self.again_table(),
         ];
-        parts.map(|part| part + "\n").join("\n")
+        parts.map(|part| wrap(&part) + "\n").join("\n")
     }
 
     fn sources_table(&self) -> String {
@@ -151,7 +151,7 @@ impl Tally {
             format!("{:<16} {} {}\n", strategy_name(*strategy), "█".repeat(length), number(*mean))
         };
         let bars: String = strategies.iter().zip(&means).map(bar).collect();
-        format!("```text\non top of an edit by str_replace after a change of other lines, mean cost\n{bars}```")
+        format!("```text\nmean extra cost of an edit by str_replace after a change of other lines\n{bars}```")
     }
 
     fn total_table(&self) -> String {

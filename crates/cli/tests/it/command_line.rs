@@ -177,35 +177,27 @@ fn help_names_every_command() {
     let dir = surehand_testkit::repository();
     assert_snapshot!(surehand(dir.path(), &["--help"]), @"
     $ surehand --help
-    The file-state layer for coding agents: knows what a model has seen of each file, and keeps
-    everybody's changes safe
+    The file-state layer for coding agents: tracks what a model has seen, and keeps every change safe
 
     Usage: surehand <COMMAND>
 
     Commands:
       run          Work on a story with a model: plan, change files, run commands, until it is done
       mcp          Serve the file tools to MCP clients, over standard input and output or over HTTP
-      hook         Answer a hook of an agent: reads what it tells on standard input. `surehand init`
-                   sets it up
-      init         Set up the clients that are installed: shows what it will write, asks, and keeps what
-                   was there
-      doctor       Check the program, the workspace and every client, and say what to do about what is
-                   wrong
-      call         Call one tool from a shell or script; exit code 1 when it is refused
-      status       Show what is there, what changed outside, and what is left to do
-      snapshot     Print the state of the repository as a model gets it
-      tasks        List the tasks, or add and change them
-      log          List the changes that were made, newest first
-      diff         Show what a change did: the last one, the last one of a file, a named one, or all of
-                   a session
-      undo         Take a change back: the last one, the last one of a file, a named one, or all of a
-                   session
-      scan         Walk the whole workspace and say what was created, modified and deleted since the
-                   last scan
-      demo         Play a story with a model that forgets, in both modes and without Surehand, and
-                   compare. Needs no key, no network
-      completions  Print what a shell needs to complete commands and options
-      man          Print the manual page, or write the pages of all commands
+      hook         Answer an agent's hook, with its event on standard input. `surehand init` sets it up
+      init         Set up the installed clients: show what will be written, ask, and keep what is there
+      doctor       Check the program, the workspace and every client, and say how to fix what is wrong
+      call         Call one tool from a shell or script; exit code 1 means a refusal
+      status       Show changed files, sessions and open tasks
+      snapshot     Print the state of the repository, as a model gets it
+      tasks        List, add and change tasks
+      log          List changes, newest first
+      diff         Show a change: the last one, the last one of a file, a named one, or all of a session
+      undo         Undo a change: the last one, the last one of a file, a named one, or all of a session
+      scan         Scan the whole workspace for files created, modified and deleted since the last scan
+      demo         Compare both modes and a plain loop on one story. Needs no key and no network
+      completions  Print the completion script for a shell
+      man          Print the manual page, or write the pages of all commands to a directory
       help         Print this message or the help of the given subcommand(s)
 
     Options:
@@ -215,7 +207,7 @@ fn help_names_every_command() {
     ");
     assert_snapshot!(surehand(dir.path(), &["call", "--help"]), @"
     $ surehand call --help
-    Call one tool from a shell or script; exit code 1 when it is refused
+    Call one tool from a shell or script; exit code 1 means a refusal
 
     Usage: surehand call [OPTIONS] <TOOL> [ARGUMENTS]
 
@@ -226,11 +218,11 @@ fn help_names_every_command() {
       [ARGUMENTS]  Its arguments as a JSON object; `-` reads them from standard input [default: {}]
 
     Options:
-          --session <ID>  Whose call it is: what was read counts for calls with the same name [default:
-                          cli]
+          --session <ID>  The session of the call: reads count for later calls of the same session
+                          [default: cli]
           --json          Print the result object, with the text in it
-          --root <DIR>    The workspace; by default the work tree around the current directory, or else
-                          that directory. Nothing outside is touched
+          --root <DIR>    The workspace; by default the work tree around the current directory, else
+                          that directory. Surehand touches nothing outside
       -h, --help          Print help
     [exit 0]
     ");

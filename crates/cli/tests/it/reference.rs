@@ -6,12 +6,39 @@ use std::{fmt::Write, fs, path::Path, process::Command};
 use serde_json::Value;
 use surehand_engine::{KEYS, RepositoryRule, Tool, ToolNames, tools};
 
+/// Reflows paragraphs to 120 columns. Tables, headings and code stay as they are.
+fn wrap(page: &str) -> String {
+    const WIDTH: usize = 120;
+    let mut lines: Vec<String> = Vec::new();
+    let (mut is_code, mut is_prose) = (false, false);
+    for line in page.lines() {
+        let is_fence = line.starts_with("```");
+        is_code ^= is_fence;
+        if is_code || is_fence || line.is_empty() || line.starts_with(['|', '#']) {
+            lines.push(line.to_owned());
+            is_prose = false;
+            continue;
+        }
+        for word in line.split_whitespace() {
+            match lines.last_mut() {
+                Some(last) if is_prose && last.chars().count() + 1 + word.chars().count() <= WIDTH => {
+                    *last = format!("{last} {word}");
+                }
+                _ => lines.push(word.to_owned()),
+            }
+            is_prose = true;
+        }
+    }
+    lines.join("\n") + "\n"
+}
+
 #[track_caller]
 fn check(page: &str, content: &str) {
+    let content = wrap(content);
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference").join(page);
     if std::env::var_os("UPDATE_REFERENCE").is_some() {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(&path, content).unwrap();
+        fs::write(&path, &content).unwrap();
     }
     let found = fs::read_to_string(&path).unwrap_or_default();
     assert!(found == content, "docs/reference/{page} is not up to date: run the tests once with UPDATE_REFERENCE=1");
@@ -20,7 +47,7 @@ fn check(page: &str, content: &str) {
 #[test]
 fn tools() {
     let mut page = String::from(
-        "# Tools\n\nMade from the tools themselves. Every door (MCP, `surehand call`, the library) offers these, with these words.\n",
+        "# Tools\n\nGenerated from the tools themselves. MCP, `surehand call` and the library all offer these tools with these descriptions.\n",
     );
     let names = ToolNames::default();
     for tool in Tool::ALL {
@@ -62,68 +89,64 @@ fn rows(page: &mut String, prefix: &str, schema: &Value, required: &[&str]) {
 const RESULTS: &str = "
 ## Results
 
-A result is text for the model. Programs find the same as one JSON object in `surehand call --json` (with the text), in `Reply::result`, and over
-MCP in the result's `_meta[\"surehand/result\"]` if the call's `_meta` has `\"surehand/result\": true`. Without that there is none, because some clients
-show it to the model:
+A result is text for the model. Programs get the same as one JSON object: from `surehand call --json` (with the text), in `Reply::result`, and over MCP in the result's `_meta[\"surehand/result\"]` if the call's `_meta` has `\"surehand/result\": true`. Without that, the result has no object, because some clients show it to the model.
 
-The text has first what the tool says, then [instructions](../guide/instructions.md) from a line `--- instructions for work in ` up to
-`--- end of instructions ---`, then lines that begin with `note: `. That of a refusal begins with `Error:`, and nothing on disk has changed.
+The text starts with the tool's own output. Then come [instructions](../guide/instructions.md), from a line that begins with `--- instructions for work in ` to `--- end of instructions ---`, and then lines that begin with `note: `. The text of a refusal begins with `Error:`, and nothing on disk has changed.
 
 Every result:
 
-| field | is there | meaning |
+| field | present | meaning |
 |---|---|---|
 | `success` | always | Whether the call was carried out. |
 | `changed_elsewhere` | if there are any | `[{path, deleted, by}]`: files that changed since they were read. |
 | `instructions` | if some are in the text | The paths of these files. |
-| `warnings` | if there are any | What happened without anybody asking, in words. |
+| `warnings` | if there are any | What else happened, as text. |
 
-A file that was read or changed. `multi_edit`, `apply_patch` and `undo` have one such object for each file in `files`, and if it is only one, its fields
-beside that as well:
+For a file that was read or changed. `multi_edit`, `apply_patch` and `undo` have one such object per file in `files`; if there is only one file, its fields are also at the top level:
 
-| field | is there | meaning |
+| field | present | meaning |
 |---|---|---|
 | `path` | always | The file, relative to the root. |
-| `version` | unless it was deleted | What it holds, as a SHA-256. |
-| `total_lines` | for text | How many lines it has. |
-| `shown` | for text | The lines that were shown in full, as `[{start, end}]`; they count as read. |
-| `unchanged` | `read_file` | It holds what the session has seen, which was not shown again. |
-| `diff` | after a change | What the model was shown of it. |
-| `shifted` | after a change | `[{after, by}]`: lines after this one, by their old numbers, moved by so many. |
-| `first_changed_line` | after a change | By the new numbers. |
+| `version` | unless it was deleted | The SHA-256 of its content. |
+| `total_lines` | for text | Its number of lines. |
+| `shown` | for text | The lines shown in full, as `[{start, end}]`; they count as read. |
+| `unchanged` | `read_file` | The content that the session has seen is still current, and was not shown again. |
+| `diff` | after a change | The diff, as far as the model was shown it. |
+| `shifted` | after a change | `[{after, by}]`: lines after this old number moved by this many. |
+| `first_changed_line` | after a change | The first changed line, in the new numbering. |
 | `created` | for a new file | `true`. |
 | `deleted` | for a deleted file | `true`. |
-| `from` | after a move | The name that it had. |
-| `rebased` | after an outside change | `{changed}`: lines that somebody else had changed; the edit was made beside them. |
-| `rewritten` | if a program was at it at once | `true`: what is there is not what was sent. |
-| `written` | if not by an exchange | How it was written, and what that means. |
-| `noop` with `message` | `write_file` | The file held this already, and nothing was written. |
-| `rewrites` | `write_file` | How often it was written as a whole with little change. |
+| `from` | after a move | Its previous path. |
+| `rebased` | after an outside change | `{changed}`: lines changed by others; the edit was applied beside them. |
+| `rewritten` | if a program rewrote it at once | `true`: the file is not what was sent. |
+| `written` | if not written by an exchange | How it was written, and what that means. |
+| `noop` with `message` | `write_file` | The file already had this content, and nothing was written. |
+| `rewrites` | `write_file` | How often it was written in full with little change. |
 | `change` | after a change | The name of the change, for `undo`, `log` and `diff`. |
-| `undone` | `undo` | The changes that were taken back. |
+| `undone` | `undo` | The changes that were undone. |
 
 Other tools:
 
 | tool | fields |
 |---|---|
-| `list_files` | `files` (paths), `directories: [{path, files}]` for those given as counts, `total`, `cut` (whether something was left out) |
-| `search_files` | `files: [{path, version, total_lines, matches, shown}]`, `total` matches and `total_files` with those not shown, `cut` |
-| `repo_state` | `files_tracked`, `open_tasks` (how many) |
-| `update_tasks` | `story_id`, `tasks: [{id, description, status, priority, story, owner}]` of this story, `open_tasks` (how many), `tasks_of_others` that are open |
-| `forget` | `forgotten` (paths), if not everything was |
+| `list_files` | `files` (paths), `directories: [{path, files}]` for directories shown as counts, `total`, `cut` (whether something was left out) |
+| `search_files` | `files: [{path, version, total_lines, matches, shown}]`, `total` matches and `total_files` including those not shown, `cut` |
+| `repo_state` | `files_tracked`, `open_tasks` (a count) |
+| `update_tasks` | `story_id`, `tasks: [{id, description, status, priority, story, owner}]` of this story, `open_tasks` (a count), `tasks_of_others` (the open ones) |
+| `forget` | `forgotten` (paths), unless everything was forgotten |
 
 A refusal has `success: false` and `refusal`, with these fields:
 
-| field | is there | meaning |
+| field | present | meaning |
 |---|---|---|
-| `code` | always | Which kind of refusal it is, see below. |
+| `code` | always | The kind of refusal, see below. |
 | `path` | always | The file, or null. |
-| `affected_ranges` | always | Lines of the edit, or of the file, that stand in the way, as `[{start, end}]`. |
-| `remaps` | always | An object from the anchor that was sent to the one that the line has now. |
-| `repeat` | always | How often the same call has been refused. |
-| `remedy` | always | What to do, in words. |
-| `mismatches` | for anchors that do not name what was seen | `[{line, anchor, expected, found, why}]` |
-| `version` | if lines of the file are shown | The version that they are of. |
+| `affected_ranges` | always | The conflicting lines of the edit or of the file, as `[{start, end}]`. |
+| `remaps` | always | An object from the sent anchor to the line's current anchor. |
+| `repeat` | always | How often the same call was refused. |
+| `remedy` | always | What to do, as text. |
+| `mismatches` | for anchors that do not match what was seen | `[{line, anchor, expected, found, why}]` |
+| `version` | if lines of the file are shown | The version of those lines. |
 
 Codes: `unread` `stale` `deleted` `partial` `not_found` `ambiguous` `no_change` `anchor_mismatch` `overlap` `exists` `binary`
 `encoding` `too_large` `outside_workspace` `protected` `bad_range` `bad_arguments` `conflict` `io`.
@@ -147,11 +170,11 @@ fn every_field_of_a_result_is_documented() {
 #[test]
 fn settings() {
     let mut page = String::from(
-        "# Settings\n\nMade from the settings themselves. Your own `~/.config/surehand/surehand.toml`, then `surehand.toml` in the root of the \
-         workspace, then the environment (`policy.durability` is `SUREHAND_POLICY_DURABILITY`), which wins.\nAn unknown key in your own file is an error \
-         that names the nearest known one.\n\nA repository can make protection stricter, never weaker: the last column says what its `surehand.toml` may set. Everything else \
-         there is ignored,\nas is a file that is not valid, that is a link or no regular file, or that has more than 64 KiB. `surehand doctor` and `surehand run` name \
-         what is ignored.\n\n| key | takes | default | meaning | a repository may set |\n|---|---|---|---|---|\n",
+        "# Settings\n\nGenerated from the settings themselves. Surehand reads your own `~/.config/surehand/surehand.toml`, then `surehand.toml` in the root \
+         of the workspace, then the environment (`policy.durability` is `SUREHAND_POLICY_DURABILITY`). The environment wins. An unknown key in your \
+         own file is an error that names the nearest known one.\n\nA repository can make protection stricter, never weaker: the last column says what its \
+         `surehand.toml` may set. Surehand ignores everything else there. It also ignores the whole file if it is not valid, is a link or not a regular \
+         file, or has more than 64 KiB. `surehand doctor` and `surehand run` name what is ignored.\n\n| key | takes | default | meaning | a repository may set |\n|---|---|---|---|---|\n",
     );
     for key in KEYS {
         let repository = match key.repository {
@@ -162,7 +185,7 @@ fn settings() {
     }
     page.push_str(
         "\nFor tests only: `SUREHAND_TEST_KILL_AFTER=N` makes a process kill itself (SIGKILL) after step N of its next commit.\n\n\
-         What the commands print and how they end: [commands](commands.md).\n",
+         Output and exit codes of the commands: [commands](commands.md).\n",
     );
     check("settings.md", &page);
 }
@@ -179,74 +202,74 @@ const NO_JSON: &str = "";
 const COMMANDS: &[Documented] = &[
     Documented {
         name: "init",
-        ends: "1 when something was not written because nobody said yes, or no client was found",
-        json: "An object: `root`, `program` (as it is called from here), `note` (why that is a whole path, or null) and
-`clients: [{client, installed, scope, state, error, guarded, limits, files, next}]`, one for each client and scope. `scope`: `me`, `everywhere`, `project`.
-`state`: `done`, `nothing` (to do), `planned` (a dry run), `not_asked` (without `--yes`), `failed` (then `error` says why; the exit code is 2 and the other
-clients go on). `guarded` and `limits` say what is guarded and what cannot be. `files: [{path, act, what, diff, backup, note}]`, `act`: `create`, `change`,
-`remove`, `none`; `what` of ours is in it; `backup` is where the file is as it was, or null. `next`: what is left for a person to do.",
+        ends: "1 if something was not written because it was not confirmed, or if no client was found",
+        json: "An object: `root`, `program` (how it is called from here), `note` (why that is a full path, or null) and
+`clients: [{client, installed, scope, state, error, guarded, limits, files, next}]`, one per client and scope. `scope`: `me`, `everywhere`, `project`.
+`state`: `done`, `nothing` (to do), `planned` (a dry run), `not_asked` (without `--yes`), `failed` (then `error` says why, the exit code is 2, and the other
+clients are still set up). `guarded` and `limits` say what is guarded and what cannot be. `files: [{path, act, what, diff, backup, note}]`, `act`: `create`, `change`,
+`remove`, `none`; `what` is what Surehand adds; `backup` is the copy of the original file, or null. `next`: what is left for the user to do.",
     },
     Documented {
         name: "doctor",
-        ends: "1 when a check warns or fails",
+        ends: "1 if a check warns or fails",
         json: "An object: `ok` (no check warns or fails), `protected` (some client is guarded here), `clients: [{client, installed, guarded, scopes, limits}]`
-(those that are installed or set up; `scopes` are where the hooks are) and `checks: [{about, state, what, remedy}]`, `state`: `ok`, `note`, `warn`, `fail`;
+(installed or set up; `scopes` are those with hooks) and `checks: [{about, state, what, remedy}]`, `state`: `ok`, `note`, `warn`, `fail`;
 `remedy` may be null.",
     },
     Documented {
         name: "status",
         ends: "",
         json: "An object: `work_dir`, `story_id`, `files: {created, modified, deleted, unchanged, changed_outside}` (lists of paths; `unchanged` is a
-number), `sessions: [{session, files, stale}]` (who has seen how many files, and which of them changed since), `open_tasks: [{id, description, status, priority, story, owner}]`,
+number), `sessions: [{session, files, stale}]` (how many files each session has seen, and which of them changed since), `open_tasks: [{id, description, status, priority, story, owner}]`,
 `last_change: {change, at, tool, session}` or null, `rescued` (paths), `notices`.",
     },
     Documented {
         name: "snapshot",
         ends: "",
         json: "An object, as in `.surehand/repostate.json`: `work_dir`, `story_id`, `files: [{path, hash, size, mod_time, type, status}]`,
-`open_tasks: [{description, status, priority}]`, `last_updated`. A file that no session has seen as it is now has `changed_outside: true` besides.",
+`open_tasks: [{description, status, priority}]`, `last_updated`. A file whose current content no session has seen also has `changed_outside: true`.",
     },
     Documented {
         name: "tasks",
         ends: "",
         json: "An object: `story_id`, `tasks: [{id, description, status, priority, story, owner}]` (all of the story), `status`: `pending`, `in_progress`,
-`completed`, `cancelled`; `owner` is `run ID` or `session ID`, and not there for what a person has added. `tasks_of_others` are the open tasks of other
-stories. It is the same after each change.",
+`completed`, `cancelled`; `owner` is `run ID` or `session ID`, and absent if a person added the task. `tasks_of_others` are the open tasks of other
+stories. Commands that change tasks print the same object.",
     },
     Documented {
         name: "log",
         ends: "",
         json: "An array of changes, newest first: `[{change, at, session, tool, undone, files}]`, `files: [{path, moved_to, before, after, undoes}]`;
-`before` and `after` are versions, null where there was no file; `undoes` names the changes that it took back. With `--session`, a change in another workspace has its root in `workspace`.",
+`before` and `after` are versions, null if there was no file; `undoes` names the changes that it undid. With `--session`, a change in another workspace has its root in `workspace`.",
     },
     Documented {
         name: "diff",
         ends: "",
-        json: "An array of files: `[{path, from, before, after, diff, workspace}]`; `from` is its path before, `diff` a unified diff, `workspace` the root that the paths are of.",
+        json: "An array of files: `[{path, from, before, after, diff, workspace}]`; `from` is the previous path, `diff` a unified diff, `workspace` the root of the paths.",
     },
     Documented {
         name: "undo",
-        ends: "1 when it is refused, because of what was done since or because there is nothing to undo",
-        json: "A result object (below), with `undone: [change]`. With `--session`, if the session has worked in several workspaces, an array of them, each with its `workspace`.",
+        ends: "1 if it is refused, because of later changes or because there is nothing to undo",
+        json: "A result object (below), with `undone: [change]`. With `--session`, if the session has worked in several workspaces, an array of such objects, each with its `workspace`.",
     },
     Documented {
         name: "scan",
         ends: "",
-        json: "An object: `files` (how many), `first` (whether there was nothing to compare with), `created`, `modified`, `deleted`, `ignored` (paths),
+        json: "An object: `files` (a count), `first` (whether there was no earlier scan to compare with), `created`, `modified`, `deleted`, `ignored` (paths),
 `unreadable: [{path, why}]`, `unnamed`, `hashed`, `bytes_hashed`, `seconds`.",
     },
-    Documented { name: "call", ends: "1 when the call is refused", json: "A result object (below)." },
+    Documented { name: "call", ends: "1 if the call is refused", json: "A result object (below)." },
     Documented {
         name: "run",
-        ends: "1 when it stopped because a budget was used up or it went round in circles, 2 also when the model does not answer, 130 when somebody stopped it",
-        json: "A line for each event, each an object with `event`: `started`, `turn`, `text`, `calling`, `again`, `said`, `call`, `result`, `left`, `folded`,
+        ends: "1 if a budget was used up or the run made no progress, 2 also if the model does not answer, 130 if the run was stopped",
+        json: "One line per event, each an object with `event`: `started`, `turn`, `text`, `calling`, `again`, `said`, `call`, `result`, `left`, `folded`,
 `turn_ended`, `stopped`. The last is `stopped: {stop, text}`, `stop`: `done`, `budget`, `stuck`, `cancelled`, `model`.",
     },
     Documented { name: "demo", ends: "", json: "One object: `{modes: {snapshot, history}, plain}`, each with `{turns: [{turn, prompt_tokens}], writes_per_file: {path: count}, lost_updates, refusals, repairs, seconds}`." },
     Documented { name: "mcp", ends: "", json: NO_JSON },
     Documented {
         name: "hook",
-        ends: "1 when it was called wrongly; never 2, which clients take for a no. Whatever else goes wrong is logged, and the exit code is 0",
+        ends: "1 if the arguments are wrong; never 2, which clients take as a denial. All other failures are logged, with exit code 0",
         json: NO_JSON,
     },
     Documented { name: "completions", ends: "", json: NO_JSON },
@@ -268,10 +291,9 @@ fn commands_of(help: &str) -> Vec<&str> {
 #[test]
 fn commands() {
     let mut page = String::from(
-        "# Commands\n\nThe help is made from the command line itself. Exit codes: 0 done, 1 refused or not as it should be (said below), 2 an error, \
-         130 stopped by a signal.\n\nWith `--json` there is JSON on standard output, and nothing else. An error is then an object as well: \
-         `{\"error\": \"why\"}`, exit code 2; without\n`--json` it is a line on standard error. Colours are for terminals only, and not with \
-         `NO_COLOR`.\n",
+        "# Commands\n\nGenerated from the help of the commands. Exit codes: 0 done, 1 refused or something is wrong (see each command), 2 an error, \
+         130 stopped by a signal.\n\nWith `--json`, standard output contains only JSON. An error is then an object as well, `{\"error\": \"why\"}` with exit code 2; without \
+         `--json` it is a line on standard error. Colours appear only on a terminal, and not with `NO_COLOR`.\n",
     );
     let all = help(&[]);
     let mut named: Vec<&str> = COMMANDS.iter().map(|command| command.name).collect();
@@ -290,7 +312,7 @@ fn commands() {
             write!(page, "\n`--json`: {}\n", command.json).unwrap();
         }
     }
-    page.push_str("\n## Result objects\n\nWhat `call` and `undo` print with `--json`: the [result](tools.md#results) of the tool, and its `text`.\n");
+    page.push_str("\n## Result objects\n\nWith `--json`, `call` and `undo` print the [result](tools.md#results) of the tool, with its `text`.\n");
     check("commands.md", &page);
 }
 

@@ -20,7 +20,7 @@ use crate::bench::throughput::{IN_FLIGHT, ThroughputRow};
 use crate::bench::units::{micros, millis, none, times_as_long};
 use crate::bench::writes::WriteRow;
 use crate::measurement::{PerServer, Summary};
-use crate::table::table;
+use crate::table::{table, wrap};
 
 /// Everything that was measured.
 pub(crate) struct Report {
@@ -70,24 +70,25 @@ impl Report {
         let parts = [
             self.introduction(),
             "## Summary".into(),
-            "Medians in µs, over MCP stdio. Times faster: the time of the best peer by ours. Peers with a * sync every edit, the others none.".into(),
+            "Medians in µs, over MCP stdio. \"Times faster\" is the time of the best peer divided by that of Surehand. Peers with a * sync every edit, the others none."
+                .into(),
             self.summary_table(),
             "## The peers".into(),
             self.peers_part(),
             "## Calls".into(),
-            "Round trips over MCP stdio, µs; medians where nothing else is said. Ours syncs every edit, as is its default, and so does the floor; in the rows called fast neither does. The peers do what they always do."
+            "Round trips over MCP stdio in µs; medians unless noted otherwise. Surehand syncs every edit by default, and so does the floor; in the rows called fast, neither does. The peers always work the same way."
                 .into(),
             self.calls_table(&self.calls),
-            "The same with server and client on one core, so that no core must be woken for a call:".into(),
+            "The same with server and client on one core, so that no call has to wake a core:".into(),
             self.calls_table(&self.calls_on_one_core),
             "## Batch".into(),
-            format!("{FILES} files of 1 KB changed, in one call where the server can, else in {FILES} calls; median ms:"),
+            format!("A change of {FILES} files of 1 KB, in one call if the server supports that, otherwise in {FILES} calls; median ms:"),
             self.batch_table(),
             "## Large changes of one file".into(),
-            "In one call, median ms; servers that have no such call are left out:".into(),
+            "In one call; median ms. Servers without such a call are left out:".into(),
             self.writes_table(),
             "## Throughput".into(),
-            format!("Calls in a second with {IN_FLIGHT} under way at once:"),
+            format!("Calls per second with {IN_FLIGHT} in flight:"),
             self.throughput_table(),
             "## Growth and memory".into(),
             self.growth_words(),
@@ -97,33 +98,30 @@ impl Report {
             self.seen_words(),
             self.seen_table(),
             "## Start".into(),
-            "From spawn to answer, median ms:".into(),
+            "From spawn to reply; median ms:".into(),
             self.start_table(),
             "## Hooks".into(),
-            "From exec to exit, ms. The agent asks before an edit, and it is permitted:".into(),
+            "From exec to exit, in ms. The agent asks before an edit, and the hook allows it:".into(),
             self.hook_table(),
             "## Rebase and undo".into(),
-            format!("A file of {LINES} lines, µs:"),
+            format!("A file of {LINES} lines; µs:"),
             self.depth_table(),
             "## Search".into(),
-            format!("{} files on all cores, {}, median ms:", self.search.files, self.ripgrep()),
+            format!("{} files on all cores, {}; median ms:", self.search.files, self.ripgrep()),
             self.search_table(),
             "## Scan and snapshot".into(),
-            format!("{} files on all cores, median ms:", self.scan.files),
+            format!("{} files on all cores; median ms:", self.scan.files),
             self.scan_table(),
-            format!("The state of that repository as a model gets it, {} tokens, ms:", self.snapshot.tokens),
+            format!("The state of that repository as a model gets it, {} tokens; ms:", self.snapshot.tokens),
             self.snapshot_table(),
         ];
-        parts.map(|part| part + "\n").join("\n")
+        parts.map(|part| wrap(&part) + "\n").join("\n")
     }
 
     fn introduction(&self) -> String {
         let pace = self.pace.pick("quick run", "full run");
         let seconds = self.took.as_secs_f64();
-        format!(
-            "{}; {pace}, {seconds:.0} s. All servers in one run, in turn, on all cores where nothing else is said.",
-            self.machine
-        )
+        format!("{}; {pace}, {seconds:.0} s. All servers in one run, in turn, on all cores unless noted otherwise.", self.machine)
     }
 
     /// The names of all servers as columns, the peers that sync marked.
@@ -239,7 +237,7 @@ impl Report {
     fn growth_words(&self) -> String {
         let Growth { files, files_of_peers, .. } = self.growth;
         let peers = if self.peers.is_empty() { String::new() } else { format!(" (peers {files_of_peers})") };
-        format!("{files} files{peers} of 200 bytes, read and edited once each in one session, median µs:")
+        format!("{files} files{peers} of 200 bytes, each read and edited once in one session; median µs:")
     }
 
     fn growth_table(&self) -> String {
@@ -255,7 +253,7 @@ impl Report {
 
     fn memory_words(&self) -> String {
         format!(
-            "Resident memory after {} of those calls, and after all {}, MiB:",
+            "Resident memory in MiB after {} of these calls, and after all {}:",
             2 * self.growth.files_of_peers,
             2 * self.growth.files
         )
@@ -270,7 +268,7 @@ impl Report {
 
     fn seen_words(&self) -> String {
         let [some, all] = self.memory.files;
-        format!("Resident memory after {some} reads, each of another file of 2 KB, and after {all}, MiB:")
+        format!("Resident memory in MiB after {some} reads, each of a different file of 2 KB, and after {all}:")
     }
 
     fn seen_table(&self) -> String {
@@ -312,8 +310,8 @@ impl Report {
 
     fn ripgrep(&self) -> String {
         match &self.search.ripgrep {
-            Some(version) => format!("search_files over MCP beside a run of {version}"),
-            None => "search_files over MCP (ripgrep is not installed, so there is nothing beside it)".into(),
+            Some(version) => format!("`search_files` over MCP compared with a run of {version}"),
+            None => "`search_files` over MCP (ripgrep is not installed, so there is no comparison)".into(),
         }
     }
 
@@ -348,7 +346,7 @@ impl Report {
             let ratio = times_as_long(surehand.p50, other.p50);
             [label.into(), beside.into(), millis(surehand.p50), millis(other.p50), ratio]
         });
-        table(2, ["scan", "beside", "surehand", "the other", "surehand / other"], rows)
+        table(2, ["scan", "compared with", "surehand", "the other", "surehand / other"], rows)
     }
 
     fn snapshot_table(&self) -> String {
