@@ -76,5 +76,5 @@ pub use stamp::Stamp;
 pub use text::Text;
 pub use tool::{EditDialect, Tool, ToolKind, ToolNames};
 pub use tracked::{FileRecord, Touch};
-pub use view::{OutsideChange, View};
+pub use view::{OutsideState, View};
 pub use working_set::WorkingSet;

@@ -34,7 +34,7 @@ pub enum FileAction {
         /// All of it.
         content: Content,
         /// What else a new file gets; one that is there keeps what it has.
-        marks: FileAttributes,
+        marks: NewFileAttributes,
     },
     /// It is removed.
     Remove,
@@ -47,7 +47,7 @@ pub enum FileAction {
 
 /// Mode, owner and attributes of a new file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum FileAttributes {
+pub enum NewFileAttributes {
     /// Those that new files get.
     Usual,
     /// Those of the file that it continues.
@@ -372,7 +372,7 @@ impl<'a> PatchDraft<'a, '_> {
         }
         let edited = draft.finish()?;
         let FileAction::Write { content, .. } = edited.act else { unreachable!("a draft is written") };
-        let act = FileAction::Write { content, marks: FileAttributes::Of(from.path.clone()) };
+        let act = FileAction::Write { content, marks: NewFileAttributes::Of(from.path.clone()) };
         let origin = match from.present {
             Present::Text(text) => Some(MovedFrom { path: from.path.clone(), text: text.clone() }),
             Present::Absent | Present::Blob(..) | Present::Unreadable(_) => None,
@@ -434,7 +434,8 @@ pub fn restore(target: &Target<'_>, content: Option<&Content>, mode: Option<u32>
         (Some(view), Some(now)) if view.version() == now.version() => view.carried(now, &map, text),
         _ => View::of(text),
     });
-    let act = FileAction::Write { content: content.clone(), marks: mode.map_or(FileAttributes::Usual, FileAttributes::Mode) };
+    let act =
+        FileAction::Write { content: content.clone(), marks: mode.map_or(NewFileAttributes::Usual, NewFileAttributes::Mode) };
     Ok(Planned::whole(target, act, map, view_after))
 }
 
@@ -444,7 +445,7 @@ pub fn move_back(target: &Target<'_>, to: &RelPath) -> Planned {
 }
 
 fn written(text: Text) -> FileAction {
-    FileAction::Write { content: Content::Text(text), marks: FileAttributes::Usual }
+    FileAction::Write { content: Content::Text(text), marks: NewFileAttributes::Usual }
 }
 
 fn map_to(base: Option<&Text>, text: &Text) -> LineMap {

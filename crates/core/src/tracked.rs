@@ -5,7 +5,7 @@ use crate::{
     hash::ContentHash,
     path::RelPath,
     repo_state::{FileStatus, Millis},
-    view::OutsideChange,
+    view::OutsideState,
 };
 
 /// What is known of a file that sessions have touched.
@@ -48,7 +48,7 @@ pub enum Touch {
         was: Option<ContentHash>,
     },
     /// Somebody else has made this of it. If nothing is known of it, it is just found to be this.
-    Outside(OutsideChange),
+    Outside(OutsideState),
 }
 
 impl Touch {
@@ -95,15 +95,15 @@ impl FileRecord {
     }
 
     /// Somebody has looked, and found it to be this.
-    fn found(known: Option<Self>, now: OutsideChange, at: Millis) -> Option<Self> {
+    fn found(known: Option<Self>, now: OutsideState, at: Millis) -> Option<Self> {
         let is_deleted = known.is_some_and(|known| known.status == FileStatus::Deleted);
         match (known, now) {
-            (None, OutsideChange::Version(version)) => Some(Self::put(None, version, FileStatus::Unchanged, at)),
-            (None, OutsideChange::Gone) => None,
-            (Some(_), OutsideChange::Gone) if is_deleted => None,
-            (Some(known), OutsideChange::Gone) => Some(Self { status: FileStatus::Deleted, changed_outside: true, at, ..known }),
-            (Some(known), OutsideChange::Version(version)) if known.version == version && !is_deleted => None,
-            (Some(known), OutsideChange::Version(version)) => Some(Self {
+            (None, OutsideState::Version(version)) => Some(Self::put(None, version, FileStatus::Unchanged, at)),
+            (None, OutsideState::Gone) => None,
+            (Some(_), OutsideState::Gone) if is_deleted => None,
+            (Some(known), OutsideState::Gone) => Some(Self { status: FileStatus::Deleted, changed_outside: true, at, ..known }),
+            (Some(known), OutsideState::Version(version)) if known.version == version && !is_deleted => None,
+            (Some(known), OutsideState::Version(version)) => Some(Self {
                 changed_outside: true,
                 ..Self::put(Some(Self { version, ..known }), version, FileStatus::Modified, at)
             }),
@@ -167,8 +167,8 @@ mod tests {
 
     #[test]
     fn what_somebody_else_did_is_marked_until_a_session_has_seen_it() {
-        let (read, outside) = (|of| Touch::Read(version(of)), |of| Touch::Outside(OutsideChange::Version(version(of))));
-        let gone = Touch::Outside(OutsideChange::Gone);
+        let (read, outside) = (|of| Touch::Read(version(of)), |of| Touch::Outside(OutsideState::Version(version(of))));
+        let gone = Touch::Outside(OutsideState::Gone);
         check(&[(read("a"), 1), (outside("b"), 2)], "b", FileStatus::Modified, true);
         check(&[(read("a"), 1), (outside("b"), 2), (read("b"), 3)], "b", FileStatus::Modified, false);
         check(&[(read("a"), 1), (outside("a"), 2)], "a", FileStatus::Unchanged, false);
@@ -180,7 +180,7 @@ mod tests {
 
     #[test]
     fn what_comes_late_changes_nothing_that_is_newer() {
-        let (read, outside) = (|of| Touch::Read(version(of)), |of| Touch::Outside(OutsideChange::Version(version(of))));
+        let (read, outside) = (|of| Touch::Read(version(of)), |of| Touch::Outside(OutsideState::Version(version(of))));
         // Two processes changed it one after the other, and the first one's record comes second.
         check(&[(read("a"), 1), (modified("b", "c"), 3), (modified("a", "b"), 2)], "c", FileStatus::Modified, false);
         check(&[(modified("a", "b"), 3), (read("a"), 2)], "b", FileStatus::Modified, false);

@@ -29,13 +29,13 @@ pub struct View {
     unknown: bool,
     /// What the file had become when the session was last told that it changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    told: Option<OutsideChange>,
+    told: Option<OutsideState>,
 }
 
 /// What somebody else made of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum OutsideChange {
+pub enum OutsideState {
     /// This version.
     Version(ContentHash),
     /// It is not there any more, or is nothing that can be read.
@@ -116,18 +116,18 @@ impl View {
     }
 
     /// Records that the session is told what the file has become. `false` when it knows already.
-    pub fn tell(&mut self, now: OutsideChange) -> bool {
+    pub fn tell(&mut self, now: OutsideState) -> bool {
         if self.last_known() == now {
             return false;
         }
         // What is again as it was seen needs no word, but the next change of it does.
-        self.told = (now != OutsideChange::Version(self.version)).then_some(now);
+        self.told = (now != OutsideState::Version(self.version)).then_some(now);
         self.told.is_some()
     }
 
     /// What the session takes the file to be: what it was told last, or else what it saw.
-    pub fn last_known(&self) -> OutsideChange {
-        self.told.unwrap_or(OutsideChange::Version(self.version))
+    pub fn last_known(&self) -> OutsideState {
+        self.told.unwrap_or(OutsideState::Version(self.version))
     }
 
     /// Marks it as unknown until the file is read again.

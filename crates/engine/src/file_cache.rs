@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use rustix::fs::Stat;
 use surehand_core::{
-    Blob, Cause, Content, ContentHash, FileAction, LineMap, OutsideChange, Planned, Present, Refusal, RelPath, Stamp, Text, View,
+    Blob, Cause, Content, ContentHash, FileAction, LineMap, OutsideState, Planned, Present, Refusal, RelPath, Stamp, Text, View,
     gate::Tracking,
     text::{NotText, same_end, same_start},
 };
@@ -183,7 +183,7 @@ impl FileCache {
     }
 
     /// The present versions at these paths. A file is read only if its stamp does not prove it unchanged.
-    pub(crate) fn check(&mut self, workspace: &Workspace, paths: &[RelPath]) -> Vec<OutsideChange> {
+    pub(crate) fn check(&mut self, workspace: &Workspace, paths: &[RelPath]) -> Vec<OutsideState> {
         let unknown: Vec<RelPath> = paths.iter().filter(|path| self.known.get(path).is_none()).cloned().collect();
         let stored = workspace.ask(|store| store.files(&unknown)).unwrap_or_default();
         let stored: HashMap<RelPath, KnownFile> =
@@ -195,16 +195,16 @@ impl FileCache {
         paths.iter().map(&mut check).collect()
     }
 
-    fn check_one(&mut self, workspace: &Workspace, path: &RelPath, known: Option<KnownFile>) -> OutsideChange {
+    fn check_one(&mut self, workspace: &Workspace, path: &RelPath, known: Option<KnownFile>) -> OutsideState {
         if let (Some(stat), Some(known)) = (stat_of_file(workspace.root(), path), known)
             && known.stamp.agrees_with(&workspace.copy.clock().stamp(&stat))
             && !known.stamp.is_racy()
         {
-            return OutsideChange::Version(known.version);
+            return OutsideState::Version(known.version);
         }
         match self.gather(workspace, path.as_str()).map(|gathered| gathered.present) {
-            Ok(Present::Text(text)) => OutsideChange::Version(text.version()),
-            Ok(Present::Absent | Present::Blob(..) | Present::Unreadable(_)) | Err(_) => OutsideChange::Gone,
+            Ok(Present::Text(text)) => OutsideState::Version(text.version()),
+            Ok(Present::Absent | Present::Blob(..) | Present::Unreadable(_)) | Err(_) => OutsideState::Gone,
         }
     }
 

@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use serde::{Deserialize, Serialize};
 use surehand_core::{
     Cause, ChangeAuthor, ChangedFile, Content, Done, Edit, KnownLines, LineMap, LineNo, LineRange, LineSet, Outcome,
-    OutsideChange, Present, Refusal, RelPath, Text, View,
+    OutsideState, Present, Refusal, RelPath, Text, View,
     excerpt::Excerpt,
     gate,
     instructions::{InstructionNews, ToldInstructions, chain},
@@ -179,8 +179,8 @@ impl ForeignTools<'_> {
         let (Present::Text(now), Some(view), Some(seen)) = (gathered.present, gathered.view, gathered.seen) else { return None };
         let changed = StaleView {
             path: path.clone(),
-            was: OutsideChange::Version(view.version()),
-            now: OutsideChange::Version(now.version()),
+            was: OutsideState::Version(view.version()),
+            now: OutsideState::Version(now.version()),
         };
         let made = author_and_time(self.session.workspace(), &self.session.id(), &changed)
             .filter(|(by, _)| *by != ChangeAuthor::Unknown);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use surehand_core::{
-    Cause, ChangedFile, ContentHash, Done, Edit, KnownLines, Limits, LineMap, LineSet, Outcome, OutsideChange, Policy, Present,
+    Cause, ChangedFile, ContentHash, Done, Edit, KnownLines, Limits, LineMap, LineSet, Outcome, OutsideState, Policy, Present,
     Refusal, RefusalCode, RelPath, RepoState, Target, TaskOwner, Text, ToolNames, Touch, View,
     instructions::{ToldInstructions, is_about_to_work},
     outcome::{RefusedOutcome, SearchArea, TouchedFile},
@@ -240,7 +240,7 @@ impl Session {
         // Not every refusal says that its file has changed: a bad range does not.
         let is_said = |changed: &StaleView| {
             refused.as_ref().is_some_and(|(path, code)| {
-                *path == changed.path && (changed.now == OutsideChange::Gone || *code == RefusalCode::Stale)
+                *path == changed.path && (changed.now == OutsideState::Gone || *code == RefusalCode::Stale)
             })
         };
         let changed = self.with_stale_views(|stale_views, sources| stale_views.check_next(sources)).unwrap_or_default();
@@ -252,8 +252,8 @@ impl Session {
     /// Notes in the state of the repository that a file is not what the session saw.
     fn mark_changed(&self, changed: &StaleView) {
         let stamp = match &changed.now {
-            OutsideChange::Version(version) => self.files.stamp_of(&changed.path, version),
-            OutsideChange::Gone => None,
+            OutsideState::Version(version) => self.files.stamp_of(&changed.path, version),
+            OutsideState::Gone => None,
         };
         self.workspace.changed_outside(&changed.path, changed.now, stamp);
     }
@@ -264,7 +264,7 @@ impl Session {
         let file = |changed: StaleView| {
             self.mark_changed(&changed);
             let by = author_of(&self.workspace, &id, &changed);
-            ChangedFile { path: changed.path, deleted: changed.now == OutsideChange::Gone, by }
+            ChangedFile { path: changed.path, deleted: changed.now == OutsideState::Gone, by }
         };
         changed.into_iter().map(file).collect()
     }

@@ -6,7 +6,7 @@ use std::{
     ops::Bound::{Excluded, Unbounded},
 };
 
-use surehand_core::{ChangeAuthor, ContentHash, OutsideChange, RelPath};
+use surehand_core::{ChangeAuthor, ContentHash, OutsideState, RelPath};
 use surehand_store::{EventFilter, SessionId};
 
 use crate::{file_cache::FileCache, file_tracker::FileTracker, watch::WatchHints, workspace::Workspace};
@@ -38,8 +38,8 @@ pub(crate) struct ViewSources<'a> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct StaleView {
     pub path: RelPath,
-    pub was: OutsideChange,
-    pub now: OutsideChange,
+    pub was: OutsideState,
+    pub now: OutsideState,
 }
 
 impl StaleViews {
@@ -93,7 +93,7 @@ impl StaleViews {
     }
 
     /// The present versions of files that may have changed, without reporting them.
-    pub(crate) fn pending(&self, sources: &mut ViewSources<'_>) -> HashMap<RelPath, OutsideChange> {
+    pub(crate) fn pending(&self, sources: &mut ViewSources<'_>) -> HashMap<RelPath, OutsideState> {
         let left: Vec<RelPath> = self.left.iter().cloned().collect();
         let now = sources.files.check(sources.workspace, &left);
         left.into_iter().zip(now).collect()
@@ -121,13 +121,13 @@ pub(crate) fn author_of(workspace: &Workspace, session: &SessionId, changed: &St
 pub(crate) fn author_and_time(workspace: &Workspace, session: &SessionId, changed: &StaleView) -> Option<(ChangeAuthor, i64)> {
     let which = EventFilter { path: Some(changed.path.clone()), ..EventFilter::default() };
     let events = workspace.ask(|store| store.events(&which, LAST_EVENTS)).unwrap_or_default();
-    let outside = |version: Option<ContentHash>| version.map_or(OutsideChange::Gone, OutsideChange::Version);
+    let outside = |version: Option<ContentHash>| version.map_or(OutsideState::Gone, OutsideState::Version);
     let mut last = None;
     let mut now = changed.now;
     for event in &events {
         let (before, after) = match &event.moved_to {
-            Some(to) if *to == changed.path => (OutsideChange::Gone, outside(event.after)),
-            Some(_) => (outside(event.before), OutsideChange::Gone),
+            Some(to) if *to == changed.path => (OutsideState::Gone, outside(event.after)),
+            Some(_) => (outside(event.before), OutsideState::Gone),
             None => (outside(event.before), outside(event.after)),
         };
         if after != now {

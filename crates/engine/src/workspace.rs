@@ -11,7 +11,7 @@ use std::{
 };
 
 use rustix::fs as sys;
-use surehand_core::{Notice, OutsideChange, RelPath, RepoState, Stamp, outcome::TouchedFile};
+use surehand_core::{Notice, OutsideState, RelPath, RepoState, Stamp, outcome::TouchedFile};
 use surehand_store::{OpenedStore, Store, StoreError, StoreRecord, StoryTasks, TaskUpdate};
 
 use crate::{
@@ -330,7 +330,7 @@ impl Workspace {
     }
 
     /// Notes in it that a file is not what a session saw.
-    pub(crate) fn changed_outside(&self, path: &RelPath, now_is: OutsideChange, stamp: Option<Stamp>) {
+    pub(crate) fn changed_outside(&self, path: &RelPath, now_is: OutsideState, stamp: Option<Stamp>) {
         self.repo().changed_outside(&self.store, path, now_is, stamp);
     }
 

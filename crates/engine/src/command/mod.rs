@@ -8,7 +8,7 @@ mod printed_lines;
 use std::collections::HashMap;
 
 use surehand_core::{
-    ChangeAuthor, ChangedFile, ContentHash, KnownLines, LineMap, LineSet, OutsideChange, Present, RelPath, Text,
+    ChangeAuthor, ChangedFile, ContentHash, KnownLines, LineMap, LineSet, OutsideState, Present, RelPath, Text,
     outcome::CommandEffects,
     shell::{self, mentions, own_text::OwnText},
 };
@@ -29,7 +29,7 @@ use crate::{
 /// A command that is running. What had changed before it began is not its doing.
 #[derive(Debug, Default)]
 pub struct RunningCommand {
-    changed_before: HashMap<RelPath, OutsideChange>,
+    changed_before: HashMap<RelPath, OutsideState>,
     /// The versions of the files that it names; `None` if it only reads, or was not announced.
     named_before: Option<FilesBefore>,
     cursor: Option<HintCursor>,
@@ -188,7 +188,7 @@ impl Session {
                 self.take_own_change(own, &changed, mentioned, running);
             }
             let by = if is_ours { ChangeAuthor::Command } else { other };
-            files.push(ChangedFile { path: changed.path, deleted: changed.now == OutsideChange::Gone, by });
+            files.push(ChangedFile { path: changed.path, deleted: changed.now == OutsideState::Gone, by });
         }
         files
     }
@@ -212,9 +212,9 @@ impl Session {
         self.with_stale_views(|stale_views, sources| stale_views.check(sources, paths)).unwrap_or_default()
     }
 
-    fn before(&self, running: &RunningCommand, changed: &StaleView) -> OutsideChange {
+    fn before(&self, running: &RunningCommand, changed: &StaleView) -> OutsideState {
         let named = match running.named_before.as_ref().map(|before| before.get(&changed.path)) {
-            Some(FileBefore::Version(version)) => Some(OutsideChange::Version(version)),
+            Some(FileBefore::Version(version)) => Some(OutsideState::Version(version)),
             Some(FileBefore::Absent | FileBefore::Unknown) | None => None,
         };
         running.changed_before.get(&changed.path).copied().or(named).unwrap_or(changed.was)
@@ -229,7 +229,7 @@ impl Session {
         running: &RunningCommand,
     ) {
         let mut event = self.command_event(changed, own);
-        if let (OutsideChange::Version(version), OutsideChange::Gone) = (changed.was, changed.now) {
+        if let (OutsideState::Version(version), OutsideState::Gone) = (changed.was, changed.now) {
             event.moved_to = self.follow_move(&changed.path, version, mentioned, running);
             event.after = event.moved_to.as_ref().map(|_| version);
         }
@@ -243,18 +243,18 @@ impl Session {
     fn follow_change(&mut self, own: &CommandChange<'_>, changed: &StaleView) {
         let Ok(gathered) = self.gather(changed.path.as_str()) else { return };
         let (Present::Text(now), Some(view)) = (gathered.present, gathered.view) else { return };
-        if OutsideChange::Version(now.version()) != changed.now {
+        if OutsideState::Version(now.version()) != changed.now {
             return;
         }
         let written = match (changed.was, gathered.seen) {
-            (OutsideChange::Gone, _) => own.own_text.written(None, &now),
-            (OutsideChange::Version(was), Some(seen)) if was == seen.version() => {
+            (OutsideState::Gone, _) => own.own_text.written(None, &now),
+            (OutsideState::Version(was), Some(seen)) if was == seen.version() => {
                 let carried = view.carried_unshown(&seen, &LineMap::between(&seen, &now), &now);
                 self.keep_text(&changed.path, &now);
                 self.set_view(&changed.path, carried);
                 own.own_text.written(Some(&seen), &now)
             }
-            (OutsideChange::Version(_), _) => return,
+            (OutsideState::Version(_), _) => return,
         };
         if !written.is_empty() {
             self.record_shown(&changed.path, &now, &written);
@@ -276,7 +276,7 @@ impl Session {
             gathered.is_ok_and(|gathered| matches!(gathered.present, Present::Text(text) if text.version() == version))
         })?;
         let mut view = self.view_of(from).filter(|view| view.version() == version)?;
-        view.tell(OutsideChange::Version(version));
+        view.tell(OutsideState::Version(version));
         self.set_view(&to, view);
         let workspace = self.workspace().clone();
         self.tracker()?.forget_view(&workspace, from);
@@ -296,20 +296,20 @@ impl Session {
         let mut has_changed = false;
         for path in &mentioned.files {
             let (was, text_before) = match before.get(path) {
-                FileBefore::Absent => (OutsideChange::Gone, None),
-                FileBefore::Version(version) => (OutsideChange::Version(version), self.files.text(&workspace, &version)),
+                FileBefore::Absent => (OutsideState::Gone, None),
+                FileBefore::Version(version) => (OutsideState::Version(version), self.files.text(&workspace, &version)),
                 FileBefore::Unknown => continue,
             };
             let is_told = changed.iter().any(|file| file.path == *path) || self.view_of(path).is_some();
             let Some(now) = self.text_at(path).filter(|_| !is_told) else { continue };
-            let change = StaleView { path: path.clone(), was, now: OutsideChange::Version(now.version()) };
+            let change = StaleView { path: path.clone(), was, now: OutsideState::Version(now.version()) };
             if change.was == change.now || author_of(&workspace, &id, &change) != ChangeAuthor::Unknown {
                 continue;
             }
             let event = self.command_event(&change, own);
             workspace.record(StoreRecord::Happened(event));
             has_changed = true;
-            let is_lost = text_before.is_none() && was != OutsideChange::Gone;
+            let is_lost = text_before.is_none() && was != OutsideState::Gone;
             let written = if is_lost { LineSet::new() } else { own.own_text.written(text_before.as_ref(), &now) };
             if !written.is_empty() || now.line_count() == 0 {
                 self.record_shown(path, &now, &written);
@@ -329,8 +329,8 @@ impl Session {
     fn command_event(&mut self, changed: &StaleView, own: &CommandChange<'_>) -> FileEvent {
         let path = &changed.path;
         let [before, after] = [changed.was, changed.now].map(|outside| match outside {
-            OutsideChange::Version(version) => Some(version),
-            OutsideChange::Gone => None,
+            OutsideState::Version(version) => Some(version),
+            OutsideState::Gone => None,
         });
         for version in [before, after].into_iter().flatten() {
             self.keep_version(path, &version);

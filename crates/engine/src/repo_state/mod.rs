@@ -17,7 +17,7 @@ use std::{
 };
 
 use surehand_core::{
-    ContentHash, FileList, FileRecord, FileState, FileStatus, Notice, OutsideChange, RelPath, RepoState, Stamp, TaskList,
+    ContentHash, FileList, FileRecord, FileState, FileStatus, Notice, OutsideState, RelPath, RepoState, Stamp, TaskList,
     TaskOwner, Touch, outcome::TouchedFile, repo_state::Millis,
 };
 use surehand_store::{KnownFile, StoreError, StoreRecord, StoreTurn, StoryTasks, TrackedFile, TrackedFiles};
@@ -213,13 +213,13 @@ impl RepoStateCache {
     }
 
     /// Notes that a file is not what the sessions saw. `stamp` is that of what it is now, if it is known.
-    pub(crate) fn changed_outside(&mut self, store: &dyn RepoStore, path: &RelPath, now_is: OutsideChange, stamp: Option<Stamp>) {
+    pub(crate) fn changed_outside(&mut self, store: &dyn RepoStore, path: &RelPath, now_is: OutsideState, stamp: Option<Stamp>) {
         let in_tree = path.in_directory(self.below.as_ref());
         if self.read_to.is_some() && self.next(&in_tree, &Touch::Outside(now_is), now()).is_none() {
             return;
         }
         self.mark_changed(store, path, now_is, stamp);
-        if stamp.is_none() && now_is != OutsideChange::Gone {
+        if stamp.is_none() && now_is != OutsideState::Gone {
             // Hash, size and time of an entry are of one moment, so it is read from the store, which has all three.
             self.is_stale = true;
         } else {
@@ -228,8 +228,8 @@ impl RepoStateCache {
     }
 
     /// Records that another program has changed a file.
-    fn mark_changed(&mut self, store: &dyn RepoStore, path: &RelPath, now_is: OutsideChange, stamp: Option<Stamp>) {
-        if let OutsideChange::Version(version) = now_is {
+    fn mark_changed(&mut self, store: &dyn RepoStore, path: &RelPath, now_is: OutsideState, stamp: Option<Stamp>) {
+        if let OutsideState::Version(version) = now_is {
             self.told.remove(&digest(path, version));
             if let Some(stamp) = stamp {
                 store.record(StoreRecord::Found { path: path.clone(), file: KnownFile { version, stamp } });
@@ -362,8 +362,8 @@ impl RepoStateCache {
         }
         for (path, (version, stamp)) in there {
             let Some(in_root) = sources.copy.in_root(&path) else { continue };
-            self.mark_changed(sources.store, &in_root, OutsideChange::Version(version), Some(stamp));
-            self.follow(&path, &Touch::Outside(OutsideChange::Version(version)), now(), Some(stamp));
+            self.mark_changed(sources.store, &in_root, OutsideState::Version(version), Some(stamp));
+            self.follow(&path, &Touch::Outside(OutsideState::Version(version)), now(), Some(stamp));
         }
         state.notify(Notice::RepoStateRebuilt);
     }
@@ -475,7 +475,7 @@ impl RepoStateCache {
             (!is_as_known).then(|| ((*path).clone(), found))
         });
         for (path, found) in found.into_iter().flatten() {
-            let now_is = found.map_or(OutsideChange::Gone, |(version, _)| OutsideChange::Version(version));
+            let now_is = found.map_or(OutsideState::Gone, |(version, _)| OutsideState::Version(version));
             let stamp = found.map(|(_, stamp)| stamp);
             if self.next(&path, &Touch::Outside(now_is), now()).is_some()
                 && let Some(in_root) = sources.copy.in_root(&path)

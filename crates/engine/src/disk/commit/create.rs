@@ -6,7 +6,7 @@ use rustix::{
     fs::{self as sys, Mode},
     io::Errno,
 };
-use surehand_core::{FileAction, RelPath, Stamp, plan::FileAttributes};
+use surehand_core::{FileAction, RelPath, Stamp, plan::NewFileAttributes};
 
 use super::{
     CommitError,
@@ -121,9 +121,9 @@ fn stage_with_name(place: &CommitTarget<'_>) -> Result<(File, StagedName), Commi
 fn give_metadata(place: &CommitTarget<'_>, new: &File) -> Result<(), CommitError> {
     let FileAction::Write { marks, .. } = place.planned.act() else { return Ok(()) };
     let given = match marks {
-        FileAttributes::Usual => Ok(()),
-        FileAttributes::Mode(mode) => sys::fchmod(new, Mode::from_raw_mode(mode & 0o777)),
-        FileAttributes::Of(other) => give_metadata_of(place, other, new)?,
+        NewFileAttributes::Usual => Ok(()),
+        NewFileAttributes::Mode(mode) => sys::fchmod(new, Mode::from_raw_mode(mode & 0o777)),
+        NewFileAttributes::Of(other) => give_metadata_of(place, other, new)?,
     };
     given.map_err(|errno| place.failed("write", errno))
 }
