@@ -1,5 +1,5 @@
-//! What a file is, told by its name alone: a word for the snapshot that a model reads, and a short type for other programs. Nothing
-//! is decided by either, so the table has only what people meet often.
+//! The kind of a file, by its name alone: one word for the snapshot that a model reads, and a short type for other programs.
+//! Nothing is decided by either, so the table holds common endings only.
 
 use crate::path::RelPath;
 

@@ -1,4 +1,10 @@
-//! The gate: may a session that has seen this change a file that is that? It looks at nothing but its arguments.
+//! The gate decides whether a session may edit a file, given the lines it has read and the file's current content. It looks at
+//! its arguments only.
+//!
+//! Each gate function lets one kind of change pass. [`edit`] needs any part of the file to have been read. [`overwrite`] needs
+//! every line of the current version. [`take_away`] (delete and move) needs what an edit needs, since both can be undone.
+//! Versions are compared by content hash, never by time. A stale file is refused with the lines that changed, and showing them
+//! counts as reading them: `view_after` in the refusal is what the session knows once it has seen the text.
 
 use crate::{
     content::{Blob, Content},
@@ -110,7 +116,7 @@ pub struct Permit<'a> {
 /// `anchors` are the lines that an anchored edit names; a stale refusal says where they are now.
 pub fn edit<'a>(target: &Target<'a>, anchors: Option<&[Anchor]>) -> Result<Permit<'a>, Refusal> {
     if let (Tracking::Unseen, true) = (target.tracking, target.policy.require_read) {
-        // Before anything else. What no read could show, a read cannot mend: that is said at once.
+        // This comes first. Where a read could not show the file either, the refusal gives that reason instead.
         return Err(target.refuse(match target.present {
             Present::Absent => Cause::NoSuchFile,
             Present::Text(_) => Cause::unread(),

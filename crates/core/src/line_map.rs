@@ -1,5 +1,9 @@
-//! The difference between two texts by lines: hunks, and the map from the old line numbers to the new ones that follows
-//! from them.
+//! Where each line of an old text is in a new one.
+//!
+//! A map comes from a diff ([`LineMap::between`]) or from the edits themselves ([`exact_map`]). A diff only guesses which of
+//! several equal lines was kept; the map of an edit knows. Code that must not follow a guess asks `crate::proof` which lines
+//! are beyond doubt, or uses an exact map. Maps compose ([`LineMap::then`]) and invert ([`LineMap::inverse`]), so a chain of
+//! recorded edits carries a line across many versions.
 
 mod line_tokens;
 

@@ -1,4 +1,4 @@
-//! Things that happened to a workspace without anybody asking, to be told once.
+//! Events in a workspace that no call asked for, each reported once.
 
 use serde::Serialize;
 

@@ -1,5 +1,6 @@
-//! Plans: the only way to a change of a file. Each function here takes a [`Target`] and an edit, asks the gate, and gives a
-//! [`Planned`] change or a [`Refusal`]. Nobody else can make a `Planned`, and `commit` takes nothing else.
+//! Plans: the only way to change a file. Each function takes a [`Target`] and an edit, asks the gate, and returns a [`Planned`]
+//! change or a [`Refusal`]. `Planned` has no public constructor and `commit` takes nothing else, so a write that skips the gate
+//! does not compile.
 
 use std::sync::OnceLock;
 

@@ -1,4 +1,4 @@
-//! What may be set by the owner of a workspace, as far as decisions depend on it.
+//! Settings that the decisions in this crate depend on: how strict the gate is, and the limits.
 
 /// How strict the gate is.
 #[derive(Debug, Clone, PartialEq, Eq)]

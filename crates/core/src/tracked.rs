@@ -1,4 +1,4 @@
-//! What becomes of what is known about a file when it is touched: the one rule for memory, for the store, and for whoever brings a record
+//! How the record of a file changes when the file is touched. Memory and store apply the same rule, also to records that arrive
 //! late.
 
 use crate::{

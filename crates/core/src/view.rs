@@ -1,4 +1,9 @@
-//! What a session has seen of a file: of which version, which lines, and under which numbers they were last shown.
+//! A view: which lines of which version of a file a session has seen, and under which number each line was last shown.
+//!
+//! A view only grows by what the model was really shown. When the file changes, lines that stayed the same are carried over by a
+//! line map and keep the number they were *shown* under; the rest drop out. So an anchor such as `12#ab` means the line that was
+//! last shown as 12, wherever that line is now. If the line that has number 12 now also fits the anchor, the edit is refused as
+//! ambiguous.
 
 use std::borrow::Cow;
 

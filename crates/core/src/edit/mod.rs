@@ -1,6 +1,6 @@
-//! What is to be changed. [`Edit`] is the value that every caller makes, whether a model calls our tools, a client's own tool is
-//! about to run, or a program uses the library. The modules below turn the parts of files it speaks of into splices of bytes, or a
-//! cause to refuse them; none of them decides who may do it.
+//! Edits. [`Edit`] is the value that every caller builds: a model's call of our tools, a client's own tool, or a program that
+//! uses the library. The modules below turn edits into splices of bytes, or a cause for refusal. Whether an edit is allowed is
+//! left to the gate.
 
 pub mod find;
 pub mod lines;

@@ -1,7 +1,7 @@
-//! What came of a call, as values: what was read, found or changed, or why not, and what else there is to say. Programs match on
-//! these; [`crate::render`] makes words and JSON of them, and nobody reads those back.
+//! What a call did, as values: what was read, found or changed, or why it was refused, plus notes. Programs match on these
+//! values; [`crate::render`] turns them into text and JSON, which is never parsed back.
 //!
-//! Also decided here is how much a model is shown, because what is shown is what counts as seen.
+//! This module also decides how much a model is shown, because what is shown counts as seen.
 
 pub mod change;
 pub mod list;

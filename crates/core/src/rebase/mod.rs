@@ -1,6 +1,8 @@
-//! Rebase: an edit that was meant for the text a session saw, made in the text that is there now. Only on proof: the lines it
-//! touches are the lines that were seen, they and their neighbours stand together as they did, and no equal line could be taken
-//! for one of them. Or the file was only formatted, and the text of the edit is as it was.
+//! Rebase: applies an edit that was made for the text a session saw to the text that is there now, if the place is proven.
+//!
+//! An edit is placed if the session knows the lines it touches, the lines and their neighbours moved together, and no equal line
+//! could be mistaken for one of them. An edit is also placed in a file that was only reformatted, if the lines it touches are
+//! unchanged.
 
 mod reformatted;
 
