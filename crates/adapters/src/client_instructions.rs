@@ -1,13 +1,13 @@
-//! Which instructions each client gives its model by itself. Every rule here was seen with the real program: files with these names were put at
-//! the root and below it, the client was made to read and edit a file, and what its model was sent was searched for them. Cursor's is from
-//! its documentation.
+//! Which instruction files each client loads itself. Every rule was observed with the real program: files with these names were put at the
+//! root and below it, the client read and edited a file, and the request to its model was searched for them. The rule of Cursor is from its
+//! documentation.
 
 use surehand_engine::ClientInstructions;
 
-/// A client that gives none of ours.
+/// A client that loads none of the files that Surehand gives.
 pub(crate) const NOTHING: ClientInstructions = at_the_top(&[]);
 
-/// Where there is a `CLAUDE.md` at the root, no `AGENTS.md` counts, wherever it is. It also looks where files are read.
+/// With a `CLAUDE.md` at the root it ignores every `AGENTS.md`. It also loads files from the directories of files that it reads.
 pub(crate) const CLAUDE: ClientInstructions = ClientInstructions {
     names: &["AGENTS.md", "CLAUDE.md"],
     instead: &["CLAUDE.md", ".claude/CLAUDE.md", "CLAUDE.local.md"],
@@ -21,12 +21,12 @@ pub(crate) const GEMINI: ClientInstructions = ClientInstructions { where_files_a
 
 pub(crate) const CURSOR: ClientInstructions = at_the_top(&["AGENTS.md"]);
 
-/// What it gives where files are read, it says.
+/// It also loads files from the directories of files that it reads, but reports those.
 pub(crate) const OPENCODE: ClientInstructions = at_the_top(&["AGENTS.md"]);
 
 pub(crate) const QWEN: ClientInstructions = at_the_top(&["AGENTS.md", "QWEN.md"]);
 
-/// It takes them all, also in lower case.
+/// It loads all of them, also in lower case.
 pub(crate) const COPILOT: ClientInstructions =
     ClientInstructions { where_files_are_read: true, ..at_the_top(&["AGENTS.md", "agents.md", "CLAUDE.md", "GEMINI.md"]) };
 
@@ -36,12 +36,12 @@ pub(crate) const CLINE: ClientInstructions = at_the_top(&["AGENTS.md"]);
 
 pub(crate) const REASONIX: ClientInstructions = at_the_top(&["AGENTS.md", "CLAUDE.md"]);
 
-/// Those of the directory that a client works in, and above, by these names.
+/// The files with these names in the working directory of the client and above.
 const fn at_the_top(names: &'static [&'static str]) -> ClientInstructions {
     ClientInstructions { names, instead: &[], where_files_are_read: false }
 }
 
-/// What a client gives that says over MCP that this is its name.
+/// The rule of a client by its name in MCP.
 pub(crate) fn of_mcp_client(name: &str) -> &'static ClientInstructions {
     const CLIENTS: &[(&str, &ClientInstructions)] = &[
         ("claude-code", &CLAUDE),

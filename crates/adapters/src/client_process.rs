@@ -1,34 +1,33 @@
-//! The processes that this one descends from, as far as the system tells: elsewhere than on Linux there are none.
+//! The process of the client that started this program. Read from `/proc`; on other systems than Linux there is none.
 
 use std::{fs, process};
 
-/// A process: its number alone may have been another's before.
+/// A process, identified by its number and its start, because numbers are reused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ClientProcess {
     number: u32,
-    /// When it began, in ticks of the system.
-    begun: String,
+    /// In clock ticks since boot.
+    started: String,
     parent: u32,
 }
 
-/// Who starts others for somebody else.
+/// Programs that only start others.
 const SHELLS: [&str; 8] = ["sh", "ash", "bash", "busybox", "dash", "fish", "ksh", "zsh"];
 
-/// So many shells may stand between a client and what it starts.
+/// How many shells may be between a client and this process.
 const MOST_SHELLS: usize = 4;
 
 impl ClientProcess {
-    /// The process of this number, if it is there.
     pub(crate) fn find(number: u32) -> Option<Self> {
         let status = fs::read_to_string(format!("/proc/{number}/stat")).ok()?;
-        // The name of the program, in brackets, may hold anything.
+        // The program name, in parentheses, may contain any character.
         let mut fields = status.rsplit_once(')')?.1.split_whitespace();
         let parent = fields.nth(1)?.parse().ok()?;
-        Some(Self { number, begun: fields.nth(17)?.to_owned(), parent })
+        Some(Self { number, started: fields.nth(17)?.to_owned(), parent })
     }
 
-    /// Who has started this program, or had a shell start it. Where another program stands between, it is that one: then it is nobody whom
-    /// others know, and nothing is taken for what it is not.
+    /// The nearest ancestor that is not a shell. If the client started this program through another one, that one is returned, which matches no
+    /// client.
     pub(crate) fn client() -> Option<Self> {
         let this = Self::find(process::id())?;
         std::iter::successors(Self::find(this.parent), |above| Self::find(above.parent))
@@ -36,16 +35,16 @@ impl ClientProcess {
             .find(|above| !above.is_shell())
     }
 
-    /// Goes by the program and not by the name of the process: for a script, that is the script's.
+    /// Checks the executable, because the process name of a script is the name of the script.
     fn is_shell(&self) -> bool {
         let program = fs::read_link(format!("/proc/{}/exe", self.number)).ok();
         let name = program.as_ref().and_then(|program| program.file_name()?.to_str());
         name.is_some_and(|name| SHELLS.contains(&name))
     }
 
-    /// A name that no other process has or had.
+    /// A name that is unique until the next boot.
     pub(crate) fn name(&self) -> String {
-        format!("{}-{}", self.number, self.begun)
+        format!("{}-{}", self.number, self.started)
     }
 
     pub(crate) fn is_alive(name: &str) -> bool {

@@ -1,6 +1,5 @@
-//! In which workspaces a client's session works. Its home is fixed when it begins, whatever directory the client reports later; files
-//! of other work trees are guarded in their own workspaces under the same name. This is kept among the user's own state, so that
-//! it is found from anywhere.
+//! The workspaces of a session. Its home is fixed when it starts, whatever directory the client reports later; files of other work trees
+//! are guarded in their own workspaces under the same session id. The record is kept in the user's state, where every workspace finds it.
 
 use std::{
     io,
@@ -22,38 +21,37 @@ use crate::locked_json;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SessionRoots {
-    /// The root of its own.
+    /// The root of its home.
     pub home: Option<PathBuf>,
-    /// The roots of others in which it has read or changed files.
+    /// The other roots in which it has read or changed files.
     pub others: Vec<PathBuf>,
-    /// What the person and the model were told once and for all.
+    /// Warnings that were already shown.
     pub told: Vec<String>,
 }
 
 const DIRECTORY: &str = "sessions";
 
-/// What nobody has changed for so long is of a session that has ended.
+/// A record that was not changed for this long belongs to a session that has ended.
 const KEPT_FOR: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
-/// More workspaces than this are not remembered.
 const MOST_OTHERS: usize = 64;
 
 impl SessionRoots {
-    /// What is known of a session.
+    /// Reads the record of a session.
     pub fn of(state: &StateHome, session: &SessionId) -> Self {
-        locked_json::look(directory(state).ok().as_ref(), &locked_json::file_name(session))
+        locked_json::read(directory(state).ok().as_ref(), &locked_json::file_name(session))
     }
 
-    /// Whether anything can be kept.
+    /// Whether records can be written.
     pub fn can_be_kept(state: &StateHome) -> bool {
         make_directory(state).is_ok()
     }
 
-    /// Changes what is known of a session; no other process does meanwhile.
+    /// Changes the record of a session under a lock.
     pub fn change<T>(state: &StateHome, session: &SessionId, change: impl FnOnce(&mut Self) -> T) -> T {
         let dir = make_directory(state).ok();
-        let (is_new, result) = locked_json::change(dir.as_ref(), &locked_json::file_name(session), |places: &mut Self| {
-            (*places == Self::default(), change(places))
+        let (is_new, result) = locked_json::change(dir.as_ref(), &locked_json::file_name(session), |roots: &mut Self| {
+            (*roots == Self::default(), change(roots))
         });
         if let (true, Some(dir)) = (is_new, &dir) {
             let _ = forget_old(dir);
@@ -61,7 +59,7 @@ impl SessionRoots {
         result
     }
 
-    /// The session works in this workspace as well. `true` if that is news.
+    /// Adds a root. Returns whether it is new.
     pub fn add(&mut self, root: &Path) -> bool {
         let is_news = self.home.as_deref() != Some(root) && !self.others.iter().any(|other| other == root);
         if is_news && self.others.len() < MOST_OTHERS {
@@ -70,8 +68,8 @@ impl SessionRoots {
         is_news
     }
 
-    /// Something is told for the first time.
-    pub fn tell(&mut self, what: &str) -> bool {
+    /// Records a warning. Returns whether it is new.
+    pub fn tell_once(&mut self, what: &str) -> bool {
         let is_news = !self.told.iter().any(|told| told == what);
         if is_news {
             self.told.push(what.to_owned());
@@ -89,7 +87,7 @@ fn directory(state: &StateHome) -> io::Result<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let dir = sys::open(path(state)?, flags, Mode::empty())?;
     let stat = sys::fstat(&dir)?;
-    // What others can write says nothing about us.
+    // Another user could have written to it.
     if stat.st_uid != rustix::process::geteuid().as_raw() || stat.st_mode & 0o077 != 0 {
         return Err(io::ErrorKind::PermissionDenied.into());
     }
@@ -129,14 +127,14 @@ mod tests {
         let state = StateHome { user: Some(dir.path().join("a/b")), ..StateHome::default() };
         let session = SessionId("claude-1".to_owned());
         assert_eq!(SessionRoots::of(&state, &session), SessionRoots::default());
-        SessionRoots::change(&state, &session, |places| places.home = Some("/p".into()));
-        assert!(SessionRoots::change(&state, &session, |places| places.add(Path::new("/q"))));
-        assert!(!SessionRoots::change(&state, &session, |places| places.add(Path::new("/p"))));
+        SessionRoots::change(&state, &session, |roots| roots.home = Some("/p".into()));
+        assert!(SessionRoots::change(&state, &session, |roots| roots.add(Path::new("/q"))));
+        assert!(!SessionRoots::change(&state, &session, |roots| roots.add(Path::new("/p"))));
         let known = SessionRoots::of(&state, &session);
         assert_eq!((known.home.unwrap(), known.others), (PathBuf::from("/p"), vec![PathBuf::from("/q")]));
         assert_eq!(SessionRoots::of(&state, &SessionId("claude-2".to_owned())), SessionRoots::default());
         // Where nothing can be kept, nothing is known, and nobody is stopped.
         let nowhere = StateHome::default();
-        assert!(SessionRoots::change(&nowhere, &session, |places| places.tell("x")));
+        assert!(SessionRoots::change(&nowhere, &session, |roots| roots.tell_once("x")));
     }
 }

@@ -1,17 +1,16 @@
-//! The keys in our environment: taken out of it and of reach before anything else, so that no command of the agent can read them from
-//! this process.
+//! API keys from the environment. They are removed before anything else happens, so that no command of the agent can read them from this
+//! process.
 
 use std::ffi::{CStr, OsStr, OsString, c_char};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 use surehand_agent::{Secrets, model::KEY_VARIABLES};
 
-/// The keys that were in the environment, which has them no more.
 pub(crate) struct Keys(Vec<(&'static str, String)>);
 
 impl Keys {
-    /// Takes the keys out of the environment, and closes this process to other processes of the same user: its memory, its initial
-    /// environment and its open files. Must be called before any thread is started.
+    /// Removes the keys from the environment, and protects the memory, initial environment and open files of this process from other
+    /// processes of the same user. Must be called before any thread is started.
     pub(crate) fn take() -> Self {
         close_to_others();
         let keys = Self(KEY_VARIABLES.iter().filter_map(|name| Some((*name, std::env::var(name).ok()?))).collect());
@@ -25,7 +24,6 @@ impl Keys {
         taken.or_else(|| std::env::var(name).ok())
     }
 
-    /// What must not be shown.
     pub(crate) fn secrets(&self) -> Secrets {
         let mut secrets = Secrets::default();
         self.0.iter().for_each(|(_, value)| secrets.add(value));
@@ -33,13 +31,12 @@ impl Keys {
     }
 }
 
-/// Takes all variables that hold a secret out of the environment. Must be called before any thread is started.
+/// Removes all variables that contain a secret. Must be called before any thread is started.
 pub(crate) fn clear_environment_of(secrets: &Secrets) {
     clear_environment(|_, value| secrets.are_in(value));
 }
 
-/// Then `/proc/PID/environ`, `mem` and `fd` are closed to all but root, and no core file is written. The program that a command becomes
-/// at exec is open again.
+/// Restricts `/proc/PID/environ`, `mem` and `fd` to root, and disables core files. An exec resets this for the commands of the agent.
 #[cfg(target_os = "linux")]
 fn close_to_others() {
     use rustix::process::{DumpableBehavior, set_dumpable_behavior};
@@ -50,8 +47,8 @@ fn close_to_others() {
 #[cfg(not(target_os = "linux"))]
 fn close_to_others() {}
 
-/// Removes variables, and overwrites their values where the kernel has put them at the start of the process: `/proc/PID/environ` shows that
-/// memory, whatever the C library makes of its own list later.
+/// Removes variables, and overwrites their values in the memory that `/proc/PID/environ` shows: the C library only changes its own list of
+/// pointers.
 #[expect(unsafe_code, reason = "the initial environment can only be reached by its pointers")]
 fn clear_environment(is_secret: impl Fn(&OsStr, &OsStr) -> bool) {
     unsafe extern "C" {
@@ -59,9 +56,9 @@ fn clear_environment(is_secret: impl Fn(&OsStr, &OsStr) -> bool) {
     }
     debug_assert!(has_one_thread(), "others may be reading the environment");
     let mut names = Vec::new();
-    // SAFETY: This is the only thread, so nobody reads or changes the list or its strings meanwhile. The list ends with a null pointer, and
-    // each entry is a string that ends with a zero. The strings are on the stack, where the kernel has put them, or on the heap, where the C
-    // library has: both can be written. Only bytes before the final zero are, and no reference to them is alive then.
+    // SAFETY: This is the only thread, so nothing else reads or changes the list or its strings. The list ends with a null pointer, and
+    // each entry is a string that ends with a zero. The strings are on the stack, where the kernel put them, or on the heap, where the C
+    // library did: both are writable. Only bytes before the final zero are written, and no reference to them is alive then.
     unsafe {
         let mut entry = environ;
         while !entry.is_null() && !(*entry).is_null() {
@@ -82,7 +79,7 @@ fn clear_environment(is_secret: impl Fn(&OsStr, &OsStr) -> bool) {
     }
 }
 
-/// Where the system does not tell, it is believed.
+/// Assumed where `/proc` cannot be read.
 fn has_one_thread() -> bool {
     std::fs::read_dir("/proc/self/task").map_or(true, |tasks| tasks.count() == 1)
 }

@@ -1,4 +1,4 @@
-//! What went wrong in hooks, which may not disturb anybody: a file in the user's state directory that `surehand doctor` reads.
+//! The log of failed hooks, in the user's state directory. A failed hook must not disturb its client; `surehand doctor` reads the log.
 
 use std::{fs, io::Write, os::unix::fs::DirBuilderExt, path::PathBuf};
 
@@ -6,19 +6,19 @@ use rustix::fs::{self as sys, Mode, OFlags};
 
 use crate::user_dirs;
 
-/// Longer than this it begins anew.
+/// A longer log is truncated.
 const MOST_BYTES: u64 = 256 * 1024;
 
-/// Where it is; nothing without a home.
+/// The path of the log; `None` without a home directory.
 pub(crate) fn path() -> Option<PathBuf> {
     Some(user_dirs::state_dir()?.join("hooks.log"))
 }
 
-/// Adds a line. If even that fails there is nobody left to tell.
+/// Appends a line. Errors are ignored, because there is no other place to report them.
 pub(crate) fn append(client: &str, why: &str) {
     let Some(path) = path() else { return };
     if let Some(directory) = path.parent() {
-        // State may be kept beside it, which is for its owner's eyes only.
+        // State may be kept beside it, which only its owner may read.
         let _ = fs::DirBuilder::new().recursive(true).mode(0o700).create(directory);
     }
     let line: String = why.lines().next().unwrap_or_default().chars().take(500).collect();

@@ -1,4 +1,4 @@
-//! The `surehand` command. Reads the environment and the command line; everything else is done by the library and the doors.
+//! The `surehand` command. It reads the environment and the command line; the other crates do the work.
 
 mod api_keys;
 mod args;
@@ -44,7 +44,7 @@ fn main() -> ExitCode {
     };
     match done {
         Ok(code) => code,
-        // Whoever read our output has seen enough.
+        // The reader of the output has closed the pipe.
         Err(error) if output::is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) if is_hook => {
             anstream::eprintln!("error: {error:#}");
@@ -57,16 +57,16 @@ fn main() -> ExitCode {
     }
 }
 
-/// To most clients exit code 2 of a hook is a no, and to one of them every other code as well. A hook that does not work says no to nobody.
+/// Clients take exit code 2 of a hook for a denial, and one of them every other code except 0. A broken hook must not deny anything.
 const HOOK_FAILED: u8 = 0;
 
-/// What was typed is no command of ours. So it is when help is asked for, too, which is no mistake.
+/// Handles clap's errors, which include `--help` and `--version`; those exit with 0.
 fn mistyped(error: &clap::Error) -> ExitCode {
     let typed: Vec<_> = std::env::args_os().skip(1).take_while(|word| word != "--").collect();
     let wants_json = typed.iter().any(|word| word == "--json");
     match (error.use_stderr(), typed.first()) {
         (true, _) if wants_json => output::print_error(error.render().to_string().trim().trim_start_matches("error: "), true),
-        // Where nobody reads it nothing can be done about it.
+        // An error cannot be reported if its output is closed.
         _ => drop(error.print()),
     }
     match typed.first() {

@@ -1,4 +1,4 @@
-//! Standard output. It may be closed or full; that is an error like any other, not a reason to panic.
+//! Standard output. A closed or full output is an error, not a panic.
 
 use std::{
     io::{self, IsTerminal, Write},
@@ -10,15 +10,15 @@ use surehand_engine::render::Reply;
 
 use crate::display::escape::prose;
 
-/// Prints text. Colours are left out where nobody sees them, and a terminal obeys nothing else that is in it: the name of a file can
-/// be anything.
+/// Prints text. Colours are removed unless the output is a terminal, and all other control characters are escaped there: a file name can
+/// contain them.
 pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     let text = if io::stdout().is_terminal() { without_commands(text) } else { text.to_owned() };
     let mut out = anstream::stdout().lock();
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).context("standard output")
 }
 
-/// The text with its colours and without anything else that a terminal would obey.
+/// Escapes all control sequences but colours.
 fn without_commands(text: &str) -> String {
     let mut pieces = text.split("\x1b[");
     let mut out = prose(pieces.next().unwrap_or_default());
@@ -32,13 +32,13 @@ fn without_commands(text: &str) -> String {
     out
 }
 
-/// Prints text without a change, whatever is in it.
+/// Prints text unchanged.
 pub(crate) fn print_as_it_is(text: &str) -> anyhow::Result<()> {
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).context("standard output")
 }
 
-/// Prints what came of a call: its text, or with `json` its result object with the text in it. A refusal is exit code 1.
+/// Prints the reply to a call: its text, or with `json` its result object, which then holds the text. A refusal is exit code 1.
 pub(crate) fn print_reply(mut reply: Reply, json: bool) -> anyhow::Result<ExitCode> {
     if json {
         reply.result["text"] = reply.text.into();
@@ -49,7 +49,7 @@ pub(crate) fn print_reply(mut reply: Reply, json: bool) -> anyhow::Result<ExitCo
     Ok(if reply.is_error { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-/// Says why a command could not be carried out: to people on standard error, to programs as an object on standard output.
+/// Reports why a command failed: on standard error, or with `json` as an object on standard output.
 pub(crate) fn print_error(why: &str, json: bool) {
     if !json {
         anstream::eprintln!("error: {}", prose(why));
@@ -58,12 +58,12 @@ pub(crate) fn print_error(why: &str, json: bool) {
     }
 }
 
-/// Milliseconds since 1970.
+/// In milliseconds since 1970.
 pub(crate) fn now() -> i64 {
     jiff::Timestamp::now().as_millisecond()
 }
 
-/// How long ago something was, as people say it.
+/// `5 min ago`
 pub(crate) fn ago(millis: i64) -> String {
     let seconds = millis.max(0) / 1000;
     match seconds {
@@ -74,7 +74,6 @@ pub(crate) fn ago(millis: i64) -> String {
     }
 }
 
-/// Whether the reader of our output has gone away.
 pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }

@@ -1,4 +1,4 @@
-//! The user's own directories, as the environment names them.
+//! The user's directories, from the environment.
 
 use std::{
     os::unix::fs::MetadataExt,
@@ -7,7 +7,7 @@ use std::{
 
 use surehand_engine::StateHome;
 
-/// Where all state is kept, if this is set.
+/// Overrides the directory of all state.
 const STATE_DIR: &str = "SUREHAND_STATE_DIR";
 
 pub(crate) fn state_home() -> anyhow::Result<StateHome> {
@@ -20,10 +20,10 @@ pub(crate) fn state_home() -> anyhow::Result<StateHome> {
     Ok(StateHome { fixed, user: state_dir(), home, settings })
 }
 
-/// The directory for our files among those that programs keep from one start to the next; nothing without a home.
+/// The `surehand` directory in `XDG_STATE_HOME`; `None` without a home directory.
 ///
-/// With `sudo` the environment may name the directories of the user who called it. To keep anything there would lock that user
-/// out of it, so the account's own home is taken instead.
+/// With `sudo` the environment may name the directories of the calling user. State there would be owned by root and lock that user out, so
+/// the home of the account is used instead.
 pub(crate) fn state_dir() -> Option<PathBuf> {
     let in_home = |home: PathBuf| home.join(".local/state");
     let named = variable("XDG_STATE_HOME").or_else(|| variable("HOME").map(in_home));
@@ -35,7 +35,7 @@ fn variable(name: &str) -> Option<PathBuf> {
     std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute())
 }
 
-/// Whether a directory is ours, or would be if it were made.
+/// Whether a directory belongs to this user, or would if it were created.
 fn is_ours(dir: &Path) -> bool {
     let there = dir.ancestors().find_map(|dir| dir.metadata().ok());
     there.is_some_and(|there| there.uid() == rustix::process::geteuid().as_raw())

@@ -1,4 +1,4 @@
-//! Where we are: the workspace of a command, with the settings of its file and of the environment.
+//! Opens the workspace of a command, with its settings.
 
 use std::{
     io::ErrorKind,
@@ -22,15 +22,15 @@ use crate::{
     user_dirs,
 };
 
-/// For tests: kill this process, as hard as can be, after this many steps of a commit.
+/// For tests: kills this process with `SIGKILL` after this many steps of a commit.
 const KILL_AFTER: &str = "SUREHAND_TEST_KILL_AFTER";
 
-/// Opens the workspace that a command is about, to work in it.
+/// Opens the workspace of a command for reading and writing.
 pub(crate) fn open(place: &PlaceArgs) -> anyhow::Result<Arc<Workspace>> {
     open_at(&root(place)?, user_dirs::state_home()?)
 }
 
-/// Opens the workspace that a command is about, to look at it: nothing is made.
+/// Opens the workspace of a command for reading. Creates nothing.
 pub(crate) fn open_read_only(place: &PlaceArgs) -> anyhow::Result<Arc<Workspace>> {
     let root = root(place)?;
     let workspace = Workspace::open_read_only(&root, settings(&root)?).map_err(with_hint)?;
@@ -47,7 +47,7 @@ pub(crate) fn open_read_only(place: &PlaceArgs) -> anyhow::Result<Arc<Workspace>
     Ok(workspace)
 }
 
-/// The root of the workspace that a command is about.
+/// The root of the workspace of a command.
 pub(crate) fn root(place: &PlaceArgs) -> anyhow::Result<PathBuf> {
     let Some(root) = &place.root else {
         let here = std::env::current_dir().context("the current directory is gone")?;
@@ -57,7 +57,7 @@ pub(crate) fn root(place: &PlaceArgs) -> anyhow::Result<PathBuf> {
     root.canonicalize().with_context(|| root.display().to_string())
 }
 
-/// The settings that count in a root: the user's, those of its file as far as a repository may set them, and the environment.
+/// The effective settings: the user's, those that a repository may set, and the environment.
 pub(crate) fn settings(root: &Path) -> anyhow::Result<Config> {
     settings_with(root, user_dirs::state_home()?)
 }
@@ -70,7 +70,7 @@ fn variables() -> impl Iterator<Item = (String, String)> {
     std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
 }
 
-/// What the repository's settings say in vain, in words. A clone may say a lot; some of it is enough.
+/// Describes the settings of the repository that are ignored, up to a limit.
 pub(crate) fn ignored_settings(config: &Config) -> Vec<String> {
     const MOST: usize = 20;
     let in_words = |ignored: &IgnoredSetting| {
@@ -88,7 +88,7 @@ pub(crate) fn ignored_settings(config: &Config) -> Vec<String> {
     words
 }
 
-/// The roots of other workspaces that a session has worked in besides this one.
+/// The roots of the other workspaces of a session.
 pub(crate) fn other_roots(session: &SessionId, here: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let places = SessionRoots::of(&user_dirs::state_home()?, session);
     let roots = places.home.into_iter().chain(places.others);
@@ -99,7 +99,7 @@ pub(crate) fn at(root: &Path) -> PlaceArgs {
     PlaceArgs { root: Some(root.to_owned()) }
 }
 
-/// Opens a workspace for a hook. Settings that cannot be read do not switch the protection off: then the defaults count.
+/// Opens a workspace for a hook. If the settings cannot be read, the defaults apply, so that protection stays on.
 pub(crate) fn open_for_hook(root: &Path) -> anyhow::Result<OpenedWorkspace> {
     let state = user_dirs::state_home()?;
     let (config, trouble) = match Config::for_hooks().load_over(root, variables()) {
@@ -117,7 +117,7 @@ fn open_at(root: &Path, state: StateHome) -> anyhow::Result<Arc<Workspace>> {
     Workspace::open_with(root, options).map_err(with_hint)
 }
 
-/// A place that is in no workspace is told with a way out.
+/// Adds a hint to the error of a place outside of every workspace.
 fn with_root_hint(error: FindRootError) -> anyhow::Error {
     match error {
         FindRootError::Everything { .. } => anyhow::anyhow!("{error}\nhint: go to a project, or name one with --root DIR"),
@@ -125,23 +125,23 @@ fn with_root_hint(error: FindRootError) -> anyhow::Error {
     }
 }
 
-/// What cannot be opened because nothing may be written there is told with a way out.
+/// Adds a hint to the error of a state directory that cannot be written.
 fn with_hint(error: OpenError) -> anyhow::Error {
     let OpenError::State(StateDirError::Unusable { path, error: io }) = &error else { return error.into() };
     let hint = match io.kind() {
-        ErrorKind::PermissionDenied => "you may not write there",
+        ErrorKind::PermissionDenied => "no permission to write there",
         ErrorKind::ReadOnlyFilesystem => "the file system is read-only",
         _ => return error.into(),
     };
     let path = path.display();
     anyhow::anyhow!(
-        "{path}: cannot be made or used: {hint} ({io})\n\
-         hint: Surehand keeps there what was read and changed; make it writable for you alone, or set SUREHAND_STATE_DIR to a \
+        "{path}: cannot be created or used: {hint} ({io})\n\
+         hint: Surehand keeps its state there; make it writable for your user only, or set SUREHAND_STATE_DIR to a \
          directory that is"
     )
 }
 
-/// Which changes are meant. What is not the name of a change is a file.
+/// The changes that the arguments select. An argument that is not the name of a change is a path.
 pub(crate) fn selection(typed: &SelectionArgs, session: &Session) -> anyhow::Result<ChangeSelection> {
     if let Some(id) = &typed.session {
         return Ok(ChangeSelection::Session(SessionId(id.clone())));
@@ -155,6 +155,10 @@ pub(crate) fn selection(typed: &SelectionArgs, session: &Session) -> anyhow::Res
 }
 
 fn kill_probe() -> Option<CommitProbe> {
+    // The tests run debug builds. A release build must not obey this.
+    if !cfg!(debug_assertions) {
+        return None;
+    }
     let after: usize = std::env::var(KILL_AFTER).ok()?.parse().ok()?;
     Some(Arc::new(move |number, _| {
         if number == after {
@@ -179,12 +183,12 @@ mod tests {
             format!("{:#}", with_hint(OpenError::State(StateDirError::Unusable { path, error })))
         };
         assert_snapshot!(told(ErrorKind::PermissionDenied), @"
-        /p/.git/surehand: cannot be made or used: you may not write there (permission denied)
-        hint: Surehand keeps there what was read and changed; make it writable for you alone, or set SUREHAND_STATE_DIR to a directory that is
+        /p/.git/surehand: cannot be created or used: no permission to write there (permission denied)
+        hint: Surehand keeps its state there; make it writable for your user only, or set SUREHAND_STATE_DIR to a directory that is
         ");
         assert_snapshot!(told(ErrorKind::ReadOnlyFilesystem), @"
-        /p/.git/surehand: cannot be made or used: the file system is read-only (read-only filesystem or storage medium)
-        hint: Surehand keeps there what was read and changed; make it writable for you alone, or set SUREHAND_STATE_DIR to a directory that is
+        /p/.git/surehand: cannot be created or used: the file system is read-only (read-only filesystem or storage medium)
+        hint: Surehand keeps its state there; make it writable for your user only, or set SUREHAND_STATE_DIR to a directory that is
         ");
         assert_snapshot!(told(ErrorKind::StorageFull), @"/p/.git/surehand: cannot use the state directory: no storage space");
     }

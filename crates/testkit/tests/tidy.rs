@@ -126,7 +126,7 @@ fn core_touches_no_file_clock_thread_or_environment() {
 
 #[test]
 fn sql_stays_in_the_store_and_protocol_types_in_the_adapters() {
-    let of_goose = ["crates/adapters/src/hooks/goose_database.rs", "crates/adapters/tests/it/hooks.rs"];
+    let of_goose = ["crates/adapters/src/hooks/clients/goose_database.rs", "crates/adapters/tests/it/hooks.rs"];
     for (word, homes) in [
         // goose keeps its sessions in a database of its own.
         ("rusqlite", ["crates/store/", of_goose[0], of_goose[1]].as_slice()),

@@ -1,5 +1,5 @@
-//! Which conversation a client is in. One that goes on to another, as by `/clear`, tells its hooks, but not the server that it started in the
-//! first. Hook and server have the same process above them; so the hook leaves a note in its name, and the server follows it.
+//! The conversation that a client is in. When it changes, as by `/clear`, the client tells its hooks, but not the MCP server that it started
+//! before. Hook and server have the same parent process, so the hook leaves a note under its name, and the server follows it.
 
 use std::{
     fs::File,
@@ -10,31 +10,29 @@ use std::{
 use rustix::fs::{self as sys, AtFlags, Dir, Mode, OFlags};
 use surehand_engine::{SessionId, Workspace};
 
-use super::pending_notes::shelf;
+use super::pending_notes::open_directory;
 use crate::client_process::ClientProcess;
 
 const PREFIX: &str = "client-";
 
-/// Longer than any name of a session.
 const MOST_BYTES: u64 = 1024;
 
-/// The client of this process is in this conversation from here on. Where that cannot be noted, it is as if nobody had said it.
+/// Notes the conversation of the client above this process. Failures are ignored.
 pub(super) fn enter(workspace: &Workspace, session: &SessionId) {
-    let (Some(client), Ok(shelf)) = (ClientProcess::client(), shelf(workspace)) else { return };
+    let (Some(client), Ok(shelf)) = (ClientProcess::client(), open_directory(workspace)) else { return };
     let _ = forget_the_dead(&shelf);
     let _ = write(&shelf, &client.name(), session);
 }
 
-/// The conversation that the client of this name is in, if its hooks have said so.
+/// The conversation of a client, if its hooks have noted it.
 pub(crate) fn of(workspace: &Workspace, client: &str) -> Option<SessionId> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let note = sys::openat(&shelf(workspace).ok()?, format!("{PREFIX}{client}"), flags, Mode::empty()).ok()?;
+    let note = sys::openat(&open_directory(workspace).ok()?, format!("{PREFIX}{client}"), flags, Mode::empty()).ok()?;
     let mut session = String::new();
     File::from(note).take(MOST_BYTES).read_to_string(&mut session).ok()?;
     Some(SessionId(session))
 }
 
-/// Whoever reads meanwhile has the old one or the new one.
 fn write(shelf: &OwnedFd, client: &str, session: &SessionId) -> io::Result<()> {
     let (name, new) = (format!("{PREFIX}{client}"), format!("{PREFIX}{client}.new"));
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::CLOEXEC;

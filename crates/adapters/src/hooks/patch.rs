@@ -1,10 +1,10 @@
-//! Patches that a client applies itself, in the `*** Begin Patch` format. It matches lines more loosely than we do, adds files over
-//! those that are there, and names files as seen from its own directory. So a patch is taken apart into its files, and what each of
-//! them needs is asked of the gate even where the rest of it would mean nothing to us.
+//! Patches in the `*** Begin Patch` format that a client applies itself. It matches lines more loosely than Surehand, overwrites files when
+//! it adds them, and resolves paths in its own directory. So a patch is split by file, and the gate checks what each file needs even if
+//! Surehand could not apply the patch.
 
 use surehand_engine::{Edit, FileIntent};
 
-use super::located;
+use super::event::absolute_path;
 
 const BEGIN: &str = "*** Begin Patch";
 const END: &str = "*** End Patch";
@@ -15,17 +15,15 @@ const MOVE: &str = "*** Move to:";
 
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ClientPatch {
-    /// All of it as one edit: so it is one change.
+    /// The whole patch as one edit, and so one change.
     pub whole: Edit,
-    /// The same, file by file.
     pub parts: Vec<PatchPart>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct PatchPart {
-    /// As an edit.
     pub edit: Edit,
-    /// What it is about to do to which file, whatever else it says.
+    /// What it does to each path, whatever its lines say.
     pub intents: Vec<(FileIntent, String)>,
 }
 
@@ -38,7 +36,7 @@ struct PatchSection {
 }
 
 impl ClientPatch {
-    /// Takes a patch apart; `None` if there is none in the text. Names of files are seen from this directory.
+    /// Parses a patch; `None` if the text has none. Paths are resolved in this directory.
     pub(super) fn parse(text: &str, directory: &str) -> Option<Self> {
         let mut sections: Vec<PatchSection> = Vec::new();
         let lines = text.lines().skip_while(|line| line.trim() != BEGIN).skip(1).take_while(|line| line.trim() != END);
@@ -46,10 +44,10 @@ impl ClientPatch {
             let header = [ADD, DELETE, UPDATE].into_iter().find_map(|verb| Some((verb, line.strip_prefix(verb)?.trim())));
             match (header, sections.last_mut()) {
                 (Some((verb, path)), _) => {
-                    sections.push(PatchSection { verb, path: located(directory, path), ..PatchSection::default() });
+                    sections.push(PatchSection { verb, path: absolute_path(directory, path), ..PatchSection::default() });
                 }
                 (None, Some(section)) => match line.strip_prefix(MOVE) {
-                    Some(to) => section.move_to = Some(located(directory, to.trim())),
+                    Some(to) => section.move_to = Some(absolute_path(directory, to.trim())),
                     None => section.rows.push(line.to_owned()),
                 },
                 (None, None) => {}

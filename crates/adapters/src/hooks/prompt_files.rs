@@ -1,7 +1,6 @@
-//! Files that the person has named with `@` in a prompt: Gemini CLI and those that came from it put their text below the prompt, and tell their
-//! hooks the whole.
+//! Files that the person named with `@` in a prompt. Gemini CLI and its forks append their text to the prompt that hooks get.
 
-use super::ShownLines;
+use super::event::ShownLines;
 
 const ABOVE: &str = "\n--- Content from referenced files ---\n";
 const BELOW: &str = "\n--- End of content ---";
@@ -12,7 +11,7 @@ pub(super) fn referenced(prompt: &str) -> Vec<ShownLines> {
     let block = block.rsplit_once(BELOW).map_or(block, |(block, _)| block);
     let mut files: Vec<ShownLines> = Vec::new();
     for line in block.split_inclusive('\n') {
-        // A file that has such a line itself is shown up to there.
+        // A file that contains such a line counts up to there.
         let name = line.trim_end().strip_prefix(NAME).and_then(|name| name.strip_suffix(':'));
         match (name, files.last_mut()) {
             (Some(name), _) => {
@@ -25,7 +24,7 @@ pub(super) fn referenced(prompt: &str) -> Vec<ShownLines> {
     files.into_iter().map(part).collect()
 }
 
-/// Above a part of a file stands which part it is.
+/// A header above a part of a file has its line numbers.
 fn part(file: ShownLines) -> ShownLines {
     const LINES: &str = "Showing lines ";
     const RULE: &str = "\n---\n";

@@ -1,9 +1,9 @@
-//! The hits of a search as clients print them: below a heading with the name of the file, or each with the name in front. What is taken
-//! for a hit by mistake does no harm: it counts only if the file has that very line under that number.
+//! Parses search hits as clients print them: below a heading with the path, or with the path on each line. A false hit does no harm: it
+//! counts only if the file has exactly that line at that number.
 
-use super::ShownLines;
+use super::event::ShownLines;
 
-/// The lines of files that a search has printed. `only` is the file that was searched, where there was but one: then its name may be left out.
+/// The lines of files in the output of a search. `only` is the file that was searched, if it was one: its path may be left out.
 pub(super) fn hits(printed: &str, only: Option<&str>) -> Vec<ShownLines> {
     let mut hits: Vec<ShownLines> = Vec::new();
     let mut heading = only;
@@ -19,7 +19,7 @@ pub(super) fn hits(printed: &str, only: Option<&str>) -> Vec<ShownLines> {
     hits
 }
 
-/// Adds a line to those of its file that it follows, or as the first of others.
+/// Appends a line to the range that it continues, or starts a new range.
 fn add(hits: &mut Vec<ShownLines>, path: &str, number: u32, text: &str) {
     match hits.last_mut().filter(|last| last.path == path && last.end() == Some(number)) {
         Some(last) => {
@@ -31,7 +31,7 @@ fn add(hits: &mut Vec<ShownLines>, path: &str, number: u32, text: &str) {
 }
 
 impl ShownLines {
-    /// The number after its last line.
+    /// The line number after the last one.
     fn end(&self) -> Option<u32> {
         let lines = u32::try_from(self.content.split('\n').count()).ok()?;
         self.start.checked_add(lines)
@@ -66,7 +66,7 @@ fn named_row(line: &str) -> Option<(&str, u32, &str)> {
     })
 }
 
-/// `12:text`, `12-text`, and with words in front and a blank behind: `L12: text`, `  Line 12: text`, `> 12: text`.
+/// `12:text`, `12-text`, or with a prefix and a blank: `L12: text`, `  Line 12: text`, `> 12: text`.
 fn row(line: &str) -> Option<(u32, &str)> {
     let framed = ["L", "  Line ", "> ", "  "].iter().find_map(|frame| line.strip_prefix(frame));
     let rest = framed.unwrap_or(line).trim_start();

@@ -1,5 +1,5 @@
-//! The records that clients keep of a conversation, one JSON object a line: that it was made shorter, and files that a client has put into
-//! it by itself.
+//! Reads the transcripts that clients write, one JSON object per line: whether messages left the context, and which files the client put into
+//! it.
 
 use std::{
     fs::File,
@@ -8,25 +8,25 @@ use std::{
 
 use serde_json::Value;
 
-use super::{ShownLines, line_number};
+use super::event::{ShownLines, line_number};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct TranscriptState {
-    /// Whether messages were replaced by others, or taken back.
+    /// Whether messages were replaced or rewound.
     pub is_rewritten: bool,
-    /// How far it was looked through; nothing if it cannot be read.
+    /// How far it was read; `None` if it cannot be.
     pub until: Option<u64>,
 }
 
-/// Lines that begin so put other messages in the place of all, or take back the last ones.
+/// The start of a line that replaces all messages, or rewinds the last ones.
 const REWRITING: &[&str] = &[r#"{"$set":{"messages":"#, r#"{"$rewindTo":"#];
 
-/// Looks through what was added to a record since the last time.
-pub(super) fn look(path: &str, from: Option<u64>) -> TranscriptState {
+/// Reads what was added since the last time.
+pub(super) fn read_changes(path: &str, from: Option<u64>) -> TranscriptState {
     let nothing = TranscriptState { is_rewritten: false, until: None };
     let Ok(mut file) = File::open(path) else { return nothing };
     let Ok(end) = file.seek(SeekFrom::End(0)) else { return nothing };
-    // A record that is shorter than it was is another one.
+    // A shorter file is a new transcript.
     let from = from.filter(|from| *from <= end).unwrap_or_default();
     if file.seek(SeekFrom::Start(from)).is_err() {
         return nothing;
@@ -36,7 +36,7 @@ pub(super) fn look(path: &str, from: Option<u64>) -> TranscriptState {
     let mut line = Vec::new();
     while lines.read_until(b'\n', &mut line).is_ok_and(|read| read > 0) {
         if !line.ends_with(b"\n") {
-            // It is still being written.
+            // The line is still being written.
             break;
         }
         looked.is_rewritten |= REWRITING.iter().any(|start| line.starts_with(start.as_bytes()));
@@ -46,7 +46,7 @@ pub(super) fn look(path: &str, from: Option<u64>) -> TranscriptState {
     looked
 }
 
-/// What a record shows of a file that was put into the context since that was last made shorter. The record may lag behind.
+/// The lines of a file that the client attached since the last compaction. The transcript may lag behind.
 pub(super) fn attached(record: &str, path: &str) -> Vec<ShownLines> {
     const FORGOT: &str = r#""subtype":"compact_boundary""#;
     let Ok(file) = File::open(record) else { return Vec::new() };

@@ -1,6 +1,6 @@
-//! What is left of a text when a client has cut it. A line that was cut is no line of a file: it goes, also where it might be whole.
+//! What remains of a text that a client truncated. The line at a cut does not count, even if it might be whole.
 
-/// Stands in the place of what was cut out. No line of a text file is equal to it.
+/// Marks a cut. No line of a text file equals it.
 const GAP: &str = "\u{0}\n";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,13 +73,13 @@ pub(super) fn without_first_line(text: &str) -> &str {
     text.split_once('\n').map_or("", |(_, rest)| rest)
 }
 
-/// All but what stands after the last line end.
+/// All but an unfinished last line.
 pub(super) fn without_part_line(text: &str) -> &str {
     text.rfind('\n').map_or("", |end| &text[..=end])
 }
 
-/// A text in which the client has put a line in the place of what it cut: without that line and without the cut ones on either side. Empty
-/// lines beside it belong to it.
+/// A text in which the client replaced a cut by a marker line: without the marker and the partial lines on either side. Empty lines next to
+/// the marker belong to it.
 pub(super) fn without_marker(text: &str, is_marker: impl Fn(&str) -> bool) -> String {
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
     let mut kept: Vec<&str> = Vec::new();
@@ -103,7 +103,7 @@ pub(super) fn without_marker(text: &str, is_marker: impl Fn(&str) -> bool) -> St
     kept.concat()
 }
 
-/// A text in which the client has cut out something within a line, and has put a mark there: without that line.
+/// A text in which the client put a marker into a line that it cut: without that line.
 pub(super) fn without_marked_line(text: &str, is_marked: impl Fn(&str) -> bool) -> String {
     text.split_inclusive('\n').map(|line| if is_marked(line) { GAP } else { line }).collect()
 }

@@ -1,5 +1,5 @@
-//! The workspaces in which a client's session works: its home, and lazily those of other files that it meets. A file belongs to the work
-//! tree nearest above it, whatever directory the client reports.
+//! The workspaces of a session: its home, and the workspaces of other files that it meets, opened when needed. A file belongs to the work
+//! tree nearest above it, whatever working directory the client reports.
 
 use std::{
     collections::HashMap,
@@ -11,22 +11,22 @@ use surehand_engine::{Session, SessionId, StateHome, Workspace, find_root, work_
 
 use crate::session_roots::SessionRoots;
 
-/// What a hook must know of the machine that it runs on.
+/// What a hook needs from its process.
 pub struct HookEnvironment<'a> {
-    /// The directories of the user.
+    /// Where state may be kept.
     pub state: StateHome,
     /// The project of the session, if the client names one.
     pub project: Option<PathBuf>,
-    /// Opens the workspace with this root, or says why that cannot be done.
+    /// Opens the workspace with this root, or returns why it cannot.
     pub open: &'a dyn Fn(&Path) -> Result<OpenedWorkspace, String>,
 }
 
 /// A workspace that was opened.
 #[derive(Debug, Clone)]
 pub struct OpenedWorkspace {
-    /// It.
+    /// The workspace.
     pub workspace: Arc<Workspace>,
-    /// What is wrong with its settings, so that they are not what somebody has set.
+    /// Why its settings could not be read, so that the defaults apply.
     pub trouble: Option<String>,
 }
 
@@ -37,62 +37,62 @@ impl From<Arc<Workspace>> for OpenedWorkspace {
 }
 
 pub(super) struct SessionWorkspaces<'a> {
-    around: &'a HookEnvironment<'a>,
+    environment: &'a HookEnvironment<'a>,
     session: SessionId,
     home: Session,
     others: Vec<Session>,
     /// The work trees of the directories that were asked about.
     trees: HashMap<PathBuf, Option<PathBuf>>,
-    /// What does not guard as it should, and why.
+    /// Why files are not guarded as they should be.
     pub troubles: Vec<String>,
 }
 
 impl<'a> SessionWorkspaces<'a> {
     /// Opens the home of a session that works in this directory now.
-    pub(super) fn open(around: &'a HookEnvironment<'a>, session: SessionId, directory: &str) -> Result<Self, String> {
-        let known = SessionRoots::of(&around.state, &session);
-        let root = home_root(around, known.home.as_deref(), Path::new(directory))?;
+    pub(super) fn open(environment: &'a HookEnvironment<'a>, session: SessionId, directory: &str) -> Result<Self, String> {
+        let known = SessionRoots::of(&environment.state, &session);
+        let root = home_root(environment, known.home.as_deref(), Path::new(directory))?;
         if known.home.as_deref() != Some(&root) {
-            SessionRoots::change(&around.state, &session, |places| places.home = Some(root.clone()));
+            SessionRoots::change(&environment.state, &session, |roots| roots.home = Some(root.clone()));
         }
         let mut troubles = Vec::new();
-        let home = open_session(around, &session, &root, &mut troubles)?;
-        Ok(Self { around, session, home, others: Vec::new(), trees: HashMap::new(), troubles })
+        let home = open_session(environment, &session, &root, &mut troubles)?;
+        Ok(Self { environment, session, home, others: Vec::new(), trees: HashMap::new(), troubles })
     }
 
     pub(super) fn home(&mut self) -> &mut Session {
         &mut self.home
     }
 
-    /// In the workspace of a file; nothing if the file is in no work tree and not below the home.
-    pub(super) fn of(&mut self, path: &str) -> Option<&mut Session> {
-        let path_of_tree = || work_tree_of(Path::new(path), &self.around.state);
+    /// The session in the workspace of a file; `None` if the file is in no work tree and not below the home.
+    pub(super) fn session_for(&mut self, path: &str) -> Option<&mut Session> {
+        let path_of_tree = || work_tree_of(Path::new(path), &self.environment.state);
         let directory = Path::new(path).parent()?.to_owned();
         let tree = self.trees.entry(directory).or_insert_with(path_of_tree).clone();
         let home = self.home.workspace().path();
         match tree {
-            Some(tree) if tree != home => self.other(&tree),
+            Some(tree) if tree != home => self.open_other(&tree),
             None if !path_is_below(path, home) => None,
             Some(_) | None => Some(&mut self.home),
         }
     }
 
-    /// How the workspace of a file is called, seen from the home; nothing for the home itself.
-    pub(super) fn name_of(&mut self, path: &str) -> Option<String> {
+    /// The name of the workspace of a file, relative to the home; `None` for the home.
+    pub(super) fn name_for(&mut self, path: &str) -> Option<String> {
         let home = self.home.workspace().path().to_owned();
-        name_from(&home, self.of(path)?)
+        name_from(&home, self.session_for(path)?)
     }
 
-    /// In the workspace whose instructions are for work on a file: those of the home are for everything below it.
-    pub(super) fn instructing(&mut self, path: &str) -> Option<&mut Session> {
-        if path_is_below(path, self.home.workspace().path()) { Some(&mut self.home) } else { self.of(path) }
+    /// The session whose instructions apply to a file: those of the home apply to everything below it.
+    pub(super) fn session_with_instructions(&mut self, path: &str) -> Option<&mut Session> {
+        if path_is_below(path, self.home.workspace().path()) { Some(&mut self.home) } else { self.session_for(path) }
     }
 
     pub(super) fn all(&mut self) -> impl Iterator<Item = &mut Session> {
-        for root in SessionRoots::of(&self.around.state, &self.session).others {
-            // One that is gone has nothing to forget.
+        for root in SessionRoots::of(&self.environment.state, &self.session).others {
+            // A removed workspace has nothing to forget.
             if root.is_dir() {
-                self.other(&root);
+                self.open_other(&root);
             }
         }
         self.opened()
@@ -102,20 +102,20 @@ impl<'a> SessionWorkspaces<'a> {
         [&mut self.home].into_iter().chain(&mut self.others)
     }
 
-    /// Whether a file is in another work tree of the repository that the home is of; `true` once for each.
+    /// The root of the worktree of a file, if it is another one of the same repository; returned once per worktree.
     pub(super) fn enters_another_worktree(&mut self, path: &str) -> Option<PathBuf> {
         let repository = |session: &Session| session.workspace().state_report().paths.map(|paths| paths.repository);
         let home = (self.home.workspace().path().to_owned(), repository(&self.home));
-        let session = self.of(path)?;
+        let session = self.session_for(path)?;
         let root = session.workspace().path().to_owned();
         if root == home.0 || home.1.is_none() || repository(session) != home.1 {
             return None;
         }
         let what = format!("worktree {}", root.display());
-        SessionRoots::change(&self.around.state, &self.session, |places| places.tell(&what)).then_some(root)
+        SessionRoots::change(&self.environment.state, &self.session, |roots| roots.tell_once(&what)).then_some(root)
     }
 
-    pub(super) fn leave(self) {
+    pub(super) fn close(self) {
         for session in [self.home].into_iter().chain(self.others) {
             let workspace = session.workspace().clone();
             drop(session);
@@ -123,14 +123,14 @@ impl<'a> SessionWorkspaces<'a> {
         }
     }
 
-    fn other(&mut self, root: &Path) -> Option<&mut Session> {
+    fn open_other(&mut self, root: &Path) -> Option<&mut Session> {
         if let Some(index) = self.others.iter().position(|other| other.workspace().path() == root) {
             return self.others.get_mut(index);
         }
-        match open_session(self.around, &self.session, root, &mut self.troubles) {
+        match open_session(self.environment, &self.session, root, &mut self.troubles) {
             Ok(session) => {
-                if !SessionRoots::of(&self.around.state, &self.session).others.iter().any(|other| other == root) {
-                    SessionRoots::change(&self.around.state, &self.session, |places| places.add(root));
+                if !SessionRoots::of(&self.environment.state, &self.session).others.iter().any(|other| other == root) {
+                    SessionRoots::change(&self.environment.state, &self.session, |roots| roots.add(root));
                 }
                 self.others.push(session);
                 self.others.last_mut()
@@ -143,7 +143,7 @@ impl<'a> SessionWorkspaces<'a> {
     }
 }
 
-/// How the workspace of a session is called, seen from the home.
+/// The name of a workspace, relative to the home; `None` for the home.
 pub(super) fn name_from(home: &Path, session: &Session) -> Option<String> {
     let root = session.workspace().path();
     let seen_from_home = root.strip_prefix(home).unwrap_or(root);
@@ -151,27 +151,27 @@ pub(super) fn name_from(home: &Path, session: &Session) -> Option<String> {
 }
 
 fn open_session(
-    around: &HookEnvironment<'_>,
+    environment: &HookEnvironment<'_>,
     session: &SessionId,
     root: &Path,
     troubles: &mut Vec<String>,
 ) -> Result<Session, String> {
-    let OpenedWorkspace { workspace, trouble } = (around.open)(root)?;
+    let OpenedWorkspace { workspace, trouble } = (environment.open)(root)?;
     troubles.extend(trouble);
     Ok(Session::continued(workspace, session.clone()))
 }
 
-/// The root of the home: of the project that the client names, else of where the session began, else of where it is now.
-fn home_root(around: &HookEnvironment<'_>, known: Option<&Path>, directory: &Path) -> Result<PathBuf, String> {
-    let named = around.project.as_deref().into_iter().chain(known).filter(|dir| dir.is_dir());
-    let mut roots = named.filter_map(|dir| find_root(dir, &around.state).ok());
+/// The root of the home: of the project that the client names, else of the recorded home, else of the working directory.
+fn home_root(environment: &HookEnvironment<'_>, known: Option<&Path>, directory: &Path) -> Result<PathBuf, String> {
+    let named = environment.project.as_deref().into_iter().chain(known).filter(|dir| dir.is_dir());
+    let mut roots = named.filter_map(|dir| find_root(dir, &environment.state).ok());
     match roots.next() {
         Some(root) => Ok(root),
-        None => find_root(directory, &around.state).map_err(|error| error.to_string()),
+        None => find_root(directory, &environment.state).map_err(|error| error.to_string()),
     }
 }
 
-/// Whether a path is below a directory, also where it is spelled through a link.
+/// Whether a path is below a directory, also through a link.
 fn path_is_below(path: &str, directory: &Path) -> bool {
     let path = Path::new(path);
     let settled = || path.parent()?.ancestors().find_map(|dir| dir.canonicalize().ok());

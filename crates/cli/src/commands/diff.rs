@@ -43,7 +43,7 @@ pub(crate) fn run(args: &DiffArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Where the changes are looked for: those of a session in all workspaces that it has worked in.
+/// The workspaces to search: for a session, all that it has worked in.
 fn workspaces(selection: &ChangeSelection, here: Arc<Workspace>) -> anyhow::Result<Vec<Arc<Workspace>>> {
     let roots = match selection {
         ChangeSelection::Session(session) => workspace::other_roots(session, here.path())?,
@@ -53,7 +53,7 @@ fn workspaces(selection: &ChangeSelection, here: Arc<Workspace>) -> anyhow::Resu
     Ok([here].into_iter().chain(others?).collect())
 }
 
-/// To a program it is given as it is, to be applied.
+/// A pipe gets it unchanged, so that it can be applied.
 fn say(diff: &FileDiff) -> anyhow::Result<()> {
     if io::stdout().is_terminal() { output::print(&coloured(diff)) } else { output::print_as_it_is(&diff.to_string()) }
 }

@@ -1,4 +1,4 @@
-//! `surehand hook`: answers an agent's hook. Whatever goes wrong with us, the agent goes on: it is logged, and `surehand doctor` says so.
+//! `surehand hook`: answers an agent's hook. If Surehand fails, the agent continues, and the failure is logged for `surehand doctor`.
 
 use std::{
     io::Read,
@@ -12,10 +12,10 @@ use surehand_adapters::hooks::{self, HookAnswer, HookClient, HookEnvironment};
 use crate::{args::HookArgs, hook_log, output, user_dirs, workspace};
 
 pub(crate) fn run(args: &HookArgs) -> anyhow::Result<ExitCode> {
-    // What a panic prints, some clients would show to the model.
+    // Some clients would show the message of a panic to the model.
     std::panic::set_hook(Box::new(|_| {}));
     let Some(client) = HookClient::named(&args.client) else {
-        // An older program under the hooks of a newer one must not deny anything.
+        // An older program with the hooks of a newer one must not deny anything.
         let names: Vec<&str> = HookClient::ALL.iter().map(|client| client.name()).collect();
         let why = format!("no such client: {}; there are {}", args.client, names.join(", "));
         eprintln!("surehand hook: {why}");
@@ -27,7 +27,7 @@ pub(crate) fn run(args: &HookArgs) -> anyhow::Result<ExitCode> {
     if let Some(why) = &answer.failed {
         hook_log::append(client.name(), why);
     }
-    // Some clients take any other exit code for a denial, so that nobody hears of a pipe that is closed.
+    // Some clients take any other exit code for a denial, so a closed pipe is ignored.
     if !answer.stdout.is_empty() {
         let _ = output::print(&answer.stdout);
     }
@@ -42,7 +42,7 @@ fn answer(client: HookClient, event: Option<&str>) -> HookAnswer {
     if let Err(error) = std::io::stdin().read_to_end(&mut input) {
         return client.fail(format!("standard input: {error}"));
     }
-    // A name of a file that is not UTF-8 is not one that we know.
+    // A path that is not UTF-8 is not tracked.
     let mut input = String::from_utf8_lossy(&input).into_owned();
     if client == HookClient::Goose {
         let directory = std::env::current_dir().unwrap_or_default();

@@ -19,7 +19,7 @@ pub(crate) fn run(args: &LogArgs) -> anyhow::Result<ExitCode> {
     let which = EventFilter { path, session: args.session.clone().map(SessionId), change: None };
     let mut log: Vec<(Option<PathBuf>, LoggedChange)> =
         workspace.log(&which, args.limit)?.into_iter().map(|change| (None, change)).collect();
-    // A session is asked for as a whole, in whatever workspaces it has worked.
+    // A session may have worked in several workspaces.
     if let (Some(session), None) = (&which.session, &which.path) {
         for root in workspace::other_roots(session, workspace.path())? {
             let there = workspace::open_read_only(&workspace::at(&root))?.log(&which, args.limit)?;

@@ -1,4 +1,4 @@
-//! `surehand man`: the manual pages, made from the command line itself.
+//! `surehand man`: the manual pages, generated from the command line.
 
 use std::{fs, process::ExitCode};
 

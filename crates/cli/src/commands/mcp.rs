@@ -14,14 +14,14 @@ use crate::{
     workspace,
 };
 
-/// Where the token is, unless another variable is named.
+/// The variable with the token, unless another one is named.
 const TOKEN: &str = "SUREHAND_MCP_TOKEN";
 
-/// Clients are configured with an address, so it should be the same tomorrow.
+/// Fixed, because clients are configured with the address.
 const DEFAULT_PORT: u16 = 7873;
 
 pub(crate) fn run(args: &McpArgs) -> anyhow::Result<ExitCode> {
-    // What is wrong with the address or the token is said before anything is done.
+    // A wrong address or token is reported before anything is opened.
     let endpoint = args.http.as_ref().map(|address| endpoint(args, address)).transpose()?;
     let workspace = workspace::open(&args.place)?;
     workspace.start_watching();
@@ -62,12 +62,12 @@ fn token(args: &McpArgs) -> anyhow::Result<Option<(TokenOrigin, Token)>> {
             Ok(Some((TokenOrigin::Environment, token)))
         }
         Err(_) if args.token_env.is_some() => anyhow::bail!("{name}: there is no such variable in the environment"),
-        Err(_) if args.token => Ok(Some((TokenOrigin::Made, Token::generate().context("no randomness for a token")?))),
+        Err(_) if args.token => Ok(Some((TokenOrigin::Made, Token::generate().context("cannot generate a token")?))),
         Err(_) => Ok(None),
     }
 }
 
-/// What was typed as an address: one with a port, one of both, or neither.
+/// Parses an address: a host and a port, one of both, or neither.
 fn address_of(typed: &str) -> anyhow::Result<SocketAddr> {
     if typed.is_empty() {
         return Ok((Ipv4Addr::LOCALHOST, DEFAULT_PORT).into());
@@ -77,7 +77,7 @@ fn address_of(typed: &str) -> anyhow::Result<SocketAddr> {
     }
     let found = typed.to_socket_addrs().or_else(|_| (typed, DEFAULT_PORT).to_socket_addrs());
     let mut found = found.with_context(|| format!("{typed}: not an address: write 127.0.0.1:{DEFAULT_PORT}, say"))?;
-    found.next().with_context(|| format!("{typed}: leads nowhere"))
+    found.next().with_context(|| format!("{typed}: has no address"))
 }
 
 fn dialects(args: &McpArgs) -> Vec<EditDialect> {

@@ -1,4 +1,4 @@
-//! `surehand run`: a story, a model, and the terminal between them.
+//! `surehand run`: works on a story with a model.
 
 use std::{cell::RefCell, io::Read, process::ExitCode, time::Duration};
 
@@ -32,7 +32,7 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
         secrets.add_key(key);
         api_keys::clear_environment_of(&secrets);
     }
-    // From here on there are threads.
+    // This starts threads.
     let workspace = workspace::open(&args.place)?;
     for warning in workspace::ignored_settings(workspace.config()) {
         anstream::eprintln!("warning: {warning}");
@@ -41,20 +41,20 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     let cancel = CancelToken::default();
     stop_on_signals(&cancel)?;
     let settings = RunSettings { secrets, ..settings(args, &workspace) };
-    let audience =
+    let observer =
         RefCell::new(RunObserver { view: RunDisplay::new(DisplayMode::here(args.json)), failed: None, cancel: cancel.clone() });
     let asking = if args.yes { ApprovalMode::All } else { ApprovalMode::Ask };
     let rules = ApprovalRules { allow: workspace.config().commands.allow.clone(), mode: asking };
-    let mut permission = RuleApprover::new(rules, TerminalPerson(&audience));
-    let mut listener = |event: &RunEvent| audience.borrow_mut().show(event);
+    let mut permission = RuleApprover::new(rules, TerminalPerson(&observer));
+    let mut listener = |event: &RunEvent| observer.borrow_mut().show(event);
     let ports = Ports { model: &mut *model, permission: &mut permission, listener: &mut listener, cancel };
     let run = match &args.resume {
         None => AgentRun::new(workspace, &story.unwrap_or_default(), settings, ports)?,
         Some(name) => AgentRun::resume(workspace, named(name), settings, ports)?,
     };
     let outcome = run.run()?;
-    match audience.into_inner().failed {
-        // Whoever read along has seen enough. How far the run came is told by the exit code all the same.
+    match observer.into_inner().failed {
+        // The reader has closed the pipe. The exit code still reports the result.
         Some(error) if !output::is_broken_pipe(&error) => return Err(error),
         _ => {}
     }
@@ -96,17 +96,16 @@ fn settings(args: &RunArgs, workspace: &Workspace) -> RunSettings {
     settings
 }
 
-/// The run that is meant: the last one, if none is named.
+/// The run to resume; `None` for the last one.
 fn named(run: &str) -> Option<&str> {
     Some(run).filter(|run| !run.is_empty())
 }
 
-/// Where the run was that is to go on.
 fn resumed(args: &RunArgs, workspace: &Workspace) -> anyhow::Result<Option<SavedRun>> {
     Ok(args.resume.as_deref().map(|run| transcript::find_resumable(workspace, named(run))).transpose()?)
 }
 
-/// The model that is asked for: a script, or the one on the command line or in the settings.
+/// The requested model: a script, or the one of the command line or the settings.
 fn model(args: &RunArgs, remote: Option<Box<dyn ChatModel>>, workspace: &Workspace) -> anyhow::Result<Box<dyn ChatModel>> {
     if let Some(path) = &args.script {
         let script = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
@@ -125,8 +124,8 @@ fn model(args: &RunArgs, remote: Option<Box<dyn ChatModel>>, workspace: &Workspa
     );
 }
 
-/// A model behind HTTP, with its key, if one is named. The workspace is opened later: that starts threads, and the key must be out of
-/// the environment first.
+/// Connects to the named model, if any. The workspace is opened later, because that starts threads, and the key must be out of the
+/// environment before.
 fn connect(args: &RunArgs, keys: &Keys) -> anyhow::Result<Option<Box<dyn ChatModel>>> {
     let set = workspace::settings(&workspace::root(&args.place)?)?.model;
     let Some(name) = args.model.clone().or(set.name).filter(|_| args.script.is_none()) else { return Ok(None) };
@@ -148,9 +147,9 @@ fn connect(args: &RunArgs, keys: &Keys) -> anyhow::Result<Option<Box<dyn ChatMod
     Ok(Some(model::connect(&connection, &|name| keys.variable(name))?))
 }
 
-/// The first Ctrl-C lets what was begun come to its end; the second one does not wait.
+/// The first Ctrl-C finishes what has started; the second one exits at once.
 fn stop_on_signals(cancel: &CancelToken) -> anyhow::Result<()> {
-    // The terminal may go away; who is to outlive that is started with this signal ignored, as nohup does.
+    // `nohup` starts a program that should outlive its terminal with this signal ignored.
     let gone = Some(signal::SIGHUP).filter(|signal| !is_ignored(*signal));
     for signal in [signal::SIGINT, signal::SIGTERM].into_iter().chain(gone) {
         flag::register_conditional_shutdown(signal, 130, cancel.flag()).context("signals")?;
@@ -159,7 +158,7 @@ fn stop_on_signals(cancel: &CancelToken) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Whether whoever started us wanted a signal to be ignored. Where the system does not tell, it is left as it is.
+/// Whether the parent process set a signal to be ignored. Assumed where `/proc` cannot be read.
 fn is_ignored(signal: i32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
@@ -168,7 +167,7 @@ fn is_ignored(signal: i32) -> bool {
 
 struct RunObserver {
     view: RunDisplay,
-    /// Why nothing can be shown any more.
+    /// Why the output failed.
     failed: Option<anyhow::Error>,
     cancel: CancelToken,
 }
@@ -179,7 +178,7 @@ impl RunObserver {
             return;
         }
         if let Err(error) = self.view.show(event) {
-            // Nobody looks on any more: what nobody sees should not go on for long.
+            // A run that cannot be seen should end soon.
             self.failed = Some(error);
             self.cancel.cancel();
         }
@@ -197,7 +196,7 @@ impl Approver for TerminalPerson<'_> {
             Ok(ApprovalAnswer::No) => Approval::No(None),
             Ok(ApprovalAnswer::Instead(words)) => Approval::No(Some(words)),
             Ok(ApprovalAnswer::Nobody) => surehand_agent::command::NoApprover.approve(command),
-            Err(error) => Approval::No(Some(format!("nobody could be asked: {error:#}"))),
+            Err(error) => Approval::No(Some(format!("could not ask: {error:#}"))),
         }
     }
 }

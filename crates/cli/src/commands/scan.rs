@@ -25,7 +25,7 @@ pub(crate) fn run(args: &ScanArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// So many paths of each kind are named; the rest is counted.
+/// How many paths of each kind are listed; the rest is counted.
 const NAMED: usize = 20;
 
 fn as_text(scanned: &ScanReport) -> String {
@@ -92,9 +92,9 @@ fn as_json(scanned: &ScanReport) -> Value {
     })
 }
 
-/// One line on the terminal that says how far a scan is, if it takes long enough for anybody to wonder.
+/// A progress line on the terminal for a scan that takes long.
 struct ProgressLine {
-    /// When it is to be shown next; never where nobody sees it.
+    /// When to update it; `None` if the output is not a terminal.
     next: Option<Mutex<Instant>>,
     began: Instant,
 }
@@ -108,14 +108,14 @@ impl ProgressLine {
     }
 
     fn show(&self, progress: ScanProgress) {
-        // Whoever finds it taken leaves it to the other thread.
+        // If the lock is taken, another thread shows it.
         let Some(Ok(mut next)) = self.next.as_ref().map(Mutex::try_lock) else { return };
         let now = Instant::now();
         if now < *next {
             return;
         }
         *next = now + Self::EVERY;
-        // It is for the eye only.
+        // Errors do not matter.
         let _ = write!(io::stderr(), "\r\x1b[2K{}", progress_text(progress, now - self.began));
     }
 

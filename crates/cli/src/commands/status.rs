@@ -1,4 +1,4 @@
-//! `surehand status`: what is there, what changed outside, who has seen what, what is left to do.
+//! `surehand status`: the files, outside changes, sessions and open tasks.
 
 use std::process::ExitCode;
 
@@ -14,7 +14,7 @@ use surehand_engine::{
 
 use crate::{args::StateArgs, output, workspace};
 
-/// So many names of a kind are listed; the rest is counted.
+/// How many names of each kind are listed; the rest is counted.
 const MOST: usize = 10;
 
 pub(crate) fn run(args: &StateArgs) -> anyhow::Result<ExitCode> {
@@ -62,14 +62,14 @@ fn as_text(state: &RepoState, last: Option<&LoggedChange>, rescued: &[String], v
         let ago = output::ago(output::now() - last.at);
         text.push_str(&format!("last change {} ({}, {ago}; surehand undo takes it back)\n", last.change, last.tool));
     }
-    text.push_str(&named("rescued, with what others wrote into a file while it was replaced", rescued));
+    text.push_str(&named("rescued, with text that other programs wrote while a file was replaced", rescued));
     let sessions = if views.len() == 1 { "session has seen files" } else { "sessions have seen files" };
     text.push_str(&named(sessions, &views.iter().rev().map(holder).collect::<Vec<_>>()));
     text.push_str(&render::tasks::tasks(&state.tasks, &ToolNames::default()));
     text
 }
 
-/// What a session has in its context, and how much of that is no longer so.
+/// How many files a session has seen, and how many of them are stale.
 fn holder(holder: &SessionViews) -> String {
     let files = render::count(holder.files, "file");
     if holder.stale.is_empty() {

@@ -1,4 +1,4 @@
-//! `surehand tasks`: what there is to do.
+//! `surehand tasks`: the task list.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! `surehand undo`: takes a change back.
+//! `surehand undo`: takes changes back.
 
 use std::{path::PathBuf, process::ExitCode};
 
@@ -28,7 +28,7 @@ pub(crate) fn run(args: &UndoArgs) -> anyhow::Result<ExitCode> {
     if elsewhere.is_empty() {
         return output::print_reply(Reply::of(&session.undo(&request), &ToolNames::default()), args.json);
     }
-    // All are opened before the first is changed.
+    // Open all before changing any.
     let mut sessions = vec![(here, session)];
     for root in elsewhere {
         let session = Session::continued(workspace::open(&workspace::at(&root))?, SessionId("cli".to_owned()));
@@ -37,11 +37,11 @@ pub(crate) fn run(args: &UndoArgs) -> anyhow::Result<ExitCode> {
     undo_everywhere(sessions, &request, args.json)
 }
 
-/// Takes back what a session has done in several workspaces, each by itself, and says what came of it in each.
+/// Takes back the changes of a session in each of its workspaces, and reports each result.
 fn undo_everywhere(sessions: Vec<(PathBuf, Session)>, request: &UndoRequest, json: bool) -> anyhow::Result<ExitCode> {
     let undone = |(root, mut session): (PathBuf, Session)| (root, session.undo(request));
     let mut outcomes: Vec<(PathBuf, Outcome)> = sessions.into_iter().map(undone).collect();
-    // Where it did nothing there is nothing to take back; only if that is so everywhere it is an error.
+    // It is an error only if there is nothing to take back in any of them.
     if outcomes.iter().any(|(_, outcome)| outcome.refusal().is_none()) {
         let is_nothing =
             |outcome: &Outcome| outcome.refusal().is_some_and(|refusal| matches!(refusal.cause, Cause::CannotUndo { .. }));

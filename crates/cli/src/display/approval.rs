@@ -1,5 +1,5 @@
-//! The question whether a command may run: how it is put, and what is understood of the answer. A command is shown in full, every
-//! line behind a bar, so that nothing in it can be taken for the question itself.
+//! Asks whether a command may run. The command is shown in full, every line behind a bar, so that nothing in it can pass for the question
+//! itself.
 
 use std::io::{self, Write};
 
@@ -14,16 +14,16 @@ use super::{
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ApprovalAnswer {
     Once,
-    /// It may run, now and whenever it comes again.
+    /// Now and whenever the command comes again.
     Always,
-    /// It may not. So it is, too, when the input ends or the run is stopped at the question.
+    /// Also when the input ends or the run is stopped at the question.
     No,
-    /// It may not, and the model is told this instead.
+    /// The model reads this text instead.
     Instead(String),
     Nobody,
 }
 
-/// Asks until the answer is clear. `hear` gives the next line that is typed, or nothing when there will be none.
+/// Asks until the answer is clear. `hear` returns the next line that is typed, or `None` at the end of the input.
 pub(super) fn ask(
     command: &str,
     painter: Painter,
@@ -48,7 +48,7 @@ fn question(command: &str, painter: Painter) -> String {
     let mut out = format!("\n{}\n", painter.paint(Style::BoldYellow, "? The model wants to run this command:"));
     for line in command.split('\n') {
         for (at, row) in wrap::split_columns(&escape::code(line), painter.room(4)).iter().enumerate() {
-            // A line of the command begins behind a whole bar; what goes on in the next row, behind a broken one.
+            // A line of the command starts behind a whole bar, and continues behind a broken one.
             let bar = if at == 0 { "│" } else { "┊" };
             out.push_str(&format!("  {} {row}\n", painter.paint(Style::Yellow, bar)));
         }
@@ -63,7 +63,7 @@ fn question(command: &str, painter: Painter) -> String {
 
 const NAMED: usize = 8;
 
-/// What somebody might not see at first sight.
+/// What is easily overlooked in a command.
 fn notes(command: &str) -> Vec<String> {
     let mut notes = Vec::new();
     let spelled = command.chars().filter(|c| *c != '\n' && escape::code(c.encode_utf8(&mut [0; 4])) == escape::spell(*c)).count();
@@ -90,7 +90,7 @@ fn prompt(painter: Painter) -> String {
     format!("  {} once, {} always, {} no, or write what to do instead > ", key("y"), key("a"), key("n"))
 }
 
-/// What an answer means. Nothing is taken for a yes but a yes; a slip of the finger is no answer.
+/// Parses an answer. Only a clear yes is a yes; a stray key is no answer.
 fn understood(typed: &str) -> Option<ApprovalAnswer> {
     let typed = typed.trim();
     match typed.to_lowercase().as_str() {
@@ -99,7 +99,7 @@ fn understood(typed: &str) -> Option<ApprovalAnswer> {
         "n" | "no" => return Some(ApprovalAnswer::No),
         _ => {}
     }
-    // Keys for moving the cursor come as control characters.
+    // Cursor keys arrive as control characters.
     let is_slip = typed.chars().count() < 2 || typed.chars().any(char::is_control);
     (!is_slip).then(|| ApprovalAnswer::Instead(typed.to_owned()))
 }

@@ -1,5 +1,4 @@
-//! What a call is about, in a few words: the one argument that people want to see. The words are of the model and made safe here;
-//! cutting them to a width is left to others.
+//! Summarizes a call by the one argument that people want to see. The model's words are escaped here; the caller truncates them.
 
 use serde_json::{Map, Value};
 use surehand_engine::{Tool, core::edit::patch, render::count};
@@ -8,14 +7,13 @@ use super::escape;
 
 const NAMED: usize = 3;
 
-/// What a call is about; empty if there is nothing to say.
+/// Summarizes a call; empty if there is nothing to show.
 pub(super) fn summarize(tool: &str, arguments: &Value) -> String {
     let Value::Object(given) = arguments else { return no_object(arguments) };
     let known = Tool::named(tool).and_then(|tool| of_tool(tool, given));
     known.unwrap_or_else(|| anything(given))
 }
 
-/// What a call of one of our tools is about, if it can be told.
 fn of_tool(tool: Tool, given: &Map<String, Value>) -> Option<String> {
     match tool {
         Tool::ReadFile => text(given, "path").map(|path| format!("{}{}", escape::name(path), ranges(given))),
@@ -33,7 +31,7 @@ fn of_tool(tool: Tool, given: &Map<String, Value>) -> Option<String> {
     }
 }
 
-/// What is no object was no JSON, or none that a tool takes.
+/// Arguments that are not an object: malformed JSON, or another value.
 fn no_object(arguments: &Value) -> String {
     match arguments {
         Value::Null => String::new(),
@@ -42,7 +40,7 @@ fn no_object(arguments: &Value) -> String {
     }
 }
 
-/// For tools that we know nothing special about: what their essential argument is usually called, else the first text.
+/// For other tools: the first argument with a usual name, else the first string.
 fn anything(given: &Map<String, Value>) -> String {
     if let Some(paths) = items(given, "paths") {
         let paths: Vec<&str> = paths.iter().filter_map(Value::as_str).collect();
@@ -57,7 +55,6 @@ fn anything(given: &Map<String, Value>) -> String {
     first_line(usual.or_else(|| given.values().find_map(Value::as_str)).unwrap_or_default())
 }
 
-/// The first line of a text, and how many follow.
 fn first_line(text: &str) -> String {
     let mut lines = text.trim().lines();
     let first = escape::code(lines.next().unwrap_or_default());

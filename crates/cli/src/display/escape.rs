@@ -1,10 +1,10 @@
-//! Text of others on its way to a terminal. What a terminal would obey rather than show, and what nobody would see, is spelled
-//! out as `<U+001B>`: a model must not repaint what its user reads. Every character is judged by itself, so text may come in pieces.
+//! Escapes untrusted text for a terminal: control and invisible characters become `<U+001B>`, so that a model cannot repaint what its user
+//! reads. Each character is judged alone, so text may come in pieces.
 
-/// Text in sentences and lines, as a model writes it: line breaks, tabs and emoji stay what they are.
+/// Prose as a model writes it: keeps line breaks, tabs and emoji.
 pub(crate) fn prose(text: &str) -> String {
     spelled(text, |c| match c {
-        // With the line feed that follows it says nothing; alone it would begin the line again.
+        // Before a line feed it has no effect; alone it would overwrite the line.
         '\r' => CharDisplay::Nothing,
         '\n' | '\t' => CharDisplay::Itself,
         c if joins_emoji(c) => CharDisplay::Itself,
@@ -13,12 +13,12 @@ pub(crate) fn prose(text: &str) -> String {
     })
 }
 
-/// What is told in one line: a task, a reason, a first line. Line breaks and tabs are blanks.
+/// Text in one line: line breaks and tabs become blanks.
 pub(crate) fn one_line(text: &str) -> String {
     prose(text.trim()).replace(['\n', '\t'], " ")
 }
 
-/// A name, exactly: no two names look alike because of what cannot be seen in one of them.
+/// A name: no two names look alike because of invisible characters.
 pub(crate) fn name(text: &str) -> String {
     spelled(text, |c| match c {
         '\t' => CharDisplay::Tab,
@@ -28,7 +28,7 @@ pub(crate) fn name(text: &str) -> String {
     })
 }
 
-/// A line of code that somebody is to judge: nothing in it is hidden, changes its looks or its order.
+/// A line of code that a person must judge: nothing in it hides or reorders other characters.
 pub(crate) fn code(text: &str) -> String {
     spelled(text, |c| match c {
         '\t' => CharDisplay::Tab,
@@ -62,7 +62,7 @@ pub(crate) fn spell(c: char) -> String {
     format!("<U+{:04X}>", u32::from(c))
 }
 
-/// Whether a terminal would obey it, or nobody would see it for what it is.
+/// Whether it is a control character or invisible.
 fn is_hidden(c: char) -> bool {
     let blank = c.is_whitespace() && c != ' ';
     let empty = matches!(c, '\u{34f}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{2800}' | '\u{3164}' | '\u{ffa0}');
@@ -73,18 +73,18 @@ fn is_hidden(c: char) -> bool {
     c.is_control() || blank || empty || formats
 }
 
-/// Joins parts of an emoji, or chooses between its looks. Harmless where nothing hangs on it.
+/// Joins the parts of an emoji, or selects its style. Harmless in prose.
 fn joins_emoji(c: char) -> bool {
     matches!(c, '\u{200d}' | '\u{fe0e}' | '\u{fe0f}')
 }
 
-/// Letters that turn the order of what stands around them.
+/// Letters that reorder the text around them.
 fn is_right_to_left(c: char) -> bool {
     matches!(c,
         '\u{590}'..='\u{8ff}' | '\u{fb1d}'..='\u{fdff}' | '\u{fe70}'..='\u{fefe}' | '\u{10800}'..='\u{10fff}' | '\u{1e800}'..='\u{1efff}')
 }
 
-/// Marks that are drawn over the character before them.
+/// Combining marks.
 fn is_mark(c: char) -> bool {
     matches!(c, '\u{300}'..='\u{36f}' | '\u{483}'..='\u{489}' | '\u{1ab0}'..='\u{1aff}' | '\u{1dc0}'..='\u{1dff}' | '\u{20d0}'..='\u{20ff}' | '\u{fe20}'..='\u{fe2f}')
 }

@@ -1,4 +1,4 @@
-//! The keyboard of whoever sits at the terminal, also when standard input is something else.
+//! Reads lines from the person at the terminal, also when standard input is redirected.
 
 use std::{
     fs::File,
@@ -13,18 +13,17 @@ use rustix::{
 };
 use surehand_agent::CancelToken;
 
-/// Somebody who can type. What is typed comes in lines, which the terminal itself lets people edit.
+/// The terminal, in its own line mode.
 pub(crate) enum Keyboard {
     Standard(Stdin),
-    /// The terminal that the process was started from.
+    /// `/dev/tty`.
     Device(File),
 }
 
-/// How often the wish to stop is looked at.
+/// How often cancellation is checked.
 const LOOK_EVERY: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
 impl Keyboard {
-    /// The keyboard, if there is one.
     pub(crate) fn find() -> Option<Self> {
         let standard = io::stdin();
         if standard.is_terminal() {
@@ -33,13 +32,13 @@ impl Keyboard {
         File::open("/dev/tty").ok().map(Self::Device)
     }
 
-    /// Forgets what was typed so far: it was no answer to a question that nobody had seen.
+    /// Discards what was typed before the question.
     pub(crate) fn forget(&self) {
-        // A terminal that cannot do this still gives what is typed.
+        // Without support for this, the old input is read.
         let _ = tcflush(self, QueueSelector::IFlush);
     }
 
-    /// The next line; nothing if the input ends or somebody wants to stop.
+    /// The next line; `None` at the end of the input or on cancellation.
     pub(crate) fn line(&self, cancel: &CancelToken) -> io::Result<Option<String>> {
         let mut typed = Vec::new();
         while !typed.ends_with(b"\n") {
@@ -57,12 +56,12 @@ impl Keyboard {
         Ok(Some(String::from_utf8_lossy(&typed).into_owned()))
     }
 
-    /// Waits until there is something to read; no longer if somebody wants to stop. A read that only waits would not notice.
+    /// Waits for input or cancellation. A blocking read would not notice cancellation.
     fn wait(&self, cancel: &CancelToken) -> io::Result<bool> {
         while !cancel.is_cancelled() {
             match poll(&mut [PollFd::new(self, PollFlags::IN)], Some(&LOOK_EVERY)) {
                 Ok(0) | Err(Errno::INTR) => {}
-                // Also where this kind of file cannot be waited for: then the read waits.
+                // If this kind of file cannot be polled, the read blocks.
                 Ok(_) => return Ok(true),
                 Err(error) => return Err(error.into()),
             }

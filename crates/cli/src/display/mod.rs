@@ -1,5 +1,4 @@
-//! What people and programs see of a run: a terminal with a spinner and colours, plain lines, or the events as JSON. Shows events and
-//! asks; decides nothing.
+//! Displays a run: on a terminal with a spinner and colours, as plain lines, or as JSON events. It shows and asks, and decides nothing.
 
 mod approval;
 mod call_summary;
@@ -52,7 +51,7 @@ enum DisplayKind {
 }
 
 impl DisplayMode {
-    /// The manner that suits standard output, or JSON if that is asked for.
+    /// The mode for standard output, or JSON if requested.
     pub(crate) fn here(json: bool) -> Self {
         let variable = |name| std::env::var_os(name).unwrap_or_default();
         let term = variable("TERM");
@@ -62,7 +61,7 @@ impl DisplayMode {
         }
     }
 
-    /// A terminal must say what it is; without colours it gets lines as well.
+    /// A terminal without a type or without colours gets plain lines.
     fn of_text(is_terminal: bool, term: &str, no_color: bool) -> Self {
         match (is_terminal, term) {
             (false, _) => Self::Plain(Attendance::Unattended),
@@ -83,7 +82,7 @@ impl RunDisplay {
         }
     }
 
-    /// With colours and a status line, for a terminal that is so wide whenever it is asked.
+    /// With colours and a status line. `width` is asked at each line.
     pub(crate) fn terminal(out: Box<dyn Write + Send>, width: Box<dyn Fn() -> usize + Send>) -> Self {
         Self(DisplayKind::Terminal(RunTerminal::new(out, width)))
     }
@@ -92,7 +91,6 @@ impl RunDisplay {
         Self(DisplayKind::Plain { out, progress: Box::default(), attendance })
     }
 
-    /// Each event as it is, in a line of JSON.
     pub(crate) fn json(out: Box<dyn Write + Send>) -> Self {
         Self(DisplayKind::Json(out))
     }
@@ -111,7 +109,7 @@ impl RunDisplay {
         shown.context("standard output")
     }
 
-    /// Asks whether a command may run. The answer is `Nobody` where nobody would see the question, and `No` if the run is stopped at it.
+    /// Asks whether a command may run. Returns `Nobody` if the question would not be seen, and `No` if the run is stopped at it.
     pub(crate) fn ask(&mut self, command: &str, cancel: &CancelToken) -> anyhow::Result<ApprovalAnswer> {
         let answer = match &mut self.0 {
             DisplayKind::Terminal(terminal) => terminal.ask(command, cancel),
@@ -133,7 +131,7 @@ fn write(out: &mut dyn Write, text: &str) -> io::Result<()> {
     out.write_all(text.as_bytes()).and_then(|()| out.flush())
 }
 
-/// The columns of the terminal, which may change at any time.
+/// The current width of the terminal.
 pub(crate) fn columns() -> usize {
     const USUAL: usize = 80;
     let known = tcgetwinsize(io::stdout()).map(|size| usize::from(size.ws_col));

@@ -1,4 +1,4 @@
-//! The lines for a pipe, a log, a terminal without colours: one for each happening, and what the model says in whole.
+//! Plain lines for pipes, logs and terminals without colours: one per event, and the whole text of the model.
 
 use surehand_agent::RunEvent;
 use surehand_engine::render::{self, count, cut::cut};
@@ -10,10 +10,10 @@ use super::{
     terminal_lines::{next_steps, outcome, took},
 };
 
-/// How much of a story is repeated. It may be a whole book; all of it is in the record.
+/// How much of a story is shown. The transcript has all of it.
 const STORY_TOKENS: usize = 200;
 
-/// What is written for an event, given what was seen before it.
+/// The lines for an event after what came before.
 pub(super) fn format_event(event: &RunEvent, progress: &RunProgress) -> String {
     match event {
         RunEvent::Started { run, story, model, mode: made, session, after_turn } => {
@@ -27,7 +27,7 @@ pub(super) fn format_event(event: &RunEvent, progress: &RunProgress) -> String {
             let tasks = format!("{completed} of {} completed", count(open + completed, "task"));
             format!("turn {turn}: {}, {tasks}, {prompt_tokens} tokens{task}\n", style::phase_name(*phase))
         }
-        // It comes again, as a whole.
+        // The whole text follows as `Said`.
         RunEvent::Text { .. } | RunEvent::Calling { .. } => String::new(),
         RunEvent::Again { why, seconds } => {
             format!("again in {:.1} s: {}\n", style::duration(*seconds).as_secs_f64(), escape::one_line(why))
@@ -62,7 +62,7 @@ fn result(tool: &str, is_error: bool, text: &str) -> String {
     let first = text.lines().find(|line| !line.trim().is_empty()).unwrap_or("done");
     let tool = escape::name(tool);
     let what = if is_error { "refused" } else { "result" };
-    // The word that models look for says nothing more to people.
+    // The prefix is for models.
     let said = first.strip_prefix(render::refusal::PREFIX).filter(|_| is_error).unwrap_or(first);
     format!("{what}: {tool}: {}\n", escape::one_line(said))
 }

@@ -1,4 +1,4 @@
-//! The course of a run so far, as far as a view has to remember it: gathered from the events, drawn by others.
+//! The progress of a run, collected from its events.
 
 use surehand_agent::{
     RunEvent,
@@ -17,28 +17,27 @@ use super::{
 #[derive(Debug, Default)]
 pub(super) struct RunProgress {
     pub session: String,
-    /// The turn after which this part of it began, 0 for all of it.
+    /// The turn after which a resumed run continued, else 0.
     pub after_turn: u32,
-    /// The last turn.
     pub turn: u32,
     /// What all turns took.
     pub total: TokenUsage,
     /// How long the turns took that were seen.
     pub seconds: f64,
-    /// The files that were changed, each once, in the order of their first change.
+    /// The changed files, in the order of their first change.
     pub files: Vec<DiffStat>,
-    /// What was last told about the work: its phase and the task.
+    /// The phase and task that were shown last.
     pub told: Option<(RunPhase, Option<String>)>,
     /// What is going on, during a turn.
     pub status: Option<StatusLine>,
     /// What the model says.
     pub stream: TextStream,
-    /// The call that was told last.
+    /// The call that was shown last.
     pub call: Option<String>,
 }
 
 impl RunProgress {
-    /// Remembers what happened. What the model says is not taken in here but where it is written.
+    /// Takes in an event. The model's text is tracked where it is written.
     pub(super) fn note(&mut self, event: &RunEvent) {
         match event {
             RunEvent::Started { session, after_turn, .. } => {
@@ -76,7 +75,7 @@ impl RunProgress {
                 self.status = None;
             }
             RunEvent::Stopped { .. } => self.status = None,
-            // After a pause before another attempt, this is the sign that it goes on.
+            // After a retry, the first text shows that the model answers.
             RunEvent::Text { .. } => self.doing(Doing::Thinking),
             RunEvent::Said { .. } | RunEvent::Left { .. } | RunEvent::Folded { .. } => {}
         }

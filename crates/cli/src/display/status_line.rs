@@ -1,4 +1,4 @@
-//! The line at the bottom that says what is going on. What does not fit is left out, the least important first.
+//! The status line at the bottom of the terminal. Parts that do not fit are left out, the least important first.
 
 use std::time::Duration;
 
@@ -28,9 +28,8 @@ pub(super) struct StatusLine {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Doing {
-    /// The model, which has not said anything yet.
     Thinking,
-    /// The model, which writes a call of this tool.
+    /// The model writes a call of this tool.
     Writing(String),
     Running(String),
     Waiting,
@@ -38,16 +37,16 @@ pub(super) enum Doing {
 
 const FRAMES: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
 
-/// A task that would get less room than this is left out.
+/// A task with less room than this is left out.
 const SHORTEST_TASK: usize = 12;
 
-/// So much room for the task goes before numbers.
+/// The task gets this much room before the numbers get any.
 const TASK_BEFORE_NUMBERS: usize = 24;
 
-/// Parts from this rank on are numbers that can be read elsewhere as well.
+/// Parts from this rank on are numbers that are shown elsewhere too.
 const NUMBERS: u8 = 3;
 
-/// The status in one row, with the spinner at this frame.
+/// Renders the status in one row.
 pub(super) fn render(status: &StatusLine, frame: usize, time: Duration, painter: Painter) -> String {
     let spinner = FRAMES[frame % FRAMES.len()];
     let room = painter.room(2);
@@ -61,13 +60,13 @@ pub(super) fn render(status: &StatusLine, frame: usize, time: Duration, painter:
     format!("{} {}", painter.paint(Style::Cyan, spinner), painter.paint(Style::Dim, &wrap::truncate(&joined(&parts), room)))
 }
 
-/// A piece of the line. The higher its rank, the sooner it is left out.
+/// A higher rank is left out sooner.
 struct StatusPart {
     rank: u8,
     text: String,
 }
 
-/// The parts for which there is room, beside a task of this width.
+/// The parts that fit beside a task of this width.
 fn fitting(mut parts: Vec<StatusPart>, task: usize, room: usize) -> Vec<StatusPart> {
     let for_task = if task == 0 { 0 } else { task.min(TASK_BEFORE_NUMBERS) + SEPARATOR_WIDTH };
     while let Some(least) = parts.iter().map(|part| part.rank).max().filter(|least| *least > 0) {

@@ -1,22 +1,19 @@
-//! What a model says, as it comes. Its line breaks at the beginning and the end are left out, whatever the pieces are.
+//! The model's text as it streams in. Leading and trailing line breaks are left out, however the text is split.
 
 use super::escape;
 
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct TextStream {
     state: StreamState,
-    /// Line breaks that are written only if something follows.
+    /// Line breaks that are written only if text follows.
     held: String,
 }
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 enum StreamState {
-    /// Nothing was said yet.
     #[default]
     Silent,
-    /// The last line is not ended.
     MidLine,
-    /// The last line is ended.
     LineEnded,
 }
 
@@ -46,7 +43,7 @@ impl TextStream {
         self.state = if line.ends_with('\n') { StreamState::LineEnded } else { StreamState::MidLine };
     }
 
-    /// What is written when something else comes, after which it may go on.
+    /// Ends the current line because other output follows. The text may continue.
     pub(super) fn pause(&mut self) -> &'static str {
         if !self.is_mid_line() {
             return "";
@@ -55,7 +52,7 @@ impl TextStream {
         "\n"
     }
 
-    /// What is written when it is over. The next piece begins another speech.
+    /// Ends the text. The next piece starts a new one.
     pub(super) fn end(&mut self) -> &'static str {
         let last = self.pause();
         *self = Self::default();
@@ -66,13 +63,13 @@ impl TextStream {
         self.state != StreamState::Silent
     }
 
-    /// Whether the cursor is behind what was said, so that nothing else may be written there.
+    /// Whether the cursor is in an unfinished line.
     pub(super) fn is_mid_line(&self) -> bool {
         self.state == StreamState::MidLine
     }
 }
 
-/// All of a text at once.
+/// Formats a whole text at once.
 pub(super) fn format_text(text: &str) -> String {
     let mut stream = TextStream::default();
     let text = stream.piece(text);

@@ -1,4 +1,4 @@
-//! How things look: colours and numbers.
+//! Colours, and numbers as people read them.
 
 use std::time::Duration;
 
@@ -13,7 +13,6 @@ pub(crate) struct Painter {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Colours {
     On,
-    /// There are none.
     Off,
 }
 
@@ -29,7 +28,7 @@ pub(crate) enum Style {
 }
 
 impl Painter {
-    /// A piece of text in a style, which ends with it: whoever is stopped between two pieces leaves a terminal as it was.
+    /// Styles a text. The style ends with the text, so that an interrupted program leaves the terminal unchanged.
     pub(crate) fn paint(self, style: Style, text: &str) -> String {
         if self.colours == Colours::Off || text.is_empty() {
             return text.to_owned();
@@ -46,7 +45,7 @@ impl Painter {
         format!("\x1b[{code}m{text}\x1b[0m")
     }
 
-    /// How much room a line has behind so many columns. The last column stays free: some terminals begin a new row with it.
+    /// The columns left in a line after this many. The last column stays free, because some terminals wrap after it.
     pub(crate) fn room(self, behind: usize) -> usize {
         self.width.saturating_sub(behind + 1)
     }
@@ -62,7 +61,7 @@ pub(crate) fn abbreviate(number: u64) -> String {
     }
 }
 
-/// `$0.21`, and more exactly what is less than a cent.
+/// `$0.21`, or four digits below a cent.
 pub(crate) fn dollars(cost: f64) -> String {
     if cost > 0.0 && cost < 0.01 { format!("${cost:.4}") } else { format!("${cost:.2}") }
 }
@@ -77,7 +76,7 @@ pub(crate) fn format_duration(time: Duration) -> String {
     }
 }
 
-/// A number of seconds from elsewhere, which may be no time at all.
+/// Seconds that may be negative or not a number.
 pub(crate) fn duration(seconds: f64) -> Duration {
     Duration::try_from_secs_f64(seconds).unwrap_or_default()
 }

@@ -1,6 +1,5 @@
-//! The view for people at a terminal: lines that stay, and below them one that is drawn again and again. A thread turns the spinner;
-//! whoever writes holds the screen, so nothing comes in between. The cursor is never hidden and no mode of the terminal is changed:
-//! a process that is killed leaves nothing to repair.
+//! The display of a run on a terminal: lines that stay, and a status line below them. A thread turns the spinner, and every writer holds the
+//! lock of the screen. The cursor is never hidden and no terminal mode is changed, so a killed process leaves nothing to repair.
 
 use std::{
     io::{self, Write},
@@ -27,17 +26,16 @@ pub(super) struct RunTerminal {
 
 struct SharedScreen {
     screen: Mutex<Screen>,
-    /// Rung when there is something new for the spinner.
+    /// Wakes the spinner.
     bell: Condvar,
 }
 
 const FRAME: Duration = Duration::from_millis(100);
 
 impl RunTerminal {
-    /// Draws on this terminal, which is so wide whenever it is asked.
     pub(super) fn new(out: Box<dyn Write + Send>, width: Box<dyn Fn() -> usize + Send>) -> Self {
         let shared = Arc::new(SharedScreen { screen: Mutex::new(Screen::new(out, width)), bell: Condvar::new() });
-        // Without a thread it is a view without a spinner.
+        // If the thread cannot start, there is no spinner.
         let turning = Arc::clone(&shared);
         let spinner = thread::Builder::new().name("spinner".to_owned()).spawn(move || turning.turn()).ok();
         Self { shared, spinner }
@@ -52,7 +50,7 @@ impl RunTerminal {
         Ok(())
     }
 
-    /// Asks whether a command may run. Nothing else is drawn meanwhile.
+    /// Asks whether a command may run. Holds the screen until the answer.
     pub(super) fn ask(&mut self, command: &str, cancel: &CancelToken) -> io::Result<ApprovalAnswer> {
         let Some(keyboard) = Keyboard::find() else { return Ok(ApprovalAnswer::Nobody) };
         let mut screen = self.shared.screen();
@@ -61,7 +59,7 @@ impl RunTerminal {
         keyboard.forget();
         let painter = screen.painter();
         let answer = approval::ask(command, painter, &mut screen.out, &mut || keyboard.line(cancel))?;
-        // Nobody waited for the model meanwhile.
+        // The time of the question does not count.
         screen.turn_began += began.elapsed();
         Ok(answer)
     }
@@ -71,7 +69,7 @@ impl Drop for RunTerminal {
     fn drop(&mut self) {
         let mut screen = self.shared.screen();
         screen.is_over = true;
-        // If the terminal is gone there is nothing left to tidy up.
+        // An error means that the terminal is gone.
         let _ = screen.leave();
         drop(screen);
         self.shared.bell.notify_all();
@@ -82,7 +80,7 @@ impl Drop for RunTerminal {
 }
 
 impl SharedScreen {
-    /// The screen, also after a panic of somebody who held it: what matters then is that it is left tidy.
+    /// Locks the screen, also after a panic, so that the terminal is left clean.
     fn screen(&self) -> MutexGuard<'_, Screen> {
         self.screen.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -104,24 +102,23 @@ impl SharedScreen {
     }
 }
 
-/// What is on the terminal. Time is told to it.
+/// What is on the terminal. Time is passed in.
 struct Screen {
     out: Box<dyn Write + Send>,
     width: Box<dyn Fn() -> usize + Send>,
     progress: RunProgress,
-    /// Whether the last row is the status.
     has_status: bool,
     frame: usize,
     turn_began: Instant,
-    /// When the model last said something.
+    /// When the model last sent text.
     spoke: Option<Instant>,
     is_over: bool,
 }
 
-/// Back to the beginning of the row, and nothing in it.
+/// Erases the row.
 const ERASE: &str = "\r\x1b[2K";
 
-/// While text comes, the status would only flicker between its lines.
+/// The status is hidden while text streams, because it would flicker.
 const SILENCE: Duration = Duration::from_millis(300);
 
 impl Screen {
@@ -158,7 +155,7 @@ impl Screen {
         if self.has_status || self.status(now).is_some() { self.write("", now) } else { Ok(()) }
     }
 
-    /// Writes lines where the status was, and the status below them, in one go.
+    /// Replaces the status by lines and a new status, in one write.
     fn write(&mut self, lines: &str, now: Instant) -> io::Result<()> {
         let status = self.status(now);
         let erase = if self.has_status { ERASE } else { "" };
@@ -171,7 +168,6 @@ impl Screen {
         self.out.flush()
     }
 
-    /// The status as it is now, if there is one and a place for it.
     fn status(&self, now: Instant) -> Option<String> {
         let is_silent = self.spoke.is_none_or(|spoke| now.saturating_duration_since(spoke) >= SILENCE);
         let status = self.progress.status.as_ref().filter(|_| is_silent && !self.progress.stream.is_mid_line())?;
@@ -185,7 +181,7 @@ impl Screen {
         self.out.flush()
     }
 
-    /// Leaves the cursor at the beginning of an empty row.
+    /// Leaves the cursor at the start of an empty row.
     fn leave(&mut self) -> io::Result<()> {
         self.progress.status = None;
         self.erase()

@@ -1,4 +1,4 @@
-//! The lines of a terminal for each event. They end with a line break, except the pieces of what the model says.
+//! The lines of a terminal for each event. They end with a line break, except pieces of the model's text.
 
 use surehand_agent::{
     RunEvent,
@@ -14,22 +14,22 @@ use super::{
     wrap,
 };
 
-/// Rows of a story, a refusal, and the last words of a run.
+/// Rows for a story, a refusal, and the final text of a run.
 const STORY_ROWS: usize = 4;
 const REFUSAL_ROWS: usize = 6;
 const END_ROWS: usize = 20;
 
-/// What a line is about gets so many columns, also where the terminal then breaks the line.
+/// The summary of a call gets at least this many columns, even if the terminal wraps the line.
 const ABOUT: usize = 24;
 
-/// Columns of a reason, which may be a whole page of a web server.
+/// Columns for a reason, which may be a whole web page.
 const REASON: usize = 240;
 
 const DIFF_LINES: usize = 20;
 
 const FILES: usize = 20;
 
-/// What is written for an event, given what was seen before it. Takes what is said into the course, and ends it where something else comes.
+/// The lines for an event after what came before. Updates the model's text in `progress`.
 pub(super) fn format_event(event: &RunEvent, progress: &mut RunProgress, painter: Painter) -> String {
     match event {
         RunEvent::Text { text } => return progress.stream.piece(text),
@@ -78,7 +78,7 @@ fn header(run: &str, story: &str, facts: &str, painter: Painter) -> String {
     format!("{title} · {facts}\n{}\n", rows(story, STORY_ROWS, "", painter).join(""))
 }
 
-/// What is worked on, if it is something else than before.
+/// The phase and task, if they have changed.
 fn work(
     progress: &RunProgress,
     phase: RunPhase,
@@ -129,7 +129,7 @@ fn done(whose: &str, text: &str, painter: Painter) -> String {
 }
 
 fn refused(whose: &str, text: &str, painter: Painter) -> String {
-    // The word that models look for says nothing more to people.
+    // The prefix is for models.
     let why = text.strip_prefix(render::refusal::PREFIX).unwrap_or(text);
     let text = format!("{whose}refused: {why}");
     let mut out = String::new();
@@ -149,7 +149,7 @@ fn dim(text: &str, painter: Painter) -> String {
     format!("  {}\n", painter.paint(Style::Dim, text))
 }
 
-/// A text in rows that fit, at most so many, each behind the same blanks and with its line break.
+/// Wraps a text into at most this many indented rows.
 fn rows(text: &str, most: usize, indent: &str, painter: Painter) -> Vec<String> {
     let room = painter.room(indent.len()).max(1);
     let safe = escape::prose(text.trim_end()).replace('\t', "    ");
@@ -161,7 +161,7 @@ fn rows(text: &str, most: usize, indent: &str, painter: Painter) -> Vec<String> 
     shown
 }
 
-/// How a run ended, in words that need no colour.
+/// How a run ended.
 pub(super) fn outcome(stop: StopReason) -> &'static str {
     match stop {
         StopReason::Done => "done",
@@ -172,7 +172,7 @@ pub(super) fn outcome(stop: StopReason) -> &'static str {
     }
 }
 
-/// What people want to know when a run is over: how it ended, what it took, what it changed, and how to go on.
+/// How a run ended, what it took, what it changed, and how to go on.
 fn summary(progress: &RunProgress, stop: StopReason, text: &str, painter: Painter) -> String {
     let (sign, style) = if stop == StopReason::Done { ("✔", Style::Green) } else { ("■", Style::Yellow) };
     let mut out = format!("{} {}\n", painter.paint(style, sign), painter.paint(Style::Bold, outcome(stop)));
@@ -204,7 +204,7 @@ fn changed(progress: &RunProgress, painter: Painter) -> String {
     out
 }
 
-/// What can be done now, with the command for it.
+/// What the user can do now, each with its command.
 pub(super) fn next_steps(progress: &RunProgress, stop: StopReason) -> Vec<(&'static str, String)> {
     let mut steps = Vec::new();
     if !progress.files.is_empty() {

@@ -1,7 +1,7 @@
-//! Text in the columns of a terminal. Widths are never taken for less than they are: a line that comes out a little short is no
-//! harm, one that is too long takes two rows. Expects text without control characters.
+//! Measures and wraps text for a terminal. Widths are never underestimated: a line that is too short does no harm, one that is too long takes
+//! two rows. Expects text without control characters.
 
-/// How many columns a character takes, at most. What joins or marks others is counted as one.
+/// The columns of a character, at most. Joiners and marks count as one.
 fn columns(c: char) -> usize {
     match u32::from(c) {
         0..0x1100 => 1,
@@ -12,12 +12,12 @@ fn columns(c: char) -> usize {
     }
 }
 
-/// How many columns a text takes, at most.
+/// The columns of a text, at most.
 pub(super) fn width(text: &str) -> usize {
     text.chars().map(columns).sum()
 }
 
-/// As much of a text as fits, with `…` for the rest.
+/// Truncates a text to this width, with `…` at the end.
 pub(super) fn truncate(text: &str, room: usize) -> String {
     if width(text) <= room {
         return text.to_owned();
@@ -26,7 +26,6 @@ pub(super) fn truncate(text: &str, room: usize) -> String {
     format!("{}…", &text[..fitting(text, room)])
 }
 
-/// How many bytes of a text fit.
 fn fitting(text: &str, room: usize) -> usize {
     let mut taken = 0;
     for (at, c) in text.char_indices() {
@@ -38,13 +37,13 @@ fn fitting(text: &str, room: usize) -> usize {
     text.len()
 }
 
-/// One line in rows, broken between words; a word that is too long is broken as well. Blanks at a break are left out.
+/// Wraps a line between words. A word that is too long is split. Blanks at a break are dropped.
 pub(super) fn wrap_words(line: &str, room: usize) -> Vec<String> {
     let mut rows = Vec::new();
     let mut rest = line.trim_end();
     while width(rest) > room {
         let fits = at_least_one(rest, room);
-        // A blank right behind the last column is as good a place as one before it.
+        // A blank right after the last column is a good place to break.
         let end = fits + rest[fits..].chars().next().filter(|c| *c == ' ').map_or(0, char::len_utf8);
         let at = rest[..end].rfind(' ').filter(|at| !rest[..*at].trim().is_empty()).unwrap_or(fits);
         rows.push(rest[..at].trim_end().to_owned());
@@ -56,7 +55,7 @@ pub(super) fn wrap_words(line: &str, room: usize) -> Vec<String> {
     rows
 }
 
-/// One line in rows, each of them full: joined together they are the line.
+/// Splits a line into full rows. Joined, they are the line again.
 pub(super) fn split_columns(line: &str, room: usize) -> Vec<&str> {
     let mut rows = Vec::new();
     let mut rest = line;
@@ -71,7 +70,7 @@ pub(super) fn split_columns(line: &str, room: usize) -> Vec<&str> {
     rows
 }
 
-/// How many bytes fit; at least a character, however narrow it is.
+/// The bytes that fit, at least one character.
 fn at_least_one(text: &str, room: usize) -> usize {
     fitting(text, room).max(text.chars().next().map_or(0, char::len_utf8))
 }

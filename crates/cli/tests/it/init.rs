@@ -386,7 +386,7 @@ fn the_first_time_in_an_empty_project() {
     [exit 0]
     "#);
     let told = machine.run(&["init"]);
-    assert!(told.ends_with("  not written: nobody is there to be asked; --yes writes without asking\n[exit 1]"), "{told}");
+    assert!(told.ends_with("  not written: no terminal to ask on; --yes writes without asking\n[exit 1]"), "{told}");
     assert_eq!(machine.files(), BTreeMap::new());
     assert!(machine.run(&["init", "--yes"]).ends_with("[exit 0]"));
     assert_snapshot!(machine.run(&["init", "--remove", "--yes"]), @"
@@ -626,7 +626,7 @@ fn what_an_older_version_wrote_is_found_corrected_and_taken_out() {
     let told = machine.run(&["doctor"]);
     assert!(
         told.contains(
-            "warn  claude: has hooks of an older form for everybody in this project, which fail where surehand is missing\n"
+            "warn  claude: has hooks in an older format for everybody in this project, which fail if surehand is missing\n"
         ),
         "{told}"
     );
@@ -816,7 +816,7 @@ fn a_file_of_somebody_elses_is_left_alone() {
     let machine = Machine::new();
     machine.write("project/.clinerules/hooks/PreToolUse", "#!/bin/sh\nexec mine\n");
     let told = machine.run(&["init", "cline", "--yes"]);
-    assert!(told.contains("  .clinerules/hooks/PreToolUse is not ours and was left alone\n"), "{told}");
+    assert!(told.contains("  .clinerules/hooks/PreToolUse was not written by surehand init and was left alone\n"), "{told}");
     assert!(machine.run(&["doctor"]).contains("warn  cline: has no hook for PreToolUse\n"));
     machine.run(&["init", "--remove", "--yes"]);
     assert_eq!(machine.files().into_values().collect::<Vec<_>>(), ["#!/bin/sh\nexec mine\n"]);
@@ -877,7 +877,7 @@ fn a_link_stays_a_link_and_a_mode_a_mode() {
     assert_eq!(machine.read("home/dotfiles/settings.json"), "{}\n");
     symlink("nowhere", machine.path("project/.mcp.json")).unwrap();
     let told = machine.run(&["init", "claude", "--project", "--mcp", "--yes"]);
-    assert!(told.contains("a link that leads nowhere"), "{told}");
+    assert!(told.contains("a broken link"), "{told}");
 }
 
 #[test]
@@ -1011,7 +1011,7 @@ fn a_program_that_is_gone_from_its_place_does_no_harm() {
             "0",
             "what is there is run, and lets pass what is no JSON"
         );
-        assert!(machine.read("home/.local/state/surehand/hooks.log").contains("the input is no JSON"));
+        assert!(machine.read("home/.local/state/surehand/hooks.log").contains("the input is not JSON"));
         fs::remove_file(&place).unwrap();
         assert!(check_harmless(&machine, "/usr/bin:/bin") > 20);
     }
@@ -1058,7 +1058,7 @@ fn the_doctor_finds_a_healthy_machine_healthy() {
     ok    exchange: the file system can exchange two files in one step
     ok    leftovers: none
     ok    room: enough on the disk
-    ok    watching: changes of files are heard of
+    ok    watching: the system reports file changes
     ok    claude: has hooks for you in this project (.claude/settings.local.json)
     ok    claude: the MCP server answers ({time} ms)
     ok    claude: the hooks answer ({time} ms)
@@ -1100,9 +1100,9 @@ fn the_doctor_says_what_is_wrong_and_what_to_do() {
     ok    workspace: {machine}/project
     warn  settings: polcy in surehand.toml of the workspace is ignored: unknown key; did you mean policy.require_read? (line 1)
           do: correct it there, or set it in ~/.config/surehand/surehand.toml or in the environment
-    ok    state: none yet; it is made when it is first needed
+    ok    state: none yet; created when first needed
     ok    room: enough on the disk
-    ok    watching: changes of files are heard of
+    ok    watching: the system reports file changes
     ok    claude: has hooks for you in this project (.claude/settings.local.json), and for you in every project (~/.claude/settings.json)
     ok    claude: the MCP server answers ({time} ms)
     warn  claude: has the hooks twice, for you in this project and for you in every project
@@ -1116,7 +1116,7 @@ fn the_doctor_says_what_is_wrong_and_what_to_do() {
           do: surehand init gemini
     warn  hooks: failed lately:
             {moment} claude: it panicked
-          do: mend what they name; all failures are in {machine}/home/.local/state/surehand/hooks.log
+          do: fix what they name; all failures are in {machine}/home/.local/state/surehand/hooks.log
     fail  protection: off: what is set up does not work, see claude above
     3 failed, 3 could be better
     [exit 1]
@@ -1269,12 +1269,12 @@ fn the_doctor_finds_what_was_left_behind() {
     ok    settings: the defaults; there is no surehand.toml
     ok    state: {machine}/project/.git/surehand opens, for its owner only (0.1 MB)
     ok    exchange: the file system can exchange two files in one step
-    warn  leftovers: 1 rescued file with what others wrote into a file while it was replaced
+    warn  leftovers: 1 rescued file with text that other programs wrote while a file was replaced
           do: look at {machine}/project/.git/surehand/checkouts/main/rescued, take what you need, and delete the rest
     warn  old state: .surehand has journal, staged of release 0.1, or they came with the repository: they are not read, and nothing in them is carried out
-          do: look into .surehand/rescued if it is there, then remove .surehand
+          do: check .surehand/rescued if it exists, then remove .surehand
     ok    room: enough on the disk
-    ok    watching: changes of files are heard of
+    ok    watching: the system reports file changes
     ok    hooks: no failure in the last 7 days
     warn  protection: off: no client was found
           do: surehand init CLIENT

@@ -184,7 +184,7 @@ fn settings() {
         writeln!(page, "| `{}` | {} | `{}` | {} | {repository} |", key.name, key.wanted, key.default, key.meaning).unwrap();
     }
     page.push_str(
-        "\nFor tests only: `SUREHAND_TEST_KILL_AFTER=N` makes a process kill itself (SIGKILL) after step N of its next commit.\n\n\
+        "\nFor tests, in debug builds only: `SUREHAND_TEST_KILL_AFTER=N` makes a process kill itself (SIGKILL) after step N of its next commit.\n\n\
          Output and exit codes of the commands: [commands](commands.md).\n",
     );
     check("settings.md", &page);

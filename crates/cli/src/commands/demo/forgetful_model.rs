@@ -1,5 +1,5 @@
-//! The model of the demo. It knows how to write the service, and of what is done already it knows what its prompt shows: what is not
-//! shown is done again. It is the same for every mode and is not told which one it is in.
+//! The model of the demo. It can write the service, but it knows only what its prompt shows, and repeats what is not shown. It is the same
+//! for every mode, and does not know which one it is in.
 
 use serde_json::{Value, json};
 use surehand_agent::{
@@ -17,7 +17,7 @@ use super::{
 /// A model that remembers nothing from one prompt to the next.
 #[derive(Debug, Default)]
 pub(super) struct ForgetfulModel {
-    /// How often it was asked. Only makes what it writes a little different each time, as chance does with real ones.
+    /// How often it was asked. Varies what it writes, as chance does with a real model.
     asked: u64,
 }
 
@@ -37,21 +37,21 @@ impl ChatModel for ForgetfulModel {
 
 type PlannedCall = (&'static str, Value);
 
-/// What to do, by what is shown: plan if there is no plan, else go on with the first task that is not done yet, else be done.
-fn next(picture: &PromptContents<'_>, asked: u64) -> Vec<PlannedCall> {
-    let Some(tasks) = &picture.tasks else { return vec![plan()] };
+/// The next calls: plan if there are no tasks, else work on the first task that is not done, else finish.
+fn next(contents: &PromptContents<'_>, asked: u64) -> Vec<PlannedCall> {
+    let Some(tasks) = &contents.tasks else { return vec![plan()] };
     let known: Vec<(u32, &StoryStep)> = tasks.iter().filter_map(|(id, task)| Some((*id, story::step_of(task)?))).collect();
     if known.is_empty() {
         return vec![(DONE, json!({ "summary": "Linkshort shortens links." }))];
     }
-    let open = known.iter().position(|(_, step)| !is_done(picture, step)).unwrap_or(known.len());
-    let mut wishes = Vec::new();
+    let open = known.iter().position(|(_, step)| !is_done(contents, step)).unwrap_or(known.len());
+    let mut calls = Vec::new();
     if open > 0 {
         let set: Vec<Value> = known[..open].iter().map(|(id, _)| json!({ "id": id, "status": "completed" })).collect();
-        wishes.push((Tool::UpdateTasks.name(), json!({ "set": set })));
+        calls.push((Tool::UpdateTasks.name(), json!({ "set": set })));
     }
-    wishes.extend(known.get(open).map(|(_, step)| work(picture, step, asked)));
-    wishes
+    calls.extend(known.get(open).map(|(_, step)| work(contents, step, asked)));
+    calls
 }
 
 fn plan() -> PlannedCall {
@@ -59,15 +59,14 @@ fn plan() -> PlannedCall {
     (Tool::UpdateTasks.name(), json!({ "add": add }))
 }
 
-/// Whether the prompt shows that a step is done.
-fn is_done(picture: &PromptContents<'_>, step: &StoryStep) -> bool {
-    let Some(file) = picture.files.get(step.path) else { return false };
+fn is_done(contents: &PromptContents<'_>, step: &StoryStep) -> bool {
+    let Some(file) = contents.files.get(step.path) else { return false };
     step.insert.as_ref().is_none_or(|insert| file.rows.iter().any(|(_, text)| *text == insert.text))
 }
 
-/// A file that is not known to exist is written, one that is not shown is read, one that is shown is edited.
-fn work(picture: &PromptContents<'_>, step: &StoryStep, asked: u64) -> PlannedCall {
-    let (Some(file), Some(insert)) = (picture.files.get(step.path), &step.insert) else {
+/// Writes a file that is not known to exist, reads one that is not shown, and edits one that is.
+fn work(contents: &PromptContents<'_>, step: &StoryStep, asked: u64) -> PlannedCall {
+    let (Some(file), Some(insert)) = (contents.files.get(step.path), &step.insert) else {
         return (Tool::WriteFile.name(), json!({ "path": step.path, "content": story::draft(step, asked) }));
     };
     let edit = match file.rows.iter().rev().find(|(_, text)| text.contains(insert.after)) {
@@ -88,15 +87,15 @@ mod tests {
     #[track_caller]
     fn check(shown: &str, expected: &[(&str, &str)]) {
         let prompt = Prompt { messages: vec![ChatMessage::User(shown.to_owned())], ..Prompt::default() };
-        let wishes = next(&PromptContents::of(&prompt), 7);
+        let calls = next(&PromptContents::of(&prompt), 7);
         let told = |(tool, arguments): &PlannedCall| {
             let edit = &arguments["edits"][0];
             let about = [&arguments["path"], &edit["op"], &edit["at"], &arguments["set"][0]["id"]];
             let about: Vec<String> = about.iter().filter(|value| !value.is_null()).map(|value| value.to_string()).collect();
             (*tool, about.join(" ").replace('"', ""))
         };
-        let wishes: Vec<(&str, String)> = wishes.iter().map(told).collect();
-        assert_eq!(wishes, expected.iter().map(|(tool, about)| (*tool, (*about).to_owned())).collect::<Vec<_>>());
+        let calls: Vec<(&str, String)> = calls.iter().map(told).collect();
+        assert_eq!(calls, expected.iter().map(|(tool, about)| (*tool, (*about).to_owned())).collect::<Vec<_>>());
     }
 
     const TASKS: &str = "2 tasks open, 0 completed:\n4. [pending] main.go: server\n5. [pending] main.go: logging\n";

@@ -1,5 +1,5 @@
-//! `surehand demo`: the story that Surehand was made for, with a model that forgets and others who save the same files. Plays it in
-//! both modes, and without Surehand to compare with, in temporary directories.
+//! `surehand demo`: plays a story with a model that forgets, while other programs save the same files. It runs in both modes, and without
+//! Surehand for comparison, in temporary directories.
 
 mod forgetful_model;
 mod other_programs;
@@ -49,10 +49,10 @@ pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<ExitCode> {
 }
 
 fn perform(say: &mut dyn FnMut(&str) -> anyhow::Result<()>) -> anyhow::Result<PlayedRuns> {
-    let mut one = |name: &str, cast: DemoLoop| {
+    let mut one = |name: &str, demo_loop: DemoLoop| {
         say(&format!("  {name:<56}"))?;
-        let played = play(cast)?;
-        say(&format!("{:>3} turns, {:.1} s\n", played.ledger.prompts.len(), played.time.as_secs_f64()))?;
+        let played = play(demo_loop)?;
+        say(&format!("{:>3} turns, {:.1} s\n", played.stats.prompts.len(), played.time.as_secs_f64()))?;
         anyhow::Ok(played)
     };
     let plain = one("plain loop: does as told, sums up when it gets long", DemoLoop::Plain)?;
@@ -65,15 +65,19 @@ fn perform(say: &mut dyn FnMut(&str) -> anyhow::Result<()>) -> anyhow::Result<Pl
 
 fn promised(mode: &str, played: &PlayedRun) -> anyhow::Result<()> {
     ensure!(played.is_done, "{mode}: the story was not brought to its end");
-    ensure!(played.kept.lost == 0, "{mode}: changes of others were lost: {}", played.kept.lost);
-    ensure!(played.kept.saved == story::OUTSIDE.len(), "{mode}: the others did not come to their turn: {}", played.kept.saved);
-    for (path, times) in &played.ledger.writes {
+    ensure!(played.kept.lost == 0, "{mode}: changes of other programs were lost: {}", played.kept.lost);
+    ensure!(
+        played.kept.saved == story::OUTSIDE.len(),
+        "{mode}: not all changes of other programs were made: {}",
+        played.kept.saved
+    );
+    for (path, times) in &played.stats.writes {
         ensure!(*times == 1, "{path}: written more than once in mode {mode}: {times}");
     }
     Ok(())
 }
 
-/// What the terminal can show. Where no locale is named at all, it is the terminals of today that count.
+/// What the terminal can show. Without a locale, UTF-8 is assumed.
 fn glyphs() -> Glyphs {
     let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
     let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(variable);

@@ -1,5 +1,5 @@
-//! Those who save the same files meanwhile: an editor, a formatter, a colleague. They know nothing of Surehand. At the end it is
-//! looked up whether what they saved is still there.
+//! The other programs that save the same files during a run: an editor, a formatter, a colleague. At the end it is checked whether their
+//! changes are still there.
 
 use std::{collections::HashMap, fs, io, path::Path};
 
@@ -11,7 +11,7 @@ use super::{
 #[derive(Debug)]
 pub(super) struct OtherPrograms<'a> {
     root: &'a Path,
-    /// How often a tool has done its work on a file.
+    /// How often each tool was called on each file.
     done: HashMap<(String, String), usize>,
     saved: Vec<&'static OutsideChange>,
 }
@@ -27,50 +27,50 @@ impl<'a> OtherPrograms<'a> {
         Self { root, done: HashMap::new(), saved: Vec::new() }
     }
 
-    pub(super) fn before(&mut self, deed: &ToolCall) -> io::Result<()> {
-        let is_about = |outside: &OutsideChange| outside.call.tool.name() == deed.tool && outside.call.path == deed.path;
-        let due = |outside: &OutsideChange, done: usize| is_about(outside) && done + 1 == outside.call.time;
+    pub(super) fn before(&mut self, tool_call: &ToolCall) -> io::Result<()> {
+        let is_about = |change: &OutsideChange| change.call.tool.name() == tool_call.tool && change.call.path == tool_call.path;
+        let due = |change: &OutsideChange, done: usize| is_about(change) && done + 1 == change.call.time;
         self.save(SaveTime::Before, due)
     }
 
-    pub(super) fn after(&mut self, deed: &ToolCall) {
-        *self.done.entry((deed.tool.clone(), deed.path.clone())).or_default() += 1;
+    pub(super) fn after(&mut self, tool_call: &ToolCall) {
+        *self.done.entry((tool_call.tool.clone(), tool_call.path.clone())).or_default() += 1;
     }
 
     pub(super) fn turn_ended(&mut self) -> io::Result<()> {
-        self.save(SaveTime::AfterTurn, |outside, done| done >= outside.call.time)
+        self.save(SaveTime::AfterTurn, |change, done| done >= change.call.time)
     }
 
     pub(super) fn kept(&self) -> io::Result<KeptChanges> {
         let mut lost = 0;
-        for outside in &self.saved {
-            let text = fs::read_to_string(self.root.join(outside.path))?;
-            lost += usize::from(!text.contains(outside.act.trace()));
+        for change in &self.saved {
+            let text = fs::read_to_string(self.root.join(change.path))?;
+            lost += usize::from(!text.contains(change.act.trace()));
         }
         Ok(KeptChanges { saved: self.saved.len(), lost })
     }
 
-    /// Saves what is due now and can be done. `is_due` is told how often the tool has done its work.
+    /// Saves the changes that are due. `is_due` gets the number of calls so far.
     fn save(&mut self, when: SaveTime, is_due: impl Fn(&OutsideChange, usize) -> bool) -> io::Result<()> {
-        for outside in OUTSIDE.iter().filter(|outside| outside.when == when) {
+        for change in OUTSIDE.iter().filter(|change| change.when == when) {
             let done =
-                self.done.get(&(outside.call.tool.name().to_owned(), outside.call.path.to_owned())).copied().unwrap_or_default();
-            let is_saved = self.saved.iter().any(|saved| std::ptr::eq(*saved, outside));
-            if is_saved || !is_due(outside, done) {
+                self.done.get(&(change.call.tool.name().to_owned(), change.call.path.to_owned())).copied().unwrap_or_default();
+            let is_saved = self.saved.iter().any(|saved| std::ptr::eq(*saved, change));
+            if is_saved || !is_due(change, done) {
                 continue;
             }
-            let path = self.root.join(outside.path);
+            let path = self.root.join(change.path);
             let before = fs::read_to_string(&path).unwrap_or_default();
-            if let Some(after) = acted(outside.act, &before) {
+            if let Some(after) = acted(change.act, &before) {
                 save(&path, &after)?;
-                self.saved.push(outside);
+                self.saved.push(change);
             }
         }
         Ok(())
     }
 }
 
-/// The text of a file after it; nothing where it cannot be done.
+/// The text after a change; `None` if it does not apply.
 fn acted(act: OutsideAct, text: &str) -> Option<String> {
     match act {
         OutsideAct::Make(text) => Some(text.to_owned()),
@@ -84,7 +84,7 @@ fn acted(act: OutsideAct, text: &str) -> Option<String> {
     }
 }
 
-/// Saves a file as any program does: what was in it is gone.
+/// Overwrites a file as any program does.
 #[expect(clippy::disallowed_methods, reason = "plays the other program")]
 pub(super) fn save(path: &Path, text: &str) -> io::Result<()> {
     fs::write(path, text)

@@ -1,5 +1,5 @@
-//! The same story as it once went: a bare loop whose tools write files as they are told, and whose conversation is summed up when it
-//! gets too long, without the state. It is here to compare with.
+//! The story in a plain loop, for comparison: its tools write whatever they are given, and a long conversation is replaced by a summary
+//! without file names.
 
 use std::{fs, path::Path};
 
@@ -19,10 +19,10 @@ use surehand_engine::{
 
 use super::{other_programs::save, play::WINDOW, story::STORY};
 
-/// It would go on for ever: with each summary it begins again. So this also decides how many writes are counted, and nothing else.
+/// The loop starts again after each summary and would never end, so this limit also decides how many writes are counted.
 const MOST_TURNS: u32 = 150;
 
-/// Plays the story; gives whether the model ever said that it is done.
+/// Plays the story. Returns whether the model finished.
 pub(super) fn play(root: &Path, model: &mut dyn ChatModel, listener: &mut dyn FnMut(&RunEvent)) -> anyhow::Result<bool> {
     let mut tools = Tools { root, tasks: Vec::new() };
     let template = PromptTemplate {
@@ -60,7 +60,7 @@ pub(super) fn play(root: &Path, model: &mut dyn ChatModel, listener: &mut dyn Fn
     Ok(false)
 }
 
-/// Adds to the conversation; gives how many tokens that are.
+/// Adds a message. Returns its tokens.
 fn say(prompt: &mut Prompt, message: ChatMessage) -> usize {
     let tokens = message_tokens(&message);
     prompt.messages.push(message);
@@ -128,7 +128,7 @@ fn rows(text: &str) -> String {
     text.lines().zip(numbers).map(|(line, number)| format!("{}|{line}\n", Anchor::of(number, line))).collect()
 }
 
-/// The text with a line more, wherever the number of its anchor is now.
+/// Inserts a line at the line number of the anchor, whatever is there now.
 fn edited(text: &str, edit: &Value) -> String {
     let mut lines: Vec<&str> = text.lines().collect();
     let number = edit["at"].as_str().and_then(|anchor| anchor.split('#').next()?.parse().ok());

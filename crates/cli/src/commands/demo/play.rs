@@ -1,4 +1,4 @@
-//! Where the story is played: a temporary directory, the model, the others, and somebody who counts.
+//! Plays the story in a temporary directory with one of the loops, and counts what happens.
 
 use std::{io, path::Path, time::Instant};
 
@@ -18,7 +18,7 @@ use super::{
     tool_call::ToolCall,
 };
 
-/// So many tokens a conversation may have before it is folded: few, so that a short story shows what a long one comes to.
+/// The tokens of a conversation before it is folded: few, so that a short story shows what happens in a long one.
 pub(super) const WINDOW: usize = 10_000;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,29 +27,29 @@ pub(super) enum DemoLoop {
     Plain,
 }
 
-pub(super) fn play(cast: DemoLoop) -> anyhow::Result<PlayedRun> {
+pub(super) fn play(demo_loop: DemoLoop) -> anyhow::Result<PlayedRun> {
     let dir = tempfile::Builder::new().prefix("linkshort-").tempdir().context("a temporary directory")?;
     let began = Instant::now();
-    let mut audience =
-        DemoObserver { ledger: RunStats::default(), others: OtherPrograms::new(dir.path()), last: None, failed: None };
-    let is_done = match cast {
-        DemoLoop::Surehand(mode) => surehand(dir.path(), mode, &mut audience)?,
-        DemoLoop::Plain => plain_loop::play(dir.path(), &mut ForgetfulModel::default(), &mut |event| audience.hear(event))?,
+    let mut observer =
+        DemoObserver { stats: RunStats::default(), others: OtherPrograms::new(dir.path()), last: None, failed: None };
+    let is_done = match demo_loop {
+        DemoLoop::Surehand(mode) => surehand(dir.path(), mode, &mut observer)?,
+        DemoLoop::Plain => plain_loop::play(dir.path(), &mut ForgetfulModel::default(), &mut |event| observer.hear(event))?,
     };
     let time = began.elapsed();
-    if let Some(error) = audience.failed {
+    if let Some(error) = observer.failed {
         return Err(error).context("playing the other program");
     }
-    Ok(PlayedRun { kept: audience.others.kept()?, ledger: audience.ledger, is_done, time })
+    Ok(PlayedRun { kept: observer.others.kept()?, stats: observer.stats, is_done, time })
 }
 
-fn surehand(root: &Path, mode: ContextMode, audience: &mut DemoObserver<'_>) -> anyhow::Result<bool> {
+fn surehand(root: &Path, mode: ContextMode, observer: &mut DemoObserver<'_>) -> anyhow::Result<bool> {
     let state = tempfile::tempdir().context("a temporary directory")?;
     let state = StateHome { fixed: Some(state.path().to_owned()), ..StateHome::default() };
     let workspace = Workspace::open(root, Config { state, ..Config::default() })?;
     let settings =
         RunSettings { mode, window: WINDOW, dialect: Some(EditDialect::Lines), ..RunSettings::for_workspace(&workspace) };
-    let mut listener = |event: &RunEvent| audience.hear(event);
+    let mut listener = |event: &RunEvent| observer.hear(event);
     let ports = Ports {
         model: &mut ForgetfulModel::default(),
         permission: &mut NoApprover,
@@ -59,9 +59,9 @@ fn surehand(root: &Path, mode: ContextMode, audience: &mut DemoObserver<'_>) -> 
     Ok(AgentRun::new(workspace, STORY, settings, ports)?.run()?.stop == StopReason::Done)
 }
 
-/// Whoever listens to a run: the others, who wait for their moment, and the ledger.
+/// Listens to a run for the other programs and the statistics.
 struct DemoObserver<'a> {
-    ledger: RunStats,
+    stats: RunStats,
     others: OtherPrograms<'a>,
     last: Option<ToolCall>,
     failed: Option<io::Error>,
@@ -75,16 +75,16 @@ impl DemoObserver<'_> {
     }
 
     fn try_hear(&mut self, event: &RunEvent) -> io::Result<()> {
-        self.ledger.hear(event);
-        if let Some(deed) = ToolCall::of(event) {
-            self.last = Some(deed.clone());
-            return if deed.is_repair { Ok(()) } else { self.others.before(&deed) };
+        self.stats.hear(event);
+        if let Some(tool_call) = ToolCall::of(event) {
+            self.last = Some(tool_call.clone());
+            return if tool_call.is_repair { Ok(()) } else { self.others.before(&tool_call) };
         }
         match (event, &self.last) {
-            (RunEvent::Result { is_error, .. }, Some(deed)) => {
-                self.ledger.count(deed, *is_error);
+            (RunEvent::Result { is_error, .. }, Some(tool_call)) => {
+                self.stats.count(tool_call, *is_error);
                 if !is_error {
-                    self.others.after(deed);
+                    self.others.after(tool_call);
                 }
                 Ok(())
             }

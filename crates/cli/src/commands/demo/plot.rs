@@ -1,9 +1,9 @@
-//! Bars in the rows and columns of a terminal.
+//! A bar chart for a terminal.
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Glyphs {
     Blocks,
-    /// What every terminal has, three steps to a row.
+    /// Plain ASCII, three steps to a row.
     Ascii,
 }
 
@@ -16,8 +16,8 @@ pub(super) struct Canvas {
 
 const STEPS: usize = 8;
 
-/// One bar for each value, or for the largest of several where there are more than columns. `bars` is how many values take the whole
-/// width, and `top` the value that takes the whole height, so that several plots can have one scale. The first row is the top one.
+/// One bar per value, or per group of values if there are more than columns. `bars` values take the whole width and `top` the whole height,
+/// so that several plots can share one scale. The first row is the top.
 pub(super) fn bars(values: &[usize], bars: usize, top: usize, canvas: Canvas) -> Vec<String> {
     let columns = columns(values, bars, canvas.width);
     let steps: Vec<usize> = columns.iter().map(|value| steps(*value, top, canvas.height)).collect();
@@ -29,7 +29,7 @@ pub(super) fn bars(values: &[usize], bars: usize, top: usize, canvas: Canvas) ->
     (0..canvas.height).map(row).collect()
 }
 
-/// The value of each column: bars are as wide as the width allows, give or take a column.
+/// The value of each column. Bars are as wide as the width allows.
 fn columns(values: &[usize], bars: usize, width: usize) -> Vec<usize> {
     let bars = bars.max(values.len());
     let value = |column: usize| {
@@ -40,7 +40,7 @@ fn columns(values: &[usize], bars: usize, width: usize) -> Vec<usize> {
     (0..width).map_while(value).collect()
 }
 
-/// How high a value is; one that is not nothing can be seen.
+/// The height of a value. Any value above zero is visible.
 fn steps(value: usize, top: usize, height: usize) -> usize {
     let all = height * STEPS;
     let steps = (value * all + top / 2) / top.max(1);
@@ -55,7 +55,7 @@ impl Glyphs {
         }
     }
 
-    /// The line on the left, the corner, the line below.
+    /// The left axis, the corner, the bottom axis.
     pub(super) fn frame(self) -> [char; 3] {
         match self {
             Self::Blocks => ['│', '└', '─'],

@@ -1,4 +1,4 @@
-//! What a prompt shows: which tasks are open, which files there are, which of their lines. Nothing else is known to the model.
+//! What a prompt shows: the open tasks, the files, and their lines. The model knows nothing else.
 
 use std::collections::BTreeMap;
 
@@ -8,29 +8,29 @@ use super::story;
 
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct PromptContents<'a> {
-    /// The open tasks, as they were last listed.
+    /// The open tasks, from the last list.
     pub tasks: Option<Vec<(u32, &'a str)>>,
     pub files: BTreeMap<&'static str, ShownFile<'a>>,
 }
 
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct ShownFile<'a> {
-    /// Its lines, with what they are called; the last one with a text is the latest.
+    /// Anchors and lines. If a line appears twice, the last one is current.
     pub rows: Vec<(&'a str, &'a str)>,
     pub is_whole: bool,
 }
 
 impl<'a> PromptContents<'a> {
-    /// Looks at a prompt from its beginning to its end: what comes later is newer.
+    /// Parses a prompt. Later parts are newer.
     pub(super) fn of(prompt: &'a Prompt) -> Self {
-        let mut picture = Self::default();
+        let mut contents = Self::default();
         for message in &prompt.messages {
             match message {
-                ChatMessage::User(text) | ChatMessage::Assistant { text, .. } => picture.look_at(text),
-                ChatMessage::Results(results) => results.iter().for_each(|result| picture.look_at(&result.text)),
+                ChatMessage::User(text) | ChatMessage::Assistant { text, .. } => contents.look_at(text),
+                ChatMessage::Results(results) => results.iter().for_each(|result| contents.look_at(&result.text)),
             }
         }
-        picture
+        contents
     }
 
     fn look_at(&mut self, text: &'a str) {
@@ -54,7 +54,7 @@ impl<'a> PromptContents<'a> {
         }
     }
 
-    /// The file that a line is about. What has changed since it was shown is not taken for shown.
+    /// The file that a line names. A file that has changed since no longer counts as shown.
     fn see_file(&mut self, line: &'a str) -> Option<&'static str> {
         if let Some(changed) = line.strip_prefix("note: changed since you read ") {
             for path in changed.split([' ', ',']).filter_map(story::path_of) {
@@ -81,7 +81,7 @@ fn task(line: &str) -> Option<(u32, &str)> {
     Some((number.parse().ok()?, rest.strip_prefix('[')?.split_once("] ")?.1))
 }
 
-/// A line of a file under its anchor, `12#ab|text`; nothing in it if it is no longer in the file.
+/// A line of a file with its anchor, `12#ab|text`; `Some(None)` for a removed line.
 fn row(line: &str) -> Option<Option<(&str, &str)>> {
     let is_gone = line.starts_with('-');
     let (anchor, text) = line.strip_prefix(['+', '-', ' ']).unwrap_or(line).split_once('|')?;

@@ -1,4 +1,4 @@
-//! What a run took: counted from its events.
+//! Statistics of a run, from its events.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -11,19 +11,19 @@ use super::{other_programs::KeptChanges, tool_call::ToolCall};
 #[derive(Debug, Default)]
 pub(super) struct RunStats {
     pub prompts: Vec<usize>,
-    /// How often the model wrote each file as a whole.
+    /// Whole-file writes, by path.
     pub writes: BTreeMap<String, usize>,
     pub reads: usize,
     pub refusals: usize,
-    /// How many refused edits were made all the same, at the lines that were proven to be meant.
+    /// Refused edits that the loop repaired and made.
     pub repairs: usize,
     pub folds: usize,
 }
 
 #[derive(Debug)]
 pub(super) struct PlayedRun {
-    pub ledger: RunStats,
-    /// Whether the model said that it is done, and it was.
+    pub stats: RunStats,
+    /// Whether the model finished the story.
     pub is_done: bool,
     pub kept: KeptChanges,
     pub time: Duration,
@@ -39,22 +39,22 @@ impl RunStats {
         }
     }
 
-    pub(super) fn count(&mut self, deed: &ToolCall, is_error: bool) {
-        match (Tool::named(&deed.tool), deed.is_repair, is_error) {
+    pub(super) fn count(&mut self, tool_call: &ToolCall, is_error: bool) {
+        match (Tool::named(&tool_call.tool), tool_call.is_repair, is_error) {
             (_, false, true) => self.refusals += 1,
-            (Some(Tool::WriteFile), _, false) => *self.writes.entry(deed.path.clone()).or_default() += 1,
+            (Some(Tool::WriteFile), _, false) => *self.writes.entry(tool_call.path.clone()).or_default() += 1,
             (Some(Tool::ReadFile), false, false) => self.reads += 1,
             (Some(Tool::EditLines), true, false) => self.repairs += 1,
             _ => {}
         }
     }
 
-    /// How often a file was written that was written at all.
+    /// The average number of writes of a written file.
     pub(super) fn writes_per_file(&self) -> f64 {
         self.writes.values().sum::<usize>() as f64 / self.writes.len().max(1) as f64
     }
 
-    /// The tokens of the prompt in the middle when they are sorted.
+    /// The median tokens of a prompt.
     pub(super) fn median(&self) -> usize {
         let mut sorted = self.prompts.clone();
         sorted.sort_unstable();
@@ -68,7 +68,7 @@ impl RunStats {
 
 impl PlayedRun {
     pub(super) fn as_json(&self) -> Value {
-        let RunStats { prompts, writes, refusals, repairs, .. } = &self.ledger;
+        let RunStats { prompts, writes, refusals, repairs, .. } = &self.stats;
         let turns: Vec<Value> =
             prompts.iter().zip(1..).map(|(tokens, turn)| json!({ "turn": turn, "prompt_tokens": tokens })).collect();
         json!({

@@ -1,4 +1,4 @@
-//! The story: a small service in nine files, what a model would do for it step by step, and what others do to the files meanwhile.
+//! The story: a small service in nine files, the steps of the model, and the changes of other programs.
 
 use surehand_engine::Tool;
 
@@ -10,11 +10,10 @@ memory, a log of requests, a check of health, tests, a README.";
 pub(super) struct StoryStep {
     pub task: &'static str,
     pub path: &'static str,
-    /// What the file must get; if nothing, it must be there.
+    /// The line to insert; without one, the file must exist.
     pub insert: Option<Insert>,
 }
 
-/// A line that is to be in a file.
 #[derive(Debug)]
 pub(super) struct Insert {
     pub after: &'static str,
@@ -75,7 +74,6 @@ const DRAFTS: &[(&str, &str)] = &[
     ("README.md", include_str!("service/README.md")),
 ];
 
-/// The path that a word is, if it is one of the service.
 pub(super) fn path_of(word: &str) -> Option<&'static str> {
     DRAFTS.iter().map(|(path, _)| *path).find(|path| *path == word)
 }
@@ -84,7 +82,7 @@ pub(super) fn step_of(task: &str) -> Option<&'static StoryStep> {
     STEPS.iter().find(|step| step.task == task)
 }
 
-/// The whole file of a step as the model would write it: no two drafts are the same.
+/// The file of a step as the model would write it. No two drafts are equal.
 pub(super) fn draft(step: &StoryStep, number: u64) -> String {
     let (_, text) = DRAFTS.iter().find(|(path, _)| *path == step.path).expect("every step is about a file of the service");
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
@@ -96,11 +94,11 @@ pub(super) fn draft(step: &StoryStep, number: u64) -> String {
     lines.join("\n") + "\n"
 }
 
-/// Something that somebody else does to a file.
+/// A change by another program.
 #[derive(Debug)]
 pub(super) struct OutsideChange {
     pub when: SaveTime,
-    /// The call that it is done before or after.
+    /// The call that it comes before or after.
     pub call: CallMoment,
     pub path: &'static str,
     pub act: OutsideAct,
@@ -110,32 +108,31 @@ pub(super) struct OutsideChange {
 pub(super) struct CallMoment {
     pub tool: Tool,
     pub path: &'static str,
-    /// for the so-manieth time, from 1.
+    /// Which of these calls, from 1.
     pub time: usize,
 }
 
-/// When somebody else saves a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SaveTime {
-    /// After the model was shown the file and before its call is carried out.
+    /// After the model has seen the file, and before its call runs.
     Before,
-    /// Between the turn of the call and the next one.
+    /// After the turn of the call.
     AfterTurn,
 }
 
 #[derive(Debug, Clone, Copy)]
 pub(super) enum OutsideAct {
     Make(&'static str),
-    /// A line comes before the first one.
+    /// Inserts a line at the top.
     Top(&'static str),
-    /// A line comes behind the one that has this in it.
+    /// Inserts a line after the one that contains the first text.
     Add(&'static str, &'static str),
-    /// In the line that has this in it, it becomes something else.
+    /// Replaces the first text by the second.
     Change(&'static str, &'static str),
 }
 
 impl OutsideAct {
-    /// What must be in the file when all is done, else it was lost: the last line that came.
+    /// The text that must be in the file at the end; otherwise the change was lost.
     pub(super) fn trace(self) -> &'static str {
         let (Self::Make(text) | Self::Top(text) | Self::Add(_, text) | Self::Change(_, text)) = self;
         text.lines().last().unwrap_or_default()
@@ -143,33 +140,33 @@ impl OutsideAct {
 }
 
 pub(super) const OUTSIDE: &[OutsideChange] = &[
-    outside(
+    change(
         SaveTime::AfterTurn,
         first(Tool::WriteFile, "store.go"),
         "store.go",
         OutsideAct::Top("// Copyright the linkshort authors."),
     ),
-    outside(SaveTime::Before, first(Tool::EditLines, "main.go"), "main.go", OutsideAct::Top("// Linkshort serves short links.")),
-    outside(
+    change(SaveTime::Before, first(Tool::EditLines, "main.go"), "main.go", OutsideAct::Top("// Linkshort serves short links.")),
+    change(
         SaveTime::Before,
         first(Tool::WriteFile, "README.md"),
         "README.md",
         OutsideAct::Make("# linkshort\n\nShort links for all of us.\n"),
     ),
-    outside(
+    change(
         SaveTime::AfterTurn,
         first(Tool::EditLines, "store.go"),
         "links.go",
         OutsideAct::Change("StatusFound", "StatusTemporaryRedirect"),
     ),
-    // The very line behind which the model means to insert: no proof where that would be now, so the model decides.
-    outside(
+    // The line of the model's anchor: no proof is possible, so the model must decide.
+    change(
         SaveTime::Before,
         CallMoment { tool: Tool::EditLines, path: "main.go", time: 3 },
         "main.go",
         OutsideAct::Change("Handler: routes}", "Handler: routes, ErrorLog: log.Default()}"),
     ),
-    outside(
+    change(
         SaveTime::AfterTurn,
         first(Tool::EditLines, "config.go"),
         "main.go",
@@ -177,7 +174,7 @@ pub(super) const OUTSIDE: &[OutsideChange] = &[
     ),
 ];
 
-const fn outside(when: SaveTime, call: CallMoment, path: &'static str, act: OutsideAct) -> OutsideChange {
+const fn change(when: SaveTime, call: CallMoment, path: &'static str, act: OutsideAct) -> OutsideChange {
     OutsideChange { when, call, path, act }
 }
 

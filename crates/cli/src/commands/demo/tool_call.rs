@@ -1,18 +1,17 @@
-//! What was called and what came of it, out of the events of a run.
+//! A tool call, from the events of a run.
 
 use surehand_agent::RunEvent;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ToolCall {
     pub tool: String,
-    /// The file that it is about; empty if it is about none.
+    /// Empty if the tool takes no path.
     pub path: String,
-    /// Whether the loop made it of its own accord.
+    /// Whether the loop made it to repair an edit.
     pub is_repair: bool,
 }
 
 impl ToolCall {
-    /// The call of an event, if it is one.
     pub(super) fn of(event: &RunEvent) -> Option<Self> {
         let RunEvent::Call { tool, arguments, repair, .. } = event else { return None };
         let path = arguments["path"].as_str().unwrap_or_default().to_owned();

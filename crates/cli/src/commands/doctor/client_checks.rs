@@ -1,5 +1,4 @@
-//! Each client: whether it is there, whether its tools are guarded and by which files, whether what it starts works, and what
-//! cannot be guarded.
+//! Checks each client: whether it is installed, which files guard its tools, whether its hooks and server work, and what cannot be guarded.
 
 use std::path::{Path, PathBuf};
 
@@ -51,26 +50,25 @@ impl ClientReport {
 #[derive(Default)]
 struct FoundConfig {
     servers: Vec<(ConfigScope, Vec<String>)>,
-    /// Each hook, with the file that it is in.
     hooks: Vec<(ConfigScope, PathBuf, InstalledHook)>,
     troubles: Vec<String>,
 }
 
-pub(super) fn check_clients(places: &ConfigDirs) -> Vec<ClientReport> {
+pub(super) fn check_clients(dirs: &ConfigDirs) -> Vec<ClientReport> {
     let look = |client: InitClient| {
-        let is_installed = client.is_installed(places);
-        let configured = configured(client, places);
+        let is_installed = client.is_installed(dirs);
+        let configured = configured(client, dirs);
         let scopes = configured.scopes();
-        let checks = ClientFindings { client, places, configured, is_installed }.checks();
+        let checks = ClientFindings { client, dirs, configured, is_installed }.checks();
         ClientReport { client, is_installed, scopes, checks }
     };
-    InitClient::ALL.into_iter().map(look).filter(|report| report.is_installed || !report.checks.is_empty()).collect()
+    InitClient::all().map(look).filter(|report| report.is_installed || !report.checks.is_empty()).collect()
 }
 
-fn configured(client: InitClient, places: &ConfigDirs) -> FoundConfig {
+fn configured(client: InitClient, dirs: &ConfigDirs) -> FoundConfig {
     let mut all = FoundConfig::default();
     for scope in ConfigScope::ALL {
-        for file in files_of(client, scope, places) {
+        for file in files_of(client, scope, dirs) {
             match found(&file) {
                 Ok(ours) => {
                     all.servers.extend(ours.server.map(|words| (scope, words)));
@@ -93,7 +91,7 @@ impl FoundConfig {
 
 struct ClientFindings<'a> {
     client: InitClient,
-    places: &'a ConfigDirs,
+    dirs: &'a ConfigDirs,
     configured: FoundConfig,
     is_installed: bool,
 }
@@ -135,23 +133,22 @@ impl ClientFindings<'_> {
         self.check(CheckState::Note, what).remedy(format!("{} gives it the MCP server, whose tools are", self.init("")))
     }
 
-    /// Whether its own tools are guarded, and by what.
     fn guard(&self) -> Option<Check> {
         let hooks = &self.configured.hooks;
         if hooks.is_empty() {
             let what = "has the MCP server and not the hooks, so its own tools are not guarded";
             return self.client.has_hooks().then(|| self.check(CheckState::Warn, what).remedy(self.init("")));
         }
-        let mut places: Vec<String> = Vec::new();
+        let mut dirs: Vec<String> = Vec::new();
         for (scope, path, _) in hooks {
-            // Where each event has a file of its own, their directory says it.
+            // Each event has a file of its own, so the directory is shown.
             let path = if self.client == InitClient::Cline { path.parent().unwrap_or(path) } else { path };
-            let place = format!("{} ({})", scope.in_words(), self.places.shown(path));
-            if !places.contains(&place) {
-                places.push(place);
+            let place = format!("{} ({})", scope.in_words(), self.dirs.shown(path));
+            if !dirs.contains(&place) {
+                dirs.push(place);
             }
         }
-        Some(self.check(CheckState::Ok, format!("has hooks {}", places.join(", and "))))
+        Some(self.check(CheckState::Ok, format!("has hooks {}", dirs.join(", and "))))
     }
 
     fn server(&self) -> Option<Check> {
@@ -169,15 +166,14 @@ impl ClientFindings<'_> {
         }))
     }
 
-    /// The files of a project may have come with it, so nothing that they say is run: only this very program is tried, with the
-    /// arguments that we write, and what says more is named.
+    /// The files of a project may come from a clone, so their commands are not run: only this program is, with the arguments that `init` writes.
+    /// Other arguments are reported.
     fn not_tried(&self, words: &[String], arguments: &[&str]) -> Option<Check> {
         let is_plain = words.split_first().is_some_and(|(_, rest)| rest == arguments);
-        let what = || format!("starts surehand in a way of its own, which was not tried: {}", words.join(" ").escape_debug());
+        let what = || format!("starts surehand with other arguments, which were not tried: {}", words.join(" ").escape_debug());
         (!is_plain).then(|| self.check(CheckState::Note, what()))
     }
 
-    /// What is wrong with the program that a command starts.
     fn program(&self, scope: ConfigScope, words: &[String]) -> Option<Check> {
         let word = words.first()?;
         let again = self.init(&format!(" --scope {}", scope.name()));
@@ -215,15 +211,15 @@ impl ClientFindings<'_> {
         checks
     }
 
-    /// Hooks of an older version, which are an error where the program is missing.
+    /// Hooks of an older version, which fail if the program is missing.
     fn old_hooks(&self) -> Option<Check> {
         let is_old = |hook: &InstalledHook| hook.is_unguarded();
         let scope = self.configured.hooks.iter().find(|(.., hook)| is_old(hook)).map(|(scope, ..)| *scope)?;
-        let what = format!("has hooks of an older form {}, which fail where surehand is missing", scope.in_words());
+        let what = format!("has hooks in an older format {}, which fail if surehand is missing", scope.in_words());
         Some(self.check(CheckState::Warn, what).remedy(self.init(&format!(" --scope {}", scope.name()))))
     }
 
-    /// Each command that starts a hook is tried once; the event is not part of it.
+    /// Tries each command once, without its event.
     fn dry_runs(&self) -> Vec<Check> {
         let mut commands: Vec<(ConfigScope, Vec<String>)> = Vec::new();
         for (scope, _, hook) in &self.configured.hooks {
@@ -249,12 +245,12 @@ impl ClientFindings<'_> {
         }
     }
 
-    /// Codex runs no hook that nobody has trusted, and none that somebody has switched off.
+    /// Codex runs only hooks that the user trusts and has not switched off.
     fn trust(&self) -> Vec<Check> {
         if self.client != InitClient::Codex {
             return Vec::new();
         }
-        let settings = self.places.in_home("CODEX_HOME", ".codex").join("config.toml");
+        let settings = self.dirs.in_home("CODEX_HOME", ".codex").join("config.toml");
         let settings = backup::read(&settings).ok().flatten().unwrap_or_default();
         let leave =
             |file: &Path, hook: &InstalledHook| toml_config::leave_of_hook(&settings, &toml_config::name_of_hook(file, hook));

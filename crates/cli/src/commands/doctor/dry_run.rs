@@ -1,4 +1,4 @@
-//! Starts this program as a client would start it, with something harmless, in a temporary workspace.
+//! Starts this program as a client does, with harmless input, in a temporary workspace.
 
 use std::{
     fs,
@@ -15,10 +15,10 @@ use serde_json::{Value, json};
 
 use crate::commands::init::clients::InitClient;
 
-/// Clients do not wait longer either.
+/// As long as clients wait.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Plays a beginning and a read of a file that is not there. The answer is how long the slower of them took, in milliseconds.
+/// Sends the start of a session and a read of a missing file. Returns the time of the slower one, in milliseconds.
 pub(super) fn hook(client: InitClient) -> Result<u128, String> {
     let place = tempfile::tempdir().map_err(|error| format!("a temporary directory: {error}"))?;
     let mut slowest = 0;
@@ -28,7 +28,7 @@ pub(super) fn hook(client: InitClient) -> Result<u128, String> {
         judge(&output)?;
         slowest = slowest.max(millis);
     }
-    // A hook keeps its failures to itself; they are in its log.
+    // A failed hook only writes to its log.
     let log = fs::read_to_string(place.path().join("state/surehand/hooks.log")).unwrap_or_default();
     log.lines().next().map_or(Ok(slowest), |line| Err(line.split_once(' ').map_or(line, |(_, why)| why).to_owned()))
 }
@@ -40,14 +40,10 @@ fn judge(output: &Output) -> Result<(), String> {
         return Err(format!("{}: {}", output.status, why.lines().next().unwrap_or_default()));
     }
     let is_fine = told.trim().is_empty() || serde_json::from_str::<Value>(&told).is_ok_and(|value| value.is_object());
-    if is_fine {
-        Ok(())
-    } else {
-        Err(format!("it answers with something else than JSON: {}", told.lines().next().unwrap_or_default()))
-    }
+    if is_fine { Ok(()) } else { Err(format!("its answer is not JSON: {}", told.lines().next().unwrap_or_default())) }
 }
 
-/// What the client would tell: an event, if it is told as an argument, and the input.
+/// What the client sends: the event, if it is an argument, and the input.
 fn samples(client: InitClient, place: &Path) -> Vec<(Option<&'static str>, Value)> {
     let (path, cwd, session) = (place.join("missing.txt"), place, "surehand-doctor");
     let common = json!({ "session_id": session, "cwd": cwd, "transcript_path": null });
@@ -112,12 +108,11 @@ fn samples(client: InitClient, place: &Path) -> Vec<(Option<&'static str>, Value
             let read = json!({ "toolName": "read_file", "toolArgs": { "path": path } });
             vec![told("SessionStart", json!({ "source": "startup" })), told("PreToolUse", read)]
         }
-        // They run no hooks.
         InitClient::Continue | InitClient::Vscode => Vec::new(),
     }
 }
 
-/// Says hello to the server. The answer is how long it took, in milliseconds.
+/// Initializes the server. Returns the time, in milliseconds.
 pub(super) fn server() -> Result<u128, String> {
     let place = tempfile::tempdir().map_err(|error| format!("a temporary directory: {error}"))?;
     let hello = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
@@ -139,7 +134,7 @@ fn run(arguments: &[&str], input: &str, place: &Path) -> Result<(Output, u128), 
     command.args(arguments).current_dir(place).env("XDG_STATE_HOME", place.join("state")).env_remove("SUREHAND_STATE_DIR");
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(|error| error.to_string())?;
-    // One that does not read has its reasons, which it tells otherwise.
+    // A process that does not read its input reports why.
     let _ = child.stdin.take().map(|mut stdin| stdin.write_all(input.as_bytes()));
     let pid = Pid::from_child(&child);
     let (send, receive) = mpsc::channel();

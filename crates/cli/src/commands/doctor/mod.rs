@@ -1,5 +1,5 @@
-//! `surehand doctor`: checks the program, the workspace and each client, and says what to do about what is wrong. Changes nothing but what
-//! opening the workspace puts in order.
+//! `surehand doctor`: checks the program, the workspace and each client, and says how to fix problems. Opening the workspace runs recovery;
+//! nothing else is changed.
 
 mod client_checks;
 mod dry_run;
@@ -17,9 +17,9 @@ use crate::{args::StateArgs, hook_log, output, workspace};
 
 pub(crate) fn run(args: &StateArgs) -> anyhow::Result<ExitCode> {
     let root = workspace::root(&args.place)?;
-    let places = ConfigDirs::here(root.clone())?;
+    let dirs = ConfigDirs::here(root.clone())?;
     let workspace = workspace_checks::check(&root);
-    let reports = client_checks::check_clients(&places);
+    let reports = client_checks::check_clients(&dirs);
     let protection = protection(&workspace, &reports);
     let clients: Vec<Value> = reports.iter().map(client_checks::ClientReport::as_json).collect();
     let mut checks = this_program();
@@ -39,7 +39,7 @@ pub(crate) fn run(args: &StateArgs) -> anyhow::Result<ExitCode> {
     Ok(exit_code(is_well))
 }
 
-/// Whether anything guards the files here, and if not, why.
+/// Whether any client is guarded here, and if not, why.
 fn protection(workspace: &[Check], reports: &[client_checks::ClientReport]) -> Check {
     if let Some(cause) = workspace.iter().find(|check| check.state == CheckState::Fail) {
         let what = format!("off in this workspace, whatever is set up: see {} above", cause.about);
@@ -74,11 +74,10 @@ struct Check {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum CheckState {
     Ok,
-    /// Good to know; nothing need be done.
+    /// Information only.
     Note,
-    /// It works, but not as well as it could.
+    /// Works with limits.
     Warn,
-    /// It does not work.
     Fail,
 }
 
@@ -150,7 +149,7 @@ fn this_program() -> Vec<Check> {
     vec![program, path]
 }
 
-/// Failures that are older than this are no news.
+/// Older failures are not reported.
 const NEWS: i64 = 7 * 24 * 3600;
 
 fn hook_failures() -> Check {
@@ -164,5 +163,5 @@ fn hook_failures() -> Check {
     }
     let log = hook_log::path().map(|path| path.display().to_string()).unwrap_or_default();
     Check::new("hooks", CheckState::Warn, format!("failed lately:\n        {}", lines.join("\n        ")))
-        .remedy(format!("mend what they name; all failures are in {log}"))
+        .remedy(format!("fix what they name; all failures are in {log}"))
 }

@@ -1,4 +1,4 @@
-//! The workspace: its settings, its state, and what the system gives it.
+//! Checks the settings, the state and the file system of the workspace.
 
 use std::{
     fs::{self, File},
@@ -17,7 +17,7 @@ use surehand_engine::{
 use super::{Check, CheckState};
 use crate::workspace;
 
-/// Less room than this is too little for comfort.
+/// Less free space than this is a warning.
 const ROOM: u64 = 100 << 20;
 
 pub(super) fn check(root: &Path) -> Vec<Check> {
@@ -30,7 +30,7 @@ pub(super) fn check(root: &Path) -> Vec<Check> {
     checks
 }
 
-/// What is wrong with the user's settings, or what the repository's file says in vain.
+/// Errors in the user's settings, and ignored settings of the repository.
 fn settings(root: &Path) -> Vec<Check> {
     let config = match workspace::settings(root) {
         Ok(config) => config,
@@ -49,9 +49,9 @@ fn settings(root: &Path) -> Vec<Check> {
     workspace::ignored_settings(&config).into_iter().map(warn).collect()
 }
 
-/// Opens the state, which puts in order what a crash has left. Makes none.
+/// Opens the state, which recovers from crashes. Creates none.
 fn state(root: &Path) -> Vec<Check> {
-    // What is wrong with them has been said.
+    // `settings` has reported the error.
     let Ok(settings) = workspace::settings(root) else { return Vec::new() };
     let workspace = match Workspace::open_read_only(root, settings) {
         Ok(workspace) => workspace,
@@ -66,21 +66,21 @@ fn state(root: &Path) -> Vec<Check> {
         let what = format!("{} {why}; it is not used", path.display());
         checks.push(
             Check::new("state", CheckState::Warn, what)
-                .remedy(format!("mend that, or remove {} if nobody needs it", path.display())),
+                .remedy(format!("fix that, or remove {} if it is not needed", path.display())),
         );
     }
     let Some(state) = report.paths else {
         checks.push(match report.why_not_made {
-            None => Check::new("state", CheckState::Ok, "none yet; it is made when it is first needed"),
+            None => Check::new("state", CheckState::Ok, "none yet; created when first needed"),
             Some(why) => Check::new("state", CheckState::Fail, why)
-                .remedy("make it writable for you, or set SUREHAND_STATE_DIR; until then hooks let everything pass"),
+                .remedy("make it writable for your user, or set SUREHAND_STATE_DIR; until then hooks let everything pass"),
         });
         return checks;
     };
     if report.is_read_only {
         let what = format!("{} cannot be written", state.repository.display());
         let remedy =
-            "make it writable for you; until then nothing can be changed through Surehand, and hooks let everything pass";
+            "make it writable for your user; until then nothing can be changed through Surehand, and hooks let everything pass";
         checks.push(Check::new("state", CheckState::Fail, what).remedy(remedy));
         return checks;
     }
@@ -92,7 +92,7 @@ fn state(root: &Path) -> Vec<Check> {
         let what = format!("{EXPORT_DIR} {why}; repostate.json is not written there");
         checks.push(
             Check::new("export", CheckState::Warn, what)
-                .remedy(format!("remove {EXPORT_DIR}, also from git, if nobody needs it")),
+                .remedy(format!("remove {EXPORT_DIR}, also from git, if it is not needed")),
         );
     }
     checks.push(exchange(&staging_directory(&state, workspace.path())));
@@ -100,7 +100,7 @@ fn state(root: &Path) -> Vec<Check> {
     checks
 }
 
-/// What release 0.1 kept in `.surehand`, or a repository brought along.
+/// State of release 0.1 in `.surehand`, or files that came with the repository.
 fn not_ours(root: &Path) -> Option<Check> {
     const KEPT: [&str; 9] = ["state.db", "journal", "staged", "locks", "outbox", "index", "hooks", "runs", "rescued"];
     let dir = root.join(EXPORT_DIR);
@@ -112,18 +112,18 @@ fn not_ours(root: &Path) -> Option<Check> {
         "{EXPORT_DIR} has {} of release 0.1, or they came with the repository: they are not read, and nothing in them is carried out",
         found.join(", ")
     );
-    let remedy = format!("look into {EXPORT_DIR}/rescued if it is there, then remove {EXPORT_DIR}");
+    let remedy = format!("check {EXPORT_DIR}/rescued if it exists, then remove {EXPORT_DIR}");
     Some(Check::new("old state", CheckState::Warn, what).remedy(remedy))
 }
 
-/// A directory of ours on the file system of the project, which need not be that of the state.
+/// A Surehand directory on the file system of the project, which the state may not be on.
 fn staging_directory(state: &StatePaths, root: &Path) -> PathBuf {
     let device = |path: &Path| fs::metadata(path).map(|file| file.dev()).ok();
     let (staged, in_tree) = (state.checkout.join("staged"), root.join(EXPORT_DIR));
     if device(&staged) != device(root) && device(&in_tree) == device(root) { in_tree } else { staged }
 }
 
-/// Whether two files can change places in one step, tried out.
+/// Tries to exchange two files in one step.
 fn exchange(directory: &Path) -> Check {
     let tried = || {
         let [one, other] = [tempfile::NamedTempFile::new_in(directory)?, tempfile::NamedTempFile::new_in(directory)?];
@@ -141,7 +141,8 @@ fn leftovers(state: &StatePaths) -> Vec<Check> {
     let rescued = state.checkout.join(RESCUED);
     let count_rescued = names(&rescued).len();
     if count_rescued > 0 {
-        let what = format!("{} with what others wrote into a file while it was replaced", count(count_rescued, "rescued file"));
+        let what =
+            format!("{} with text that other programs wrote while a file was replaced", count(count_rescued, "rescued file"));
         let remedy = format!("look at {}, take what you need, and delete the rest", rescued.display());
         checks.push(Check::new("leftovers", CheckState::Warn, what).remedy(remedy));
     }
@@ -150,7 +151,7 @@ fn leftovers(state: &StatePaths) -> Vec<Check> {
         let what = format!("{} set aside as {}/state.db.damaged-…", count(damaged, "damaged state"), state.repository.display());
         checks.push(Check::new("leftovers", CheckState::Note, what));
     }
-    // The one of this process, if it has any, is locked like those of others that live.
+    // The journals of living processes are locked.
     let is_dead = |path: &PathBuf| {
         let is_file = path.symlink_metadata().is_ok_and(|journal| journal.is_file());
         is_file && File::open(path).is_ok_and(|journal| journal.try_lock().is_ok())
@@ -186,9 +187,9 @@ fn room(root: &Path) -> Check {
 
 fn watching(root: &Path) -> Check {
     let Some(trouble) = try_watching(root) else {
-        return Check::new("watching", CheckState::Ok, "changes of files are heard of");
+        return Check::new("watching", CheckState::Ok, "the system reports file changes");
     };
-    let check = Check::new("watching", CheckState::Note, format!("{trouble}; files are looked at call by call instead"));
+    let check = Check::new("watching", CheckState::Note, format!("{trouble}; files are checked at each call instead"));
     match trouble {
         WatchTrouble::NoWatchLeft => {
             Check { state: CheckState::Warn, ..check }.remedy("sysctl fs.inotify.max_user_watches=524288")

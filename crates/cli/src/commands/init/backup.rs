@@ -1,5 +1,5 @@
-//! Configuration files of other programs, which hold more than what is ours: what was there is kept in a file beside it, and a file is
-//! replaced whole and only if it is still what was shown.
+//! Reads and writes the configuration files of clients. A backup is kept beside each file, and a file is replaced whole, and only if it is
+//! still what the user was shown.
 
 use std::{
     fs,
@@ -12,10 +12,10 @@ use anyhow::{Context, ensure};
 use rustix::fs::{Mode, OFlags};
 use tempfile::NamedTempFile;
 
-/// Added to the name of a file for what it held before.
+/// The suffix of a backup.
 pub(super) const BACKUP: &str = ".surehand-backup";
 
-/// What a file holds; nothing if there is none.
+/// Reads a file; `None` if it does not exist.
 pub(crate) fn read(path: &Path) -> anyhow::Result<Option<String>> {
     match read_file(path) {
         Ok(bytes) => {
@@ -23,14 +23,14 @@ pub(crate) fn read(path: &Path) -> anyhow::Result<Option<String>> {
             Ok(Some(text.with_context(|| format!("{}: not UTF-8; nothing was written", path.display()))?))
         }
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
-            ensure!(!path.is_symlink(), "{}: a link that leads nowhere; nothing was written", path.display());
+            ensure!(!path.is_symlink(), "{}: a broken link; nothing was written", path.display());
             Ok(None)
         }
         Err(error) => Err(error).with_context(|| format!("{}: cannot be read", path.display())),
     }
 }
 
-/// The bytes of a regular file. A clone can put a link to a device there, or an archive a pipe, which would never end.
+/// Reads a regular file. A clone may contain a link to a device, and an archive a pipe, which would never end.
 fn read_file(path: &Path) -> io::Result<Vec<u8>> {
     const MOST_BYTES: u64 = 16 << 20;
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
@@ -47,7 +47,7 @@ fn read_file(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// What a file held before we changed it, oldest first.
+/// The backups of a file, oldest first.
 pub(crate) fn backups(path: &Path) -> Vec<(PathBuf, String)> {
     let all = (1..).map(|number| backup_path(path, number)).map_while(|backup| {
         let text = String::from_utf8(read_file(&backup).ok()?).ok()?;
@@ -67,17 +67,17 @@ fn backup_path(path: &Path, number: usize) -> PathBuf {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct WriteOptions {
-    /// Whether what was there is kept in a copy.
+    /// Whether to keep a backup.
     pub keeps_copy: bool,
     pub is_program: bool,
 }
 
-/// Puts a new text in the place of what was shown. What was there is kept first; the answer is where.
+/// Replaces the text that the user was shown. Returns the path of the backup, if one was kept.
 pub(crate) fn replace(path: &Path, before: Option<&str>, after: &str, manner: WriteOptions) -> anyhow::Result<Option<PathBuf>> {
     let what = || format!("{}: cannot be written", path.display());
     let Some(before) = before else {
         let directory = parent(path);
-        fs::create_dir_all(directory).with_context(|| format!("{}: cannot be made", directory.display()))?;
+        fs::create_dir_all(directory).with_context(|| format!("{}: cannot be created", directory.display()))?;
         let mode = if manner.is_program { 0o777 } else { 0o666 };
         let file = written(path, after, FileAttributes::Mode(mode)).with_context(what)?;
         return match file.persist_noclobber(path) {
@@ -86,7 +86,7 @@ pub(crate) fn replace(path: &Path, before: Option<&str>, after: &str, manner: Wr
             Err(failed) => Err(failed.error).with_context(what),
         };
     };
-    // A link stays one: what it leads to is replaced.
+    // The target of a link is replaced, not the link.
     let real = path.canonicalize().with_context(what)?;
     let there = fs::metadata(&real).with_context(what)?;
     rustix::fs::access(&real, rustix::fs::Access::WRITE_OK).map_err(std::io::Error::from).with_context(what)?;
@@ -97,7 +97,7 @@ pub(crate) fn replace(path: &Path, before: Option<&str>, after: &str, manner: Wr
     Ok(backup)
 }
 
-/// Takes a file away that holds nothing but what we put in, and the directories that are empty then, up to `top`.
+/// Removes a file that `init` made, and the directories that are empty then, up to `top`.
 #[expect(clippy::disallowed_methods, reason = "a file that init has made, not one of the workspace's")]
 pub(crate) fn remove(path: &Path, before: &str, top: &Path) -> anyhow::Result<()> {
     ensure!(read(path)?.as_deref() == Some(before), changed(path));
@@ -110,15 +110,15 @@ pub(crate) fn remove(path: &Path, before: &str, top: &Path) -> anyhow::Result<()
     Ok(())
 }
 
-/// Takes away a copy of what a file holds again.
+/// Removes a backup that is no longer needed.
 #[expect(clippy::disallowed_methods, reason = "a copy that init has made")]
 pub(crate) fn forget(backup: &Path) {
-    // One that stays is only in the way.
+    // A backup that stays does no harm.
     let _ = fs::remove_file(backup);
 }
 
 fn changed(path: &Path) -> String {
-    format!("{}: was changed by somebody else just now; nothing was written, try again", path.display())
+    format!("{}: another program changed it just now; nothing was written; try again", path.display())
 }
 
 fn parent(path: &Path) -> &Path {
@@ -126,13 +126,13 @@ fn parent(path: &Path) -> &Path {
 }
 
 enum FileAttributes<'a> {
-    /// A new one, with this mode as far as the user's mask allows it.
+    /// A new file with this mode, less the umask.
     Mode(u32),
-    /// This one: its mode and owner.
+    /// The mode and owner of this file.
     File(&'a fs::Metadata),
 }
 
-/// A file beside the one that it is to become.
+/// Writes a temporary file beside the target.
 fn written(path: &Path, text: &str, like: FileAttributes<'_>) -> std::io::Result<NamedTempFile> {
     let mode = match like {
         FileAttributes::Mode(mode) => mode,
@@ -141,7 +141,7 @@ fn written(path: &Path, text: &str, like: FileAttributes<'_>) -> std::io::Result
     let mut builder = tempfile::Builder::new();
     let mut file = builder.prefix(".surehand-").permissions(fs::Permissions::from_mode(mode)).tempfile_in(parent(path))?;
     if let FileAttributes::File(like) = like {
-        // Only root may give files away; for others it is theirs already.
+        // Only root can change the owner; for other users it is right already.
         let _ = std::os::unix::fs::fchown(file.as_file(), Some(like.uid()), Some(like.gid()));
         file.as_file().set_permissions(fs::Permissions::from_mode(mode))?;
     }
@@ -150,7 +150,7 @@ fn written(path: &Path, text: &str, like: FileAttributes<'_>) -> std::io::Result
     Ok(file)
 }
 
-/// Keeps a text beside its file. A copy of something else that is there already is not touched.
+/// Writes a backup. Existing backups with another content are kept.
 fn keep(path: &Path, text: &str, like: &fs::Metadata) -> std::io::Result<PathBuf> {
     let mut number = 1;
     loop {

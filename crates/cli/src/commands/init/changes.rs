@@ -1,4 +1,4 @@
-//! What is to become of a client's files: made from what is there and what is wanted. Reads; writes nothing.
+//! Plans the changes of a client's files. Reads the files, and writes nothing.
 
 use std::path::{Path, PathBuf};
 
@@ -19,7 +19,6 @@ use super::{
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum InitAction {
     Add,
-    /// Nothing of ours is there.
     Remove,
 }
 
@@ -29,16 +28,16 @@ pub(crate) struct ConfigChange {
     pub before: Option<String>,
     pub after: Option<String>,
     pub what: String,
-    /// Whether what it holds is kept in a copy.
+    /// Whether to keep a backup.
     pub keeps_copy: bool,
     pub is_program: bool,
-    /// A copy that will be needed no longer: the file will hold the same again.
+    /// A backup that equals the new content and can be removed.
     pub old_copy: Option<PathBuf>,
     pub note: Option<String>,
 }
 
 impl ConfigChange {
-    /// Nothing becomes of a file that is not there.
+    /// A missing file that stays missing.
     pub(super) fn untouched(path: PathBuf, what: &str) -> Self {
         let (keeps_copy, is_program) = (false, false);
         Self { path, before: None, after: None, what: what.to_owned(), keeps_copy, is_program, old_copy: None, note: None }
@@ -48,7 +47,7 @@ impl ConfigChange {
         self.before == self.after
     }
 
-    /// `create`, `change`, `remove`; `none` where nothing is to be done.
+    /// `create`, `change`, `remove` or `none`.
     pub(crate) fn act(&self) -> &'static str {
         match (&self.before, &self.after) {
             (before, after) if before == after => "none",
@@ -58,7 +57,7 @@ impl ConfigChange {
         }
     }
 
-    /// The difference. It names the file `file`, because the path of a step is none of a workspace.
+    /// The difference. It names the file `file`, because the path is not one of the workspace.
     pub(crate) fn diff(&self) -> FileDiff {
         let name = RelPath::new("file").expect("a plain name");
         let content = |text: &Option<String>| text.as_ref().map(|text| Content::new(text.clone().into_bytes()));
@@ -66,38 +65,38 @@ impl ConfigChange {
     }
 }
 
-/// What becomes of the files of a client in a scope. What git is to ignore comes first: where that cannot be written, nothing else is.
+/// The changes for a client in a scope. The one of git's exclude file comes first: if it cannot be written, nothing else is.
 pub(crate) fn plan(
     client: InitClient,
     scope: ConfigScope,
-    places: &ConfigDirs,
+    dirs: &ConfigDirs,
     request: &InitRequest,
     aim: InitAction,
 ) -> anyhow::Result<Vec<ConfigChange>> {
     let mut planned = Vec::new();
-    for file in files(client, scope, places, request) {
-        let step = step(&file, places, aim)?;
+    for file in files(client, scope, dirs, request) {
+        let step = step(&file, dirs, aim)?;
         if scope == ConfigScope::Me && aim == InitAction::Add && !step.is_nothing() {
-            ensure_it_is_not_committed(&file, places)?;
+            ensure_it_is_not_committed(&file, dirs)?;
         }
         planned.push((file, step));
     }
-    let is_shared = |file: &ConfigFile| is_shared(client, file, places, request);
-    let exclude = git_exclude::step(scope, places, aim, &planned, &is_shared)?;
+    let is_shared = |file: &ConfigFile| is_shared(client, file, dirs, request);
+    let exclude = git_exclude::step(scope, dirs, aim, &planned, &is_shared)?;
     Ok(exclude.into_iter().chain(planned.into_iter().map(|(_, step)| step)).collect())
 }
 
-fn ensure_it_is_not_committed(file: &ConfigFile, places: &ConfigDirs) -> anyhow::Result<()> {
-    if places.checkout.as_ref().is_some_and(|checkout| checkout.tracks(&file.path)) {
-        let path = places.shown(&file.path);
+fn ensure_it_is_not_committed(file: &ConfigFile, dirs: &ConfigDirs) -> anyhow::Result<()> {
+    if dirs.checkout.as_ref().is_some_and(|checkout| checkout.tracks(&file.path)) {
+        let path = dirs.shown(&file.path);
         bail!("{path} is committed in this project, so it is not yours alone; choose --scope everywhere or --scope project");
     }
     Ok(())
 }
 
-/// What becomes of a file. One that nothing is put into may be broken: that is not for us to say.
-fn step(file: &ConfigFile, places: &ConfigDirs, aim: InitAction) -> anyhow::Result<ConfigChange> {
-    match wanted_step(file, places, aim) {
+/// The change of a file. A malformed file that gets nothing is left alone.
+fn step(file: &ConfigFile, dirs: &ConfigDirs, aim: InitAction) -> anyhow::Result<ConfigChange> {
+    match wanted_step(file, dirs, aim) {
         Err(_) if aim == InitAction::Add && !is_required(file) => {
             let note = "cannot be read and was left alone; surehand doctor says why".to_owned();
             Ok(ConfigChange { note: Some(note), ..ConfigChange::untouched(file.path.clone(), "") })
@@ -114,11 +113,10 @@ fn is_required(file: &ConfigFile) -> bool {
     }
 }
 
-fn wanted_step(file: &ConfigFile, places: &ConfigDirs, aim: InitAction) -> anyhow::Result<ConfigChange> {
+fn wanted_step(file: &ConfigFile, dirs: &ConfigDirs, aim: InitAction) -> anyhow::Result<ConfigChange> {
     let before = backup::read(&file.path)?;
-    let broken = |broken: SyntaxProblem| {
-        anyhow!("{}: line {}: {}; nothing was written", places.shown(&file.path), broken.line, broken.why)
-    };
+    let broken =
+        |broken: SyntaxProblem| anyhow!("{}: line {}: {}; nothing was written", dirs.shown(&file.path), broken.line, broken.why);
     let is_program = matches!(&file.needs, RequiredContent::Whole(OwnedFile { kind: OwnedFileKind::Script(_), .. }));
     let untouched = ConfigChange::untouched(file.path.clone(), "");
     let mut step = ConfigChange { after: before.clone(), before, is_program, ..untouched };
@@ -138,7 +136,7 @@ fn add(file: &ConfigFile, step: &mut ConfigChange) -> Result<(), SyntaxProblem> 
         RequiredContent::Json(wanted) => json_config::add(text, wanted)?,
         RequiredContent::Toml(server) => toml_config::add(text, server)?,
         RequiredContent::Whole(whole) if !text.is_empty() && !text.contains(whole.mark) => {
-            step.note = Some("is not ours and was left alone".to_owned());
+            step.note = Some("was not written by surehand init and was left alone".to_owned());
             return Ok(());
         }
         RequiredContent::Whole(whole) if text.is_empty() && whole.presence == Presence::IfThere => text.to_owned(),
@@ -146,10 +144,10 @@ fn add(file: &ConfigFile, step: &mut ConfigChange) -> Result<(), SyntaxProblem> 
     };
     let ours = found_in(&file.needs, text)?;
     if ours.name_is_taken {
-        step.note = Some("has a server of its own called surehand, which was left alone".to_owned());
+        step.note = Some("has another server called surehand, which was left alone".to_owned());
     }
     if step.before.is_some() || !after.is_empty() {
-        // Of a file that has something of ours there is a copy already, or it was we who made it.
+        // A file with Surehand entries has a backup already, or `init` made it.
         step.keeps_copy = step.before.as_deref().is_some_and(|before| before != after) && is_nothing_of_ours(&ours);
         step.after = Some(after);
     }
@@ -173,7 +171,7 @@ fn remove(file: &ConfigFile, step: &mut ConfigChange) -> Result<(), SyntaxProble
     Ok(())
 }
 
-/// The copies of a file from before anything of ours was in it.
+/// The backups of a file from before `init`.
 fn originals(path: &Path, needs: &RequiredContent) -> Vec<(PathBuf, String)> {
     let is_original = |text: &str| found_in(needs, text).is_ok_and(|ours| is_nothing_of_ours(&ours));
     backup::backups(path).into_iter().filter(|(_, text)| is_original(text)).collect()
@@ -232,20 +230,19 @@ fn is_nothing_of_ours(ours: &FoundEntries) -> bool {
     ours.server.is_none() && ours.hooks.is_empty() && !ours.is_whole
 }
 
-/// The files of a client in a scope that belong to that scope. Of one that the scopes of a project share, what git is told to
-/// ignore says whose it is.
-pub(crate) fn files_of(client: InitClient, scope: ConfigScope, places: &ConfigDirs) -> Vec<ConfigFile> {
+/// The files of a client that belong to a scope. If two scopes share a file, git's exclude file tells which one it belongs to.
+pub(crate) fn files_of(client: InitClient, scope: ConfigScope, dirs: &ConfigDirs) -> Vec<ConfigFile> {
     let request = InitRequest { program: program::NAME.to_owned(), with_server: false };
     let belongs = |file: &ConfigFile| {
-        let is_shared = scope != ConfigScope::Everywhere && is_shared(client, file, places, &request);
-        !is_shared || (scope == ConfigScope::Me) == git_exclude::is_mine(places, file)
+        let is_shared = scope != ConfigScope::Everywhere && is_shared(client, file, dirs, &request);
+        !is_shared || (scope == ConfigScope::Me) == git_exclude::is_mine(dirs, file)
     };
-    files(client, scope, places, &request).into_iter().filter(belongs).collect()
+    files(client, scope, dirs, &request).into_iter().filter(belongs).collect()
 }
 
-/// Whether anything of ours is in the files of a client. A file that cannot be read has nothing to say about it.
-pub(crate) fn has_any(client: InitClient, scope: ConfigScope, places: &ConfigDirs) -> bool {
-    files_of(client, scope, places).iter().any(|file| found(file).is_ok_and(|ours| !is_nothing_of_ours(&ours)))
+/// Whether the files of a client contain Surehand entries. Unreadable files do not count.
+pub(crate) fn has_any(client: InitClient, scope: ConfigScope, dirs: &ConfigDirs) -> bool {
+    files_of(client, scope, dirs).iter().any(|file| found(file).is_ok_and(|ours| !is_nothing_of_ours(&ours)))
 }
 
 pub(crate) fn wants_server(file: &ConfigFile) -> bool {

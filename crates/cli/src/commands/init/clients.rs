@@ -1,5 +1,4 @@
-//! The clients: how each is found, what it tells its hooks, what is left for a person to do, and what cannot be guarded. Which files
-//! configure it is in `files`. Names, events and patterns are theirs.
+//! The table of clients: how each is found, its hook events, and what cannot be guarded. Names, events and patterns are those of the client.
 
 use std::path::PathBuf;
 
@@ -26,18 +25,29 @@ pub(crate) enum InitClient {
     Vscode,
 }
 
-/// An event for which a hook is registered, with the tools that it is for; without any it is for all.
+/// An event with the pattern of the tools that its hook is for; `None` stands for all.
 pub(crate) type EventMatcher = (&'static str, Option<&'static str>);
 
 pub(crate) struct ClientProfile {
-    /// As it is called on the command line, and by `surehand hook`.
+    /// On the command line and for `surehand hook`.
     pub name: &'static str,
     pub title: &'static str,
     programs: &'static [&'static str],
+    /// The directory with the user's configuration.
+    user_dir: UserDir,
+    /// The directory with the configuration of a project.
+    pub project_dir: &'static str,
     pub guard: ToolGuard,
     pub guarded: &'static str,
-    /// What cannot be guarded, or not as well as elsewhere.
+    /// What cannot be guarded, or only in part.
     pub limits: &'static [&'static str],
+}
+
+enum UserDir {
+    /// The directory that this variable names, or else this one in the user's home.
+    Home(&'static str, &'static str),
+    /// This one below `~/.config`.
+    Config(&'static str),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,24 +55,24 @@ pub(crate) enum ToolGuard {
     Hooks {
         events: &'static [EventMatcher],
         form: HookForm,
-        /// Whether the input says which event it is. If not, the command does.
+        /// Whether the input names the event; otherwise the command does.
         names_event: bool,
     },
     Plugin,
-    /// Not at all: it has only the server.
+    /// It has only the MCP server.
     Nothing,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum HookForm {
-    /// In groups with a `matcher`, as Claude Code has it; the time limit in seconds.
+    /// Groups with a `matcher`, as in Claude Code, with the timeout in seconds.
     Groups,
-    /// The same with a name and the time limit in milliseconds.
+    /// The same with a name, and the timeout in milliseconds.
     NamedGroups,
     Cursor,
     Copilot,
     Reasonix,
-    /// As executable files with the name of the event.
+    /// Executable files named after the event.
     Scripts,
 }
 
@@ -74,181 +84,184 @@ const fn hooks_with_event(form: HookForm, events: &'static [EventMatcher]) -> To
     ToolGuard::Hooks { events, form, names_event: false }
 }
 
-const CLAUDE: ClientProfile = {
-    const TOOLS: Option<&str> = Some("Read|Edit|MultiEdit|Write|NotebookEdit|Grep|Bash");
+const CLAUDE_TOOLS: Option<&str> = Some("Read|Edit|MultiEdit|Write|NotebookEdit|Grep|Bash");
+const CODEX_TOOLS: Option<&str> = Some("Bash|apply_patch");
+const GEMINI_TOOLS: Option<&str> =
+    Some("read_file|read_many_files|grep_search|search_file_content|write_file|replace|run_shell_command");
+const CURSOR_TOOLS: Option<&str> = Some("Read|Write|Delete|Shell|Grep");
+const QWEN_TOOLS: Option<&str> = Some("read_file|read_many_files|grep_search|edit|write_file|notebook_edit|run_shell_command");
+const REASONIX_TOOLS: Option<&str> =
+    Some("read_file|grep|edit_file|multi_edit|write_file|move_file|delete_range|delete_symbol|notebook_edit|bash");
+
+/// The clients, in the order of [`InitClient`].
+static PROFILES: [ClientProfile; 12] = [
     ClientProfile {
         name: "claude",
         title: "Claude Code",
         programs: &["claude"],
+        user_dir: UserDir::Home("CLAUDE_CONFIG_DIR", ".claude"),
+        project_dir: ".claude",
         guard: hooks(
             HookForm::Groups,
             &[
                 ("SessionStart", None),
                 ("UserPromptSubmit", None),
-                ("PreToolUse", TOOLS),
-                ("PostToolUse", TOOLS),
-                ("PostToolUseFailure", TOOLS),
+                ("PreToolUse", CLAUDE_TOOLS),
+                ("PostToolUse", CLAUDE_TOOLS),
+                ("PostToolUseFailure", CLAUDE_TOOLS),
                 ("PostCompact", None),
             ],
         ),
         guarded: "reads, edits, writes, notebooks and commands",
         limits: &[],
-    }
-};
-
-const CODEX: ClientProfile = {
-    const TOOLS: Option<&str> = Some("Bash|apply_patch");
+    },
     ClientProfile {
         name: "codex",
         title: "Codex CLI",
         programs: &["codex"],
+        user_dir: UserDir::Home("CODEX_HOME", ".codex"),
+        project_dir: ".codex",
         guard: hooks(
             HookForm::Groups,
             &[
                 ("SessionStart", None),
                 ("UserPromptSubmit", None),
-                ("PreToolUse", TOOLS),
-                ("PostToolUse", TOOLS),
+                ("PreToolUse", CODEX_TOOLS),
+                ("PostToolUse", CODEX_TOOLS),
                 ("PostCompact", None),
             ],
         ),
         guarded: "patches and commands",
         limits: &[],
-    }
-};
-
-const GEMINI: ClientProfile = {
-    const TOOLS: Option<&str> =
-        Some("read_file|read_many_files|grep_search|search_file_content|write_file|replace|run_shell_command");
+    },
     ClientProfile {
         name: "gemini",
         title: "Gemini CLI",
         programs: &["gemini"],
-        // Its PreCompress comes before every call of the model, compressing or not, and says nothing.
+        user_dir: UserDir::Home("", ".gemini"),
+        project_dir: ".gemini",
+        // `PreCompress` comes before every call of the model, so it is not used.
         guard: hooks(
             HookForm::NamedGroups,
-            &[("SessionStart", None), ("BeforeAgent", None), ("BeforeTool", TOOLS), ("AfterTool", TOOLS)],
+            &[("SessionStart", None), ("BeforeAgent", None), ("BeforeTool", GEMINI_TOOLS), ("AfterTool", GEMINI_TOOLS)],
         ),
         guarded: "reads, edits, writes and commands",
         limits: &[],
-    }
-};
-
-const CURSOR: ClientProfile = {
-    const TOOLS: Option<&str> = Some("Read|Write|Delete|Shell|Grep");
+    },
     ClientProfile {
         name: "cursor",
         title: "Cursor",
         programs: &["cursor", "cursor-agent"],
+        user_dir: UserDir::Home("", ".cursor"),
+        project_dir: ".cursor",
         guard: hooks(
             HookForm::Cursor,
-            &[("sessionStart", None), ("preToolUse", TOOLS), ("postToolUse", TOOLS), ("preCompact", None)],
+            &[("sessionStart", None), ("preToolUse", CURSOR_TOOLS), ("postToolUse", CURSOR_TOOLS), ("preCompact", None)],
         ),
         guarded: "reads, writes, deletions and commands",
         limits: &["this follows Cursor's documentation and was not tried with Cursor itself"],
-    }
-};
-
-const OPENCODE: ClientProfile = ClientProfile {
-    name: "opencode",
-    title: "opencode",
-    programs: &["opencode"],
-    guard: ToolGuard::Plugin,
-    guarded: "reads, edits, writes, patches and commands",
-    limits: &[],
-};
-
-const QWEN: ClientProfile = {
-    const TOOLS: Option<&str> = Some("read_file|read_many_files|grep_search|edit|write_file|notebook_edit|run_shell_command");
+    },
+    ClientProfile {
+        name: "opencode",
+        title: "opencode",
+        programs: &["opencode"],
+        user_dir: UserDir::Config("opencode"),
+        project_dir: ".opencode",
+        guard: ToolGuard::Plugin,
+        guarded: "reads, edits, writes, patches and commands",
+        limits: &[],
+    },
     ClientProfile {
         name: "qwen",
         title: "Qwen Code",
         programs: &["qwen"],
+        user_dir: UserDir::Home("QWEN_HOME", ".qwen"),
+        project_dir: ".qwen",
         guard: hooks(
             HookForm::NamedGroups,
             &[
                 ("SessionStart", None),
                 ("UserPromptSubmit", None),
-                ("PreToolUse", TOOLS),
-                ("PostToolUse", TOOLS),
-                ("PostToolUseFailure", TOOLS),
+                ("PreToolUse", QWEN_TOOLS),
+                ("PostToolUse", QWEN_TOOLS),
+                ("PostToolUseFailure", QWEN_TOOLS),
                 ("PostCompact", None),
             ],
         ),
         guarded: "reads, edits, writes, notebooks and commands",
         limits: &[],
-    }
-};
-
-const COPILOT: ClientProfile = ClientProfile {
-    name: "copilot",
-    title: "Copilot CLI",
-    programs: &["copilot"],
-    guard: hooks_with_event(
-        HookForm::Copilot,
-        &[
-            ("sessionStart", None),
-            ("userPromptSubmitted", None),
-            ("preToolUse", None),
-            ("postToolUse", None),
-            ("postToolUseFailure", None),
-            ("preCompact", None),
+    },
+    ClientProfile {
+        name: "copilot",
+        title: "Copilot CLI",
+        programs: &["copilot"],
+        user_dir: UserDir::Home("COPILOT_HOME", ".copilot"),
+        project_dir: ".github",
+        guard: hooks_with_event(
+            HookForm::Copilot,
+            &[
+                ("sessionStart", None),
+                ("userPromptSubmitted", None),
+                ("preToolUse", None),
+                ("postToolUse", None),
+                ("postToolUseFailure", None),
+                ("preCompact", None),
+            ],
+        ),
+        guarded: "reads, edits, new files and commands",
+        limits: &[],
+    },
+    ClientProfile {
+        name: "goose",
+        title: "goose",
+        programs: &["goose"],
+        user_dir: UserDir::Config("goose"),
+        project_dir: ".agents/plugins/surehand",
+        guard: hooks_with_event(
+            HookForm::Groups,
+            &[
+                ("SessionStart", None),
+                ("UserPromptSubmit", None),
+                ("PreToolUse", None),
+                ("PostToolUse", None),
+                ("PostToolUseFailure", None),
+                ("PostCompact", None),
+            ],
+        ),
+        guarded: "edits, writes and commands",
+        limits: &[
+            "hooks cannot add to what the model reads, so notes and directory instructions do not reach it",
+            "no compaction was seen to reach a hook, so what left the context may still count as read",
         ],
-    ),
-    guarded: "reads, edits, new files and commands",
-    limits: &[],
-};
-
-const GOOSE: ClientProfile = ClientProfile {
-    name: "goose",
-    title: "goose",
-    programs: &["goose"],
-    guard: hooks_with_event(
-        HookForm::Groups,
-        &[
-            ("SessionStart", None),
-            ("UserPromptSubmit", None),
-            ("PreToolUse", None),
-            ("PostToolUse", None),
-            ("PostToolUseFailure", None),
-            ("PostCompact", None),
+    },
+    ClientProfile {
+        name: "cline",
+        title: "Cline",
+        programs: &["cline"],
+        user_dir: UserDir::Home("CLINE_DIR", ".cline"),
+        project_dir: ".clinerules",
+        guard: hooks_with_event(
+            HookForm::Scripts,
+            &[("TaskStart", None), ("TaskResume", None), ("PreToolUse", None), ("PostToolUse", None), ("PreCompact", None)],
+        ),
+        guarded: "reads, edits, writes and commands",
+        limits: &[
+            "a hook that denies a call ends the whole task, so a call is stopped by taking its arguments away; a version that does not allow that goes on with it",
         ],
-    ),
-    guarded: "edits, writes and commands",
-    limits: &[
-        "hooks cannot add to what the model reads, so notes and directory instructions do not reach it",
-        "no compaction was seen to reach a hook, so what left the context may still count as read",
-    ],
-};
-
-const CLINE: ClientProfile = ClientProfile {
-    name: "cline",
-    title: "Cline",
-    programs: &["cline"],
-    guard: hooks_with_event(
-        HookForm::Scripts,
-        &[("TaskStart", None), ("TaskResume", None), ("PreToolUse", None), ("PostToolUse", None), ("PreCompact", None)],
-    ),
-    guarded: "reads, edits, writes and commands",
-    limits: &[
-        "a hook that denies a call ends the whole task, so a call is stopped by taking its arguments away; a version that does not allow that goes on with it",
-    ],
-};
-
-const REASONIX: ClientProfile = {
-    const TOOLS: Option<&str> =
-        Some("read_file|grep|edit_file|multi_edit|write_file|move_file|delete_range|delete_symbol|notebook_edit|bash");
+    },
     ClientProfile {
         name: "reasonix",
         title: "Reasonix",
         programs: &["reasonix"],
+        user_dir: UserDir::Home("REASONIX_HOME", ".reasonix"),
+        project_dir: ".reasonix",
         guard: hooks_with_event(
             HookForm::Reasonix,
             &[
                 ("SessionStart", None),
                 ("UserPromptSubmit", None),
-                ("PreToolUse", TOOLS),
-                ("PostToolUse", TOOLS),
+                ("PreToolUse", REASONIX_TOOLS),
+                ("PostToolUse", REASONIX_TOOLS),
                 ("PostCompact", None),
             ],
         ),
@@ -257,63 +270,41 @@ const REASONIX: ClientProfile = {
             "hooks can add to what the model reads only at the start of a session",
             "no compaction was seen to reach a hook, so what left the context may still count as read",
         ],
-    }
-};
-
-const CONTINUE: ClientProfile = ClientProfile {
-    name: "continue",
-    title: "Continue",
-    programs: &["cn"],
-    guard: ToolGuard::Nothing,
-    guarded: "what goes through the MCP server",
-    limits: &[
-        "it runs no hooks, so its own tools are not guarded: a write of theirs can overwrite a change that it has not seen",
-    ],
-};
-
-const VSCODE: ClientProfile = ClientProfile {
-    name: "vscode",
-    title: "VS Code",
-    programs: &["code", "codium"],
-    guard: ToolGuard::Nothing,
-    guarded: "what goes through the MCP server",
-    limits: &[
-        "its own tools are not guarded: a write of theirs can overwrite a change that it has not seen",
-        "this follows its documentation and was not tried with VS Code itself",
-    ],
-};
+    },
+    ClientProfile {
+        name: "continue",
+        title: "Continue",
+        programs: &["cn"],
+        user_dir: UserDir::Home("CONTINUE_GLOBAL_DIR", ".continue"),
+        project_dir: ".continue",
+        guard: ToolGuard::Nothing,
+        guarded: "what goes through the MCP server",
+        limits: &[
+            "it runs no hooks, so its own tools are not guarded: a write of theirs can overwrite a change that it has not seen",
+        ],
+    },
+    ClientProfile {
+        name: "vscode",
+        title: "VS Code",
+        programs: &["code", "codium"],
+        user_dir: UserDir::Config("Code/User"),
+        project_dir: ".vscode",
+        guard: ToolGuard::Nothing,
+        guarded: "what goes through the MCP server",
+        limits: &[
+            "its own tools are not guarded: a write of theirs can overwrite a change that it has not seen",
+            "this follows its documentation and was not tried with VS Code itself",
+        ],
+    },
+];
 
 impl InitClient {
-    pub(crate) const ALL: [InitClient; 12] = [
-        InitClient::Claude,
-        InitClient::Codex,
-        InitClient::Gemini,
-        InitClient::Cursor,
-        InitClient::Opencode,
-        InitClient::Qwen,
-        InitClient::Copilot,
-        InitClient::Goose,
-        InitClient::Cline,
-        InitClient::Reasonix,
-        InitClient::Continue,
-        InitClient::Vscode,
-    ];
+    pub(crate) fn all() -> impl Iterator<Item = Self> {
+        Self::value_variants().iter().copied()
+    }
 
     pub(crate) fn profile(self) -> &'static ClientProfile {
-        match self {
-            InitClient::Claude => &CLAUDE,
-            InitClient::Codex => &CODEX,
-            InitClient::Gemini => &GEMINI,
-            InitClient::Cursor => &CURSOR,
-            InitClient::Opencode => &OPENCODE,
-            InitClient::Qwen => &QWEN,
-            InitClient::Copilot => &COPILOT,
-            InitClient::Goose => &GOOSE,
-            InitClient::Cline => &CLINE,
-            InitClient::Reasonix => &REASONIX,
-            InitClient::Continue => &CONTINUE,
-            InitClient::Vscode => &VSCODE,
-        }
+        &PROFILES[self as usize]
     }
 
     pub(crate) fn name(self) -> &'static str {
@@ -335,25 +326,15 @@ impl InitClient {
         }
     }
 
-    /// Whether it is there: its program, or a directory of the user's with its configuration.
-    pub(crate) fn is_installed(self, places: &ConfigDirs) -> bool {
-        self.profile().programs.iter().any(|name| program::on_path(name).is_some()) || self.user_directory(places).is_dir()
+    /// Whether its program or the user's configuration directory exists.
+    pub(crate) fn is_installed(self, dirs: &ConfigDirs) -> bool {
+        self.profile().programs.iter().any(|name| program::on_path(name).is_some()) || self.user_directory(dirs).is_dir()
     }
 
-    pub(super) fn user_directory(self, places: &ConfigDirs) -> PathBuf {
-        match self {
-            InitClient::Claude => places.in_home("CLAUDE_CONFIG_DIR", ".claude"),
-            InitClient::Codex => places.in_home("CODEX_HOME", ".codex"),
-            InitClient::Gemini => places.home.join(".gemini"),
-            InitClient::Cursor => places.home.join(".cursor"),
-            InitClient::Opencode => places.in_config("opencode"),
-            InitClient::Qwen => places.in_home("QWEN_HOME", ".qwen"),
-            InitClient::Copilot => places.in_home("COPILOT_HOME", ".copilot"),
-            InitClient::Goose => places.in_config("goose"),
-            InitClient::Cline => places.in_home("CLINE_DIR", ".cline"),
-            InitClient::Reasonix => places.in_home("REASONIX_HOME", ".reasonix"),
-            InitClient::Continue => places.in_home("CONTINUE_GLOBAL_DIR", ".continue"),
-            InitClient::Vscode => places.in_config("Code/User"),
+    pub(super) fn user_directory(self, dirs: &ConfigDirs) -> PathBuf {
+        match self.profile().user_dir {
+            UserDir::Home(variable, directory) => dirs.in_home(variable, directory),
+            UserDir::Config(directory) => dirs.in_config(directory),
         }
     }
 
@@ -385,5 +366,17 @@ impl InitClient {
             _ => {}
         }
         steps
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_client_has_its_own_profile() {
+        for client in InitClient::all() {
+            assert_eq!(client.to_possible_value().unwrap().get_name(), client.name());
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! For whom a client is set up, and where clients look for their configuration.
+//! The scopes of a configuration, and the directories where clients look for it.
 
 use std::path::{Path, PathBuf};
 
@@ -43,7 +43,7 @@ pub(crate) struct ConfigDirs {
     variables: Vec<(&'static str, PathBuf)>,
 }
 
-/// Variables by which people move the directories of their clients.
+/// Variables that move the configuration of clients.
 const VARIABLES: [&str; 8] = [
     "CLAUDE_CONFIG_DIR",
     "CODEX_HOME",

@@ -1,4 +1,4 @@
-//! Which files configure a client in a scope, and what each of them needs.
+//! The configuration files of each client and scope, and what each file must contain.
 
 use std::path::{Path, PathBuf};
 
@@ -27,13 +27,12 @@ pub(crate) enum RequiredContent {
 #[derive(Debug, Clone)]
 pub(crate) struct OwnedFile {
     pub text: String,
-    /// What tells it from somebody else's file of the same name.
+    /// Text that identifies it as written by `init`.
     pub mark: &'static str,
     pub kind: OwnedFileKind,
     pub presence: Presence,
 }
 
-/// What a file is that is ours as a whole.
 #[derive(Debug, Clone)]
 pub(crate) enum OwnedFileKind {
     Script(&'static str),
@@ -48,16 +47,16 @@ pub(crate) struct InitRequest {
     pub with_server: bool,
 }
 
-/// Seconds that a hook may take. It takes some milliseconds; more only where the disk or another process keeps it waiting.
+/// The timeout of a hook in seconds. It takes milliseconds, unless the disk or a lock keeps it waiting.
 const PATIENCE: u64 = 30;
 
-/// The files that configure a client in a scope, with what they need.
-pub(crate) fn files(client: InitClient, scope: ConfigScope, places: &ConfigDirs, request: &InitRequest) -> Vec<ConfigFile> {
-    let setting = ClientSetup { client, scope, places, request };
+/// The files that configure a client in a scope.
+pub(crate) fn files(client: InitClient, scope: ConfigScope, dirs: &ConfigDirs, request: &InitRequest) -> Vec<ConfigFile> {
+    let setting = ClientSetup { client, scope, dirs, request };
     let mut files = setting.hook_files();
     if let Some(file) = setting.server_file() {
         match (files.iter_mut().find(|other| other.path == file.path).map(|other| &mut other.needs), file.needs) {
-            // Some clients have both in one file.
+            // Some clients have hooks and servers in one file.
             (Some(RequiredContent::Json(wanted)), RequiredContent::Json(server)) => wanted.splice(0..0, server).for_each(drop),
             (_, needs) => files.push(ConfigFile { needs, ..file }),
         }
@@ -65,7 +64,7 @@ pub(crate) fn files(client: InitClient, scope: ConfigScope, places: &ConfigDirs,
     files
 }
 
-/// Why a server that is asked for is not written, with what to do instead.
+/// Why a requested server is not written, and what to do instead.
 pub(crate) fn server_by_hand(client: InitClient, scope: ConfigScope) -> Option<&'static str> {
     match client {
         InitClient::Goose => {
@@ -84,55 +83,42 @@ pub(crate) fn server_by_hand(client: InitClient, scope: ConfigScope) -> Option<&
     }
 }
 
-/// Whether the file of this scope is the project's as well: then only git tells whose it is.
-pub(crate) fn is_shared(client: InitClient, file: &ConfigFile, places: &ConfigDirs, request: &InitRequest) -> bool {
-    let paths = |scope| files(client, scope, places, request).into_iter().any(|other| other.path == file.path);
+/// Whether the scopes `me` and `project` share this file.
+pub(crate) fn is_shared(client: InitClient, file: &ConfigFile, dirs: &ConfigDirs, request: &InitRequest) -> bool {
+    let paths = |scope| files(client, scope, dirs, request).into_iter().any(|other| other.path == file.path);
     paths(ConfigScope::Me) && paths(ConfigScope::Project)
 }
 
 struct ClientSetup<'a> {
     client: InitClient,
     scope: ConfigScope,
-    places: &'a ConfigDirs,
+    dirs: &'a ConfigDirs,
     request: &'a InitRequest,
 }
 
 impl ClientSetup<'_> {
-    /// In a project that others share, the program is looked up by its name: a path would be right on one machine only.
+    /// A shared project uses the name of the program, because a path is right on one machine only.
     fn program(&self) -> &str {
         if self.scope == ConfigScope::Project { NAME } else { &self.request.program }
     }
 
-    /// What a missing program does to a committed entry is another's trouble: some clients do not start then.
+    /// A committed entry is guarded, because some clients do not start if the program is missing.
     fn launch(&self) -> ServerLaunch {
         ServerLaunch { program: self.program().to_owned(), is_guarded: self.scope == ConfigScope::Project }
     }
 
-    /// A client without hooks has nothing else; in a project that others share, it must be asked for all the same.
+    /// A client without hooks always gets the server, except in a shared project, where it must be requested.
     fn presence(&self) -> Presence {
         let is_all_there_is = !self.client.has_hooks() && self.scope != ConfigScope::Project;
         if self.request.with_server || is_all_there_is { Presence::Required } else { Presence::IfThere }
     }
 
     fn directory(&self) -> PathBuf {
-        let in_project = match self.client {
-            InitClient::Claude => ".claude",
-            InitClient::Codex => ".codex",
-            InitClient::Gemini => ".gemini",
-            InitClient::Cursor => ".cursor",
-            InitClient::Opencode => ".opencode",
-            InitClient::Qwen => ".qwen",
-            InitClient::Copilot => ".github",
-            InitClient::Goose => ".agents/plugins/surehand",
-            InitClient::Cline => ".clinerules",
-            InitClient::Reasonix => ".reasonix",
-            InitClient::Continue => ".continue",
-            InitClient::Vscode => ".vscode",
-        };
+        let in_project = self.client.profile().project_dir;
         match (self.scope, self.client) {
-            (ConfigScope::Me | ConfigScope::Project, _) => self.places.root.join(in_project),
-            (ConfigScope::Everywhere, InitClient::Goose) => self.places.home.join(in_project),
-            (ConfigScope::Everywhere, client) => client.user_directory(self.places),
+            (ConfigScope::Me | ConfigScope::Project, _) => self.dirs.root.join(in_project),
+            (ConfigScope::Everywhere, InitClient::Goose) => self.dirs.home.join(in_project),
+            (ConfigScope::Everywhere, client) => client.user_directory(self.dirs),
         }
     }
 
@@ -207,12 +193,12 @@ impl ClientSetup<'_> {
             }
         };
         let everywhere = self.scope == ConfigScope::Everywhere;
-        let root = self.places.root.to_string_lossy();
+        let root = self.dirs.root.to_string_lossy();
         Some(match self.client {
             InitClient::Claude => {
-                let of_user = self.places.variable("CLAUDE_CONFIG_DIR").unwrap_or(&self.places.home).join(".claude.json");
+                let of_user = self.dirs.variable("CLAUDE_CONFIG_DIR").unwrap_or(&self.dirs.home).join(".claude.json");
                 match self.scope {
-                    ConfigScope::Project => in_json(self.places.root.join(".mcp.json"), &["mcpServers"]),
+                    ConfigScope::Project => in_json(self.dirs.root.join(".mcp.json"), &["mcpServers"]),
                     ConfigScope::Everywhere => in_json(of_user, &["mcpServers"]),
                     ConfigScope::Me => in_json(of_user, &["projects", &root, "mcpServers"]),
                 }
@@ -224,7 +210,7 @@ impl ClientSetup<'_> {
             InitClient::Gemini | InitClient::Qwen => in_json(directory.join("settings.json"), &["mcpServers"]),
             InitClient::Cursor => in_json(directory.join("mcp.json"), &["mcpServers"]),
             InitClient::Opencode => {
-                let at_top = if everywhere { &directory } else { &self.places.root };
+                let at_top = if everywhere { &directory } else { &self.dirs.root };
                 in_json(opencode_settings(at_top, &directory), &["mcp"])
             }
             InitClient::Copilot if everywhere => in_json(directory.join("mcp-config.json"), &["mcpServers"]),
@@ -237,7 +223,7 @@ impl ClientSetup<'_> {
 
     fn server(&self, launch: &ServerLaunch) -> JsonNode {
         let arguments: &[&str] = match self.client {
-            // It may start a server elsewhere than in the project.
+            // It may start the server outside of the project.
             InitClient::Vscode => &["mcp", "--root", "${workspaceFolder}"],
             _ => &["mcp"],
         };
@@ -260,7 +246,7 @@ impl ClientSetup<'_> {
 
     fn continue_block(&self, path: PathBuf) -> ConfigFile {
         let words = self.launch().words(&["mcp".to_owned()]);
-        // A text of JSON is one of YAML.
+        // JSON strings are YAML strings.
         let quoted: Vec<String> = words.iter().map(|word| serde_json::Value::from(word.as_str()).to_string()).collect();
         let text = format!(
             "# Written by `surehand init`.\nname: surehand\nversion: 1.0.0\nschema: v1\nmcpServers:\n  - name: surehand\n    command: {}\n    args: [{}]\n",
@@ -293,7 +279,7 @@ fn written(form: HookForm, command: &str, tools: Option<&str>) -> JsonNode {
     }
 }
 
-/// opencode takes several names; one that is there is used.
+/// opencode accepts several names. An existing file is used.
 fn opencode_settings(at_top: &Path, directory: &Path) -> PathBuf {
     let names = ["opencode.jsonc", "opencode.json"];
     let known = [at_top, directory].into_iter().flat_map(|place| names.iter().map(|name| place.join(name)));

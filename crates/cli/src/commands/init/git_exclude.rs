@@ -1,4 +1,4 @@
-//! The lines in `.git/info/exclude` that keep files of one user out of git's sight. `.gitignore` belongs to the project and is not touched.
+//! The lines in `.git/info/exclude` that hide the files of one user from git. `.gitignore` belongs to the project and is not changed.
 
 use surehand_engine::GitCheckout;
 
@@ -10,22 +10,21 @@ use super::{
     json_config, toml_config,
 };
 
-/// What git is to ignore no longer, and from now on.
 #[derive(Default)]
 struct ExcludePatterns {
     drop: Vec<String>,
     add: Vec<String>,
 }
 
-/// What becomes of the file with the patterns, for the files of a client and what becomes of those.
+/// The change of the exclude file for the changes of a client.
 pub(super) fn step(
     scope: ConfigScope,
-    places: &ConfigDirs,
+    dirs: &ConfigDirs,
     aim: InitAction,
     planned: &[(ConfigFile, ConfigChange)],
     is_shared: &dyn Fn(&ConfigFile) -> bool,
 ) -> anyhow::Result<Option<ConfigChange>> {
-    let Some(checkout) = places.checkout.as_ref().filter(|_| scope != ConfigScope::Everywhere) else { return Ok(None) };
+    let Some(checkout) = dirs.checkout.as_ref().filter(|_| scope != ConfigScope::Everywhere) else { return Ok(None) };
     let path = checkout.exclude_file();
     let before = backup::read(&path)?;
     let there = before.as_deref().unwrap_or_default();
@@ -38,7 +37,7 @@ pub(super) fn step(
             if step.keeps_copy {
                 patterns.add.push(copies);
             }
-            // A file that somebody else has begun is left as visible as it was.
+            // A file with other content stays as visible as it was.
             let is_mine = !is_shared(file) || is_all_ours(file, step);
             if is_mine && !checkout.tracks(&file.path) {
                 patterns.add.push(pattern);
@@ -56,21 +55,21 @@ pub(super) fn step(
     Ok(is_changed.then(|| ConfigChange { after, before, ..ConfigChange::untouched(path, what) }))
 }
 
-/// Whether a file was set up for one user: git is told to ignore it or, if somebody else had begun it, our copies of it.
-pub(super) fn is_mine(places: &ConfigDirs, file: &ConfigFile) -> bool {
-    let Some(checkout) = &places.checkout else { return true };
+/// Whether a file was set up for one user: git ignores it, or only its backups if it has other content.
+pub(super) fn is_mine(dirs: &ConfigDirs, file: &ConfigFile) -> bool {
+    let Some(checkout) = &dirs.checkout else { return true };
     let text = backup::read(&checkout.exclude_file()).ok().flatten().unwrap_or_default();
     patterns_of(checkout, file).is_some_and(|patterns| text.lines().any(|line| patterns.iter().any(|pattern| line == pattern)))
 }
 
-/// The pattern of a file, and that of the copies that are kept of it.
+/// The patterns of a file and of its backups.
 fn patterns_of(checkout: &GitCheckout, file: &ConfigFile) -> Option<[String; 2]> {
     let pattern = checkout.exclude_pattern(&file.path)?;
     let copies = format!("{pattern}{}*", backup::BACKUP);
     Some([pattern, copies])
 }
 
-/// Whether it is or will be we who made a file, and nobody has put anything else into it.
+/// Whether `init` made a file, and it contains nothing else.
 fn is_all_ours(file: &ConfigFile, step: &ConfigChange) -> bool {
     let Some(before) = &step.before else { return true };
     let has_nothing_else = match &file.needs {

@@ -1,5 +1,5 @@
-//! What Surehand has in a JSON configuration: a server, hooks, and how they are found again. Which file needs what is for `client` to say;
-//! how a text is changed without disturbing the rest is in `jsonc`.
+//! The Surehand entries of a JSON configuration: a server and hooks, and how to find them again. `config_files` decides which file needs
+//! what; `json_edit` changes a text without disturbing the rest.
 
 use jsonc_parser::ast::{Object, Value};
 
@@ -10,21 +10,21 @@ use super::{
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ConfigEntry {
-    /// A number of the whole file without which the client does not take it.
+    /// The version number that the client requires in the file.
     Version(u64),
     Server {
-        /// The objects that it is in, the outermost first.
+        /// The path of the object that it is in.
         table: Vec<String>,
         presence: Presence,
         launch: ServerLaunch,
         value: JsonNode,
     },
     Hook {
-        /// Whose, as `surehand hook` calls it.
+        /// The argument of `surehand hook`.
         client: &'static str,
         event: &'static str,
         command: String,
-        /// The tools that it is for, as a pattern.
+        /// The pattern of its tools.
         tools: Option<&'static str>,
         value: JsonNode,
     },
@@ -33,12 +33,12 @@ pub(crate) enum ConfigEntry {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Presence {
     Required,
-    /// It is not, but what is there is corrected.
+    /// An existing entry is corrected, and a missing one not added.
     IfThere,
 }
 
 impl ConfigEntry {
-    /// Whether it is put in where it is missing.
+    /// Whether a missing entry is added.
     pub(crate) fn is_required(&self) -> bool {
         !matches!(self, ConfigEntry::Server { presence: Presence::IfThere, .. })
     }
@@ -56,15 +56,15 @@ pub(crate) const NAME: &str = "surehand";
 const HOOKS: &str = "hooks";
 const VERSION: &str = "version";
 const COMMANDS: [&str; 2] = ["command", "bash"];
-/// Where they have the pattern of the tools that it is for.
+/// Where clients have the pattern of the tools.
 const PATTERNS: [&str; 2] = ["matcher", "match"];
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct FoundEntries {
-    /// The words of the command that starts the server.
+    /// The command of the server, in words.
     pub server: Option<Vec<String>>,
     pub hooks: Vec<InstalledHook>,
-    /// Somebody else's server has our name.
+    /// Another server has the name `surehand`.
     pub name_is_taken: bool,
     pub is_whole: bool,
 }
@@ -72,21 +72,21 @@ pub(crate) struct FoundEntries {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct InstalledHook {
     pub event: String,
-    /// Where in the list of the event it is: which group, and which of the group.
+    /// The index of its group, and its index in the group.
     pub place: (usize, usize),
     pub words: Vec<String>,
-    /// Whether the client runs those words; otherwise a file of ours does.
+    /// Whether the client runs the command; otherwise a script of `init` does.
     pub is_in_settings: bool,
 }
 
 impl InstalledHook {
-    /// Whether it is an error where the program is missing. A file of ours looks for the program itself.
+    /// Whether it fails if the program is missing. Scripts look for the program themselves.
     pub(crate) fn is_unguarded(&self) -> bool {
         self.is_in_settings && !program::is_guarded(&self.words)
     }
 }
 
-/// The text with all that is wanted. What is there already stays where it is; a program that has moved is corrected.
+/// Adds all entries. Existing entries stay in place, with a new path if the program has moved.
 pub(crate) fn add(text: &str, wanted: &[ConfigEntry]) -> Result<String, SyntaxProblem> {
     let (mark, body) = byte_order_mark(text);
     let mut body = if wanted.iter().any(ConfigEntry::is_required) { with_root(body)? } else { body.to_owned() };
@@ -96,10 +96,10 @@ pub(crate) fn add(text: &str, wanted: &[ConfigEntry]) -> Result<String, SyntaxPr
     Ok(format!("{mark}{body}"))
 }
 
-/// The text without anything of ours. `originals` are what the file held before we came, as far as it is known; without any, it was we who
-/// made the file, and when nothing else is in it the answer is that it can go.
+/// Removes all entries. `originals` are the backups; without any, `init` made the file, and `None` means that it can be removed because
+/// nothing else is in it.
 pub(crate) fn remove(text: &str, wanted: &[ConfigEntry], originals: &[String]) -> Result<Option<String>, SyntaxProblem> {
-    // Nobody remembers whether the server was asked for.
+    // Whether the server was requested is not recorded.
     for presence in [Presence::Required, Presence::IfThere] {
         let wanted: Vec<ConfigEntry> = wanted.iter().map(|one| one.with_presence(presence)).collect();
         if let Some(original) = originals.iter().find(|original| add(original, &wanted).as_deref() == Ok(text)) {
@@ -147,7 +147,7 @@ fn byte_order_mark(text: &str) -> (&str, &str) {
     text.strip_prefix('\u{feff}').map_or(("", text), |body| ("\u{feff}", body))
 }
 
-/// An empty text gets an object to put things in.
+/// Adds an object to an empty text.
 fn with_root(text: &str) -> Result<String, SyntaxProblem> {
     match parse(text)? {
         Some(_) => Ok(text.to_owned()),
@@ -211,7 +211,7 @@ fn add_server(
     }
 }
 
-/// The command of a server that is there: ours may be started in another way now, somebody else's is left alone.
+/// Corrects the command of an existing server. A foreign server is left alone.
 fn corrected_server(text: &str, server: Option<&Object<'_>>, launch: &ServerLaunch) -> String {
     let Some(server) = server.filter(|server| program::is_ours(&command_words(server))) else { return text.to_owned() };
     let there = command_words(server);
@@ -228,8 +228,7 @@ fn corrected_server(text: &str, server: Option<&Object<'_>>, launch: &ServerLaun
     }
 }
 
-/// What a version of ours has written becomes what this one writes. A command that somebody has made longer stays, and so does a
-/// pattern with other tools in it.
+/// Updates a hook that an older version wrote. An extended command stays, and so does a pattern with other tools.
 fn corrected_hook(
     text: &str,
     root: &Object<'_>,
@@ -252,7 +251,7 @@ fn corrected_hook(
     replaced(text, parts)
 }
 
-/// Whether all tools of a pattern are in another, larger one.
+/// Whether a larger pattern has all tools of this one.
 fn is_part(pattern: &str, of: &str) -> bool {
     pattern != of && pattern.split('|').all(|tool| of.split('|').any(|other| other == tool))
 }
@@ -269,7 +268,7 @@ fn wrong_kind(text: &str, value: &Value<'_>, name: &str, kind: &str) -> SyntaxPr
     SyntaxProblem { line: line_of(text, jsonc_parser::common::Ranged::start(value)), why: format!("{name} is not {kind}") }
 }
 
-/// The words of a command, however they are given: in one line, as a list, or as a program with its arguments.
+/// The words of a command, which may be a line, a list, or a program with arguments.
 fn command_words(entry: &Object<'_>) -> Vec<String> {
     let texts = |list: &jsonc_parser::ast::Array<'_>| -> Vec<String> {
         list.elements.iter().filter_map(Value::as_string_lit).map(|text| text.value.to_string()).collect()
@@ -285,11 +284,11 @@ fn command_words(entry: &Object<'_>) -> Vec<String> {
     words
 }
 
-/// A hook of ours: where it is, as positions in objects and lists, and what it says.
+/// A Surehand hook, and its position.
 struct HookPosition {
-    /// Through the hooks, the event and the list to the entry, and on through its group, if it is one.
+    /// The indexes from the root through the hooks, the event and the list to the entry, and on into its group.
     path: Vec<usize>,
-    /// How long the path is to what we put in: the hook alone, or the group that it is alone in.
+    /// The length of the path to what `init` added: the hook, or the group if the hook is alone in it.
     depth: usize,
     event: String,
     words: Vec<String>,
@@ -318,7 +317,7 @@ fn hooks(root: &Object<'_>, client: &str) -> Vec<HookPosition> {
                 }
             };
             let here = vec![at_hooks, at_event, at_entry];
-            // Some clients have the commands in the list itself, others in groups with a matcher.
+            // Some clients list commands, others groups with a matcher.
             let Some((at_group, group)) = member(entry, HOOKS).and_then(|(at, value)| Some((at, value.as_array()?))) else {
                 take(here, 3, entry);
                 continue;
@@ -339,7 +338,7 @@ fn member<'v, 'a>(object: &'v Object<'a>, name: &str) -> Option<(usize, &'v Valu
     Some((at, &object.properties[at].value))
 }
 
-/// The server of our name, with where it is.
+/// The server named `surehand`, with its position.
 fn server<'v, 'a>(root: &'v Object<'a>, table: &[String]) -> Option<(Vec<usize>, &'v Object<'a>)> {
     let (mut path, mut object) = (Vec::new(), root);
     for name in table.iter().map(String::as_str).chain([NAME]) {
@@ -363,7 +362,7 @@ fn follow<'v, 'a>(root: &'v Object<'a>, path: &[usize]) -> Option<&'v Value<'a>>
     Some(value)
 }
 
-/// Where something of ours is, if anything is left.
+/// The position of a remaining Surehand entry.
 fn next_of_ours(text: &str, wanted: &[ConfigEntry]) -> Result<Option<Vec<usize>>, SyntaxProblem> {
     let Some(Value::Object(root)) = parse(text)? else { return Ok(None) };
     let path = wanted.iter().find_map(|one| match one {
@@ -381,7 +380,7 @@ fn next_of_ours(text: &str, wanted: &[ConfigEntry]) -> Result<Option<Vec<usize>>
     Ok(path)
 }
 
-/// The text without an item, and without what would be empty then, unless it was there before us.
+/// Removes an item, and the containers that are empty then, unless a backup has them.
 fn cut(text: &str, mut path: Vec<usize>, originals: &[String]) -> Result<String, SyntaxProblem> {
     let value = parse(text)?;
     let root = object(text, value.as_ref(), "the file")?;
@@ -438,7 +437,7 @@ fn was_there(originals: &[String], names: &[String]) -> bool {
     })
 }
 
-/// The version that we put in goes with the last of what needed it.
+/// Removes the version number together with the last entry.
 fn without_version(text: &str, wanted: &[ConfigEntry], originals: &[String]) -> Result<String, SyntaxProblem> {
     let Some(Value::Object(root)) = parse(text)? else { return Ok(text.to_owned()) };
     let is_ours = wanted.iter().any(|one| matches!(one, ConfigEntry::Version(_))) && !was_there(originals, &[VERSION.to_owned()]);

@@ -1,5 +1,5 @@
-//! Putting an item into a JSON object or array, and taking one out, in the text itself: order, comments, indentation and everything else
-//! stay as they are, and taking out what was put in gives the text that was there. What is put in or taken out is for `json` to say.
+//! Adds and removes items of JSON objects and arrays in the text itself. Order, comments and indentation stay as they are, and removing an
+//! added item restores the text byte for byte. The syntax tree of `jsonc-parser` does not: it breaks one-line objects and drops blank lines.
 
 use std::{borrow::Cow, ops::Range};
 
@@ -25,10 +25,10 @@ pub(crate) enum JsonNode {
     Object(Vec<(Cow<'static, str>, JsonNode)>),
 }
 
-/// A part of the text and what comes in its place.
+/// A range of the text and its replacement.
 type Splice = (Range<usize>, String);
 
-/// An object or array as it stands in the text.
+/// The position of an object or array in the text.
 pub(super) struct Container {
     open: usize,
     close: usize,
@@ -47,7 +47,7 @@ struct GapContents {
     comments: Vec<Range<usize>>,
 }
 
-/// Reads a text. Comments and trailing commas are fine, as most clients have it; a text may be empty.
+/// Parses a text, which may be empty. Comments and trailing commas are allowed, as most clients do.
 pub(super) fn parse(text: &str) -> Result<Option<Value<'_>>, SyntaxProblem> {
     let options = ParseOptions {
         allow_comments: true,
@@ -87,19 +87,19 @@ impl Container {
         Self { open: whole.start(), close: whole.end() - 1, items }
     }
 
-    /// Whether nothing is in it, not even a comment.
+    /// Whether it is empty, without a comment.
     pub(super) fn is_bare(&self, text: &str) -> bool {
         self.items.is_empty() && text[self.open + 1..self.close].trim().is_empty()
     }
 
-    /// Whether comments are in it, outside of its items.
+    /// Whether it has comments outside of its items.
     pub(super) fn has_comments(&self, text: &str) -> bool {
         let starts = self.items.iter().map(|item| item.start).chain([self.close]);
         let ends = [self.open + 1].into_iter().chain(self.items.iter().map(|item| item.end));
         ends.zip(starts).any(|(from, to)| !between(text, from, to).comments.is_empty())
     }
 
-    /// The text with a member at the end of this object.
+    /// Appends a member to this object.
     pub(super) fn with_member(&self, text: &str, name: &str, value: &JsonNode) -> String {
         self.with(text, &|manner| match manner {
             Some(manner) => format!("{}: {}", quoted(name), value.in_lines(manner)),
@@ -107,7 +107,7 @@ impl Container {
         })
     }
 
-    /// The text with an element at the end of this array.
+    /// Appends an element to this array.
     pub(super) fn with_element(&self, text: &str, value: &JsonNode) -> String {
         self.with(text, &|manner| manner.map_or_else(|| value.in_a_line(), |manner| value.in_lines(manner)))
     }
@@ -132,7 +132,7 @@ impl Container {
         } else {
             let indent = first_on_line(text, first.start).map_or_else(|| format!("{outer}{unit}"), str::to_owned);
             let item = item(Some(LineStyle { indent: &indent, unit, newline }));
-            // A comment behind the last item belongs to that item.
+            // A comment after the last item belongs to that item.
             (behind_comments(text, end, &after.comments), format!("{newline}{indent}{item}"))
         };
         match after.comma {
@@ -141,7 +141,7 @@ impl Container {
         }
     }
 
-    /// Puts something where no item is. A line break that is there already serves as the one before the closing bracket.
+    /// Adds the first item. An existing line break serves as the one before the closing bracket.
     fn first_of_all(&self, text: &str, item: &str, break_after: &str) -> Splice {
         let inside = between(text, self.open + 1, self.close);
         let place = inside.comments.last().map_or(self.open + 1, |comment| comment.end);
@@ -151,7 +151,7 @@ impl Container {
         (place..self.close, format!("{item}{break_after}"))
     }
 
-    /// The text without an item, its comma, and the white space before it.
+    /// Removes an item, its comma, and the white space before it.
     pub(super) fn without(&self, text: &str, index: usize) -> String {
         let item = &self.items[index];
         if self.items.len() == 1 && !self.has_comments(text) {
@@ -162,7 +162,7 @@ impl Container {
         let after = between(text, item.end, self.items.get(index + 1).map_or(self.close, |next| next.start));
         let gap = text[..item.start].trim_end_matches([' ', '\t', '\r', '\n']).len();
         let mut cuts = vec![(gap..item.end, String::new())];
-        // The comma behind it goes with it. Where there is none it was the last, and the one before it becomes superfluous.
+        // The last item has no comma after it, so the one before it goes.
         if let Some(comma) = after.comma.or(before.comma) {
             cuts.push((comma..comma + 1, String::new()));
         }
@@ -170,7 +170,7 @@ impl Container {
     }
 }
 
-/// The text with these values in place of parts of it.
+/// Replaces ranges of the text by values.
 pub(super) fn replaced(text: &str, parts: Vec<(Range<usize>, JsonNode)>) -> String {
     spliced(text, parts.into_iter().map(|(part, value)| (part, value.in_a_line())).collect())
 }
@@ -180,7 +180,7 @@ pub(super) fn range_of(part: &impl Ranged) -> Range<usize> {
 }
 
 fn spliced(text: &str, mut splices: Vec<Splice>) -> String {
-    // Two at the same place stay in the order in which they are given.
+    // Splices at the same position keep their order.
     splices.sort_by_key(|(range, _)| range.start);
     let mut out = String::with_capacity(text.len() + 1024);
     let mut at = 0;
@@ -215,10 +215,10 @@ fn between(text: &str, from: usize, to: usize) -> GapContents {
     found
 }
 
-/// Behind the comments that stand on the same line.
+/// The end of the comments on the same line.
 fn behind_comments(text: &str, mut place: usize, comments: &[Range<usize>]) -> usize {
     for comment in comments {
-        // One before the comma is passed already.
+        // Comments before the comma are behind already.
         if comment.start < place {
             continue;
         }
@@ -230,19 +230,19 @@ fn behind_comments(text: &str, mut place: usize, comments: &[Range<usize>]) -> u
     place
 }
 
-/// The white space at the beginning of a line.
+/// The indentation of a line.
 fn line_indent(text: &str, place: usize) -> &str {
     let line = &text[text[..place].rfind('\n').map_or(0, |end| end + 1)..];
     &line[..line.len() - line.trim_start_matches([' ', '\t']).len()]
 }
 
-/// The white space before something that is the first on its line.
+/// The indentation, if the position is the first on its line.
 fn first_on_line(text: &str, place: usize) -> Option<&str> {
     let indent = line_indent(text, place);
     text[..place].ends_with(&format!("\n{indent}")).then_some(indent)
 }
 
-/// By how much a level is indented here: as the first line that is.
+/// The indentation of one level: that of the first indented line.
 fn unit(text: &str) -> &str {
     let indents = text.lines().filter(|line| !line.trim().is_empty()).map(|line| line_indent(line, 0));
     indents.into_iter().find(|indent| !indent.is_empty()).map_or("  ", |indent| match indent.strip_prefix('\t') {
@@ -269,7 +269,7 @@ impl JsonNode {
         JsonNode::Object(members.into_iter().map(|(name, value)| (name.into(), value)).collect())
     }
 
-    /// This in an object, that in an object, and so on; the first name is the outermost.
+    /// Nests this value in objects with these names, outermost first.
     pub(crate) fn nested(self, names: &[String]) -> Self {
         names.iter().rev().fold(self, |inner, name| JsonNode::Object(vec![(name.clone().into(), inner)]))
     }
@@ -292,7 +292,7 @@ impl JsonNode {
         }
     }
 
-    /// Whether it is small enough for one line, as people would write it.
+    /// Whether people would write it on one line.
     fn is_small(&self) -> bool {
         match self {
             JsonNode::List(items) => items.iter().all(|item| !matches!(item, JsonNode::List(_)) && item.is_small()),
@@ -327,7 +327,6 @@ impl JsonNode {
     }
 }
 
-/// Longer lines are broken.
 const WIDTH: usize = 100;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! `surehand init`: sets up clients, or takes out again what it put in. Says what it will write, asks, and keeps what was there.
+//! `surehand init`: sets up clients, or removes what it added. It shows what it will write, asks, and keeps a backup.
 
 pub(crate) mod backup;
 pub(crate) mod changes;
@@ -64,21 +64,20 @@ fn exit_code(outcomes: &[InitOutcome], aim: InitAction) -> ExitCode {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Consent {
     Given,
-    /// Nothing is to be written.
     DryRun,
     Ask,
     Nobody,
 }
 
 struct Setup {
-    places: ConfigDirs,
+    dirs: ConfigDirs,
     program: Program,
     request: InitRequest,
     scope: Option<ConfigScope>,
     aim: InitAction,
     consent: Consent,
     shows_diff: bool,
-    /// Whether things are told as they come; otherwise they are told as JSON, at the end.
+    /// Whether to print as it goes, and not JSON at the end.
     tells: bool,
 }
 
@@ -109,7 +108,7 @@ impl Setup {
         };
         let program = Program::here()?;
         Ok(Self {
-            places: ConfigDirs::here(workspace::root(&args.place)?)?,
+            dirs: ConfigDirs::here(workspace::root(&args.place)?)?,
             request: InitRequest { program: program.word.clone(), with_server: args.mcp },
             program,
             scope: args.scope(),
@@ -120,20 +119,19 @@ impl Setup {
         })
     }
 
-    /// Those that are named or, without any, those that are there; to take out, those that have something of ours.
+    /// The named clients; without names, the installed ones, or to remove, those that are set up.
     fn clients(&self, args: &InitArgs) -> Vec<InitClient> {
         let is_meant = |client: &InitClient| match self.aim {
             _ if !args.clients.is_empty() => args.clients.contains(client),
-            InitAction::Add => client.is_installed(&self.places),
+            InitAction::Add => client.is_installed(&self.dirs),
             InitAction::Remove => !self.scopes(*client).is_empty(),
         };
-        InitClient::ALL.into_iter().filter(is_meant).collect()
+        InitClient::all().filter(is_meant).collect()
     }
 
-    /// Where a client is set up: as asked for, or else where it is set up already, or else for me. To take out, that is all of the
-    /// project.
+    /// The scopes to work on: the requested one, else where the client is set up already, else `me`. To remove, all of the project.
     fn scopes(&self, client: InitClient) -> Vec<ConfigScope> {
-        let has_any = |scope: &ConfigScope| has_any(client, *scope, &self.places);
+        let has_any = |scope: &ConfigScope| has_any(client, *scope, &self.dirs);
         let here: Vec<ConfigScope> = [ConfigScope::Me, ConfigScope::Project].into_iter().filter(has_any).collect();
         match (self.scope, self.aim) {
             (Some(scope), InitAction::Add) => vec![scope],
@@ -153,7 +151,7 @@ impl Setup {
                 _ => Ok(()),
             };
         }
-        let names: Vec<&str> = InitClient::ALL.iter().map(|client| client.name()).collect();
+        let names: Vec<&str> = InitClient::all().map(|client| client.name()).collect();
         output::print(&match self.aim {
             InitAction::Add => {
                 format!("no client was found; name one to set it up all the same: surehand init {}\n", names.join("|"))
@@ -162,7 +160,6 @@ impl Setup {
         })
     }
 
-    /// What it means that the name does not lead to this program.
     fn about_program(&self) -> String {
         match self.scope {
             Some(ConfigScope::Project) => {
@@ -174,9 +171,7 @@ impl Setup {
 
     fn elsewhere(&self, clients: &[InitClient]) -> String {
         let is_meant = |client: &InitClient| clients.is_empty() || clients.contains(client);
-        let has_any = |scope: &ConfigScope| {
-            InitClient::ALL.iter().filter(|client| is_meant(client)).any(|client| has_any(*client, *scope, &self.places))
-        };
+        let has_any = |scope: &ConfigScope| InitClient::all().filter(is_meant).any(|client| has_any(client, *scope, &self.dirs));
         let others = ConfigScope::ALL.into_iter().filter(|scope| self.scope != Some(*scope));
         match others.into_iter().find(has_any) {
             Some(scope) => format!("; what is set up {} goes with --scope {}", scope.in_words(), scope.name()),
@@ -184,10 +179,10 @@ impl Setup {
         }
     }
 
-    /// Sets up one client. What goes wrong with it is told, and the others go on.
+    /// Sets up one client. An error does not stop the others.
     fn one(&self, client: InitClient, scope: ConfigScope) -> anyhow::Result<InitOutcome> {
         let outcome = |state, files| InitOutcome { client, scope, state, files };
-        let steps = match plan(client, scope, &self.places, &self.request, self.aim) {
+        let steps = match plan(client, scope, &self.dirs, &self.request, self.aim) {
             Ok(steps) => steps,
             Err(error) => return Ok(outcome(InitStatus::Failed(format!("{error:#}")), Vec::new())),
         };
@@ -211,7 +206,7 @@ impl Setup {
         Ok(outcome(InitStatus::Done, files))
     }
 
-    /// Nothing if it may be written, or else why not.
+    /// `None` if the changes may be written, else why not.
     fn may_write(&self) -> anyhow::Result<Option<InitStatus>> {
         Ok(match self.consent {
             Consent::Given => None,
@@ -225,7 +220,7 @@ impl Setup {
         if step.is_nothing() {
             return Ok(None);
         }
-        let top = if step.path.starts_with(&self.places.root) { &self.places.root } else { &self.places.home };
+        let top = if step.path.starts_with(&self.dirs.root) { &self.dirs.root } else { &self.dirs.home };
         let copy = match (&step.before, &step.after) {
             (Some(before), None) => backup::remove(&step.path, before, top).map(|()| None)?,
             (before, Some(after)) => {
@@ -238,9 +233,9 @@ impl Setup {
         Ok(copy)
     }
 
-    /// Why the server that was asked for is not written, with what to do instead.
+    /// Why the requested server is not written, and what to do instead.
     fn server_by_hand(&self, client: InitClient, scope: ConfigScope) -> Option<&'static str> {
-        let has_place = || files(client, scope, &self.places, &self.request).iter().any(wants_server);
+        let has_place = || files(client, scope, &self.dirs, &self.request).iter().any(wants_server);
         if self.aim == InitAction::Add && !client.has_hooks() && scope == ConfigScope::Project && !self.request.with_server {
             return Some("it has no hooks, only the MCP server: that is written for a project with --mcp");
         }
@@ -249,7 +244,7 @@ impl Setup {
 
     fn as_json(&self, outcomes: &[InitOutcome]) -> Value {
         json!({
-            "root": self.places.root,
+            "root": self.dirs.root,
             "program": self.program.word,
             "note": self.program.note,
             "clients": outcomes.iter().map(|outcome| summary::as_json(outcome, self)).collect::<Vec<_>>(),
@@ -257,7 +252,7 @@ impl Setup {
     }
 }
 
-/// Asks until the answer is clear; the end of the input is a no.
+/// Asks until the answer is clear. The end of the input is a no.
 fn ask() -> anyhow::Result<bool> {
     let Some(keyboard) = Keyboard::find() else { return Ok(false) };
     keyboard.forget();

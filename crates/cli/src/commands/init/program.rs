@@ -1,4 +1,4 @@
-//! Our program as others start it: by which name, in which command, and how a command that starts it is known again.
+//! The commands that start Surehand in a client's configuration: how they are written and recognized.
 
 use std::path::{Path, PathBuf};
 
@@ -6,21 +6,21 @@ use anyhow::Context;
 
 pub(crate) const NAME: &str = "surehand";
 
-/// For `sh -c`, with the program and its arguments behind it: runs the program if it is there. If it is not, the input is read
-/// all the same, because Codex reports a hook that leaves its input unread as failed; nothing is printed.
+/// A script for `sh -c`, followed by the program and its arguments. Runs the program if it exists. Otherwise it prints nothing and reads the
+/// input, because Codex reports a hook that leaves its input unread as failed.
 const HOOK_GUARD: &str = r#"command -v "$0" >/dev/null 2>&1 && exec "$0" "$@"; cat >/dev/null 2>&1; exit 0"#;
 
-/// The same for a server: without the program it ends at once, so that no client waits for its answer.
+/// The same for a server. Without the program it ends at once, so that no client waits.
 const SERVER_GUARD: &str = r#"command -v "$0" >/dev/null 2>&1 && exec "$0" "$@"; exit 0"#;
 
-/// What all guards have in common, those of other versions as well.
+/// Common to the guards of all versions.
 const GUARD_MARK: &str = r#"exec "$0" "$@""#;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Program {
-    /// The name, if that is enough, or else the whole path.
+    /// The name, if the PATH leads to this program, else the path.
     pub word: String,
-    /// Why it is not the name.
+    /// Why the name does not do.
     pub note: Option<String>,
 }
 
@@ -43,7 +43,7 @@ impl Program {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ServerLaunch {
     pub program: String,
-    /// Whether it is started only if it is there.
+    /// Whether it is started only if it exists.
     pub is_guarded: bool,
 }
 
@@ -54,7 +54,7 @@ impl ServerLaunch {
         words.chain(arguments.iter().map(String::as_str)).map(str::to_owned).collect()
     }
 
-    /// A command that starts our server, started in this way; it keeps its arguments.
+    /// The corrected command of an existing server, with its arguments.
     pub(crate) fn corrected(&self, words: &[String]) -> Vec<String> {
         self.words(started(words).get(1..).unwrap_or_default())
     }
@@ -64,7 +64,7 @@ pub(crate) fn is_same(one: &Path, other: &Path) -> bool {
     one.canonicalize().is_ok_and(|one| other.canonicalize().is_ok_and(|other| one == other))
 }
 
-/// Where a program is that somebody calls by a name or a path.
+/// The path of a program with this name or path.
 pub(crate) fn resolve(word: &str) -> Option<PathBuf> {
     if word.contains('/') {
         return Some(PathBuf::from(word)).filter(|path| is_program(path));
@@ -82,13 +82,13 @@ fn is_program(path: &Path) -> bool {
     path.is_file() && rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok()
 }
 
-/// The command of a hook, for any shell: some clients take the user's own. `event` is for clients that do not tell what happens.
+/// The command of a hook, for any shell. `event` is for clients that do not name it in the input.
 pub(crate) fn hook_command(program: &str, client: &str, event: Option<&str>) -> String {
     let event = event.map(|event| format!(" {event}")).unwrap_or_default();
     format!("sh -c {} {} hook {client}{event}", in_shell(HOOK_GUARD), in_shell(program))
 }
 
-/// The same as a script, for a client that wants a file.
+/// The same as a script file.
 pub(crate) fn hook_script(program: &str, client: &str, title: &str, event: &str) -> String {
     let program = in_shell(program);
     format!(
@@ -112,7 +112,7 @@ fn in_shell(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
-/// What a command starts in the end: without the variables before it, and without the guard.
+/// The program that a command starts, without variables and guard.
 pub(crate) fn started(words: &[String]) -> &[String] {
     let is_variable = |word: &&String| word.split_once('=').is_some_and(|(name, _)| name.chars().all(is_of_a_name));
     let words = &words[words.iter().take_while(is_variable).count()..];
@@ -122,7 +122,7 @@ pub(crate) fn started(words: &[String]) -> &[String] {
     }
 }
 
-/// Whether a command does nothing where our program is missing.
+/// Whether a command does nothing if the program is missing.
 pub(crate) fn is_guarded(words: &[String]) -> bool {
     words.iter().any(|word| word.contains(GUARD_MARK))
 }
@@ -131,19 +131,18 @@ pub(crate) fn is_ours(words: &[String]) -> bool {
     started(words).first().is_some_and(|word| Path::new(word).file_stem().is_some_and(|name| name == NAME))
 }
 
-/// Whether a command is our hook for a client.
 pub(crate) fn is_our_hook(words: &[String], client: &str) -> bool {
     is_ours(words) && started(words).windows(2).any(|pair| pair == ["hook", client])
 }
 
-/// Whether a command is our hook and nothing more, as some version of ours writes it.
+/// Whether a command is exactly what some version of `init` writes for a hook.
 pub(crate) fn is_plain_hook(words: &[String], client: &str) -> bool {
     let has_variables = words.first().is_some_and(|word| word.contains('='));
     let is_plain = matches!(started(words), [_, hook, name] | [_, hook, name, _] if hook == "hook" && name == client);
     is_ours(words) && is_plain && !has_variables
 }
 
-/// The words of a plain command line. Quotes are taken off; nothing is expanded.
+/// Splits a plain command line into words. Quotes are removed; nothing is expanded.
 pub(crate) fn words(line: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;

@@ -1,4 +1,4 @@
-//! What `surehand init` says about a client: before it writes, a line for each file; after it, what was done and what is left to do.
+//! What `surehand init` prints about a client: before writing, a line per file; afterwards, what was done and the next steps.
 
 use std::path::PathBuf;
 
@@ -30,7 +30,7 @@ pub(super) fn announcement(client: InitClient, scope: ConfigScope, steps: &[Conf
     text
 }
 
-/// Whether two files are told in one line: scripts of one directory.
+/// Whether two files are shown in one line: scripts in one directory.
 fn are_alike(one: &ConfigChange, other: &ConfigChange) -> bool {
     one.is_program && other.is_program && one.act() == other.act() && one.path.parent() == other.path.parent()
 }
@@ -38,8 +38,8 @@ fn are_alike(one: &ConfigChange, other: &ConfigChange) -> bool {
 fn line(together: &[&ConfigChange], setup: &Setup) -> String {
     let first = together[0];
     let (path, what) = match (together, first.path.parent()) {
-        ([_, _, ..], Some(directory)) => (format!("{}/", setup.places.shown(directory)), count(together.len(), "hook")),
-        _ => (setup.places.shown(&first.path), first.what.clone()),
+        ([_, _, ..], Some(directory)) => (format!("{}/", setup.dirs.shown(directory)), count(together.len(), "hook")),
+        _ => (setup.dirs.shown(&first.path), first.what.clone()),
     };
     let what = if what.is_empty() { what } else { format!(": {what}") };
     format!("  {} {path}{what}\n", first.act())
@@ -53,16 +53,16 @@ pub(super) fn ending(outcome: &InitOutcome, setup: &Setup) -> String {
         InitStatus::Failed(why) => format!("{title}: \x1b[31mfailed\x1b[0m: {why}\n"),
         InitStatus::Planned => "  not written: a dry run\n".to_owned(),
         InitStatus::Declined => "  not written\n".to_owned(),
-        InitStatus::NotAsked => "  not written: nobody is there to be asked; --yes writes without asking\n".to_owned(),
+        InitStatus::NotAsked => "  not written: no terminal to ask on; --yes writes without asking\n".to_owned(),
         InitStatus::Done => "  done\n".to_owned(),
     };
     for (step, copy) in &outcome.files {
-        let path = setup.places.shown(&step.path);
+        let path = setup.dirs.shown(&step.path);
         if matches!(outcome.state, InitStatus::Failed(_)) && !step.is_nothing() {
             let verb = if step.after.is_none() { "removed" } else { "wrote" };
             text.push_str(&format!("  {verb} {path}\n"));
         }
-        text.extend(copy.iter().map(|copy| format!("  as it was: {}\n", setup.places.shown(copy))));
+        text.extend(copy.iter().map(|copy| format!("  as it was: {}\n", setup.dirs.shown(copy))));
         text.extend(step.note.iter().map(|note| format!("  {path} {note}\n")));
     }
     next_steps(outcome, setup).iter().for_each(|step| text.push_str(&format!("  next: {step}\n")));
@@ -100,7 +100,7 @@ pub(super) fn as_json(outcome: &InitOutcome, setup: &Setup) -> Value {
     let profile = outcome.client.profile();
     json!({
         "client": profile.name,
-        "installed": outcome.client.is_installed(&setup.places),
+        "installed": outcome.client.is_installed(&setup.dirs),
         "scope": outcome.scope.name(),
         "state": state,
         "error": error,

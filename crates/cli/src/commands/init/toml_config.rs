@@ -1,4 +1,5 @@
-//! Our server in a TOML configuration: put at the end as a table of its own, and taken out by its lines. Everything else stays as it is.
+//! The Surehand server in a TOML configuration: a table at the end, removed by its lines. The rest stays byte for byte, which `toml_edit` does
+//! not promise: it normalizes line ends.
 
 use std::{ops::Range, path::Path};
 
@@ -12,7 +13,6 @@ use super::{
 
 const SERVERS: &str = "mcp_servers";
 
-/// Our server, as a file is to have it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TomlServer {
     pub presence: Presence,
@@ -53,7 +53,7 @@ pub(crate) fn add(text: &str, server: &TomlServer) -> Result<String, SyntaxProbl
     Ok(with)
 }
 
-/// The text with our server started in this way. Somebody else's of our name, and one that no program starts, is left alone.
+/// Corrects the command of an existing server. A foreign server is left alone.
 fn corrected(text: &str, entry: &toml::Spanned<DeValue<'_>>, launch: &ServerLaunch) -> String {
     let there = words_of(entry);
     let wanted = launch.corrected(&there);
@@ -70,7 +70,7 @@ fn corrected(text: &str, entry: &toml::Spanned<DeValue<'_>>, launch: &ServerLaun
     text
 }
 
-/// The text without our server; nothing if it was we who made the file and nothing else is in it.
+/// Removes the server; `None` if `init` made the file and nothing else is in it.
 pub(crate) fn remove(text: &str, server: &TomlServer, originals: &[String]) -> Result<Option<String>, SyntaxProblem> {
     let server = TomlServer { presence: Presence::Required, ..server.clone() };
     if let Some(original) = originals.iter().find(|original| add(original, &server).as_deref() == Ok(text)) {
@@ -91,7 +91,7 @@ pub(crate) fn remove(text: &str, server: &TomlServer, originals: &[String]) -> R
     let mut at = 0;
     for part in lines_of(text, parts) {
         rest.push_str(&text[at..part.start]);
-        // The empty line that sets a table apart goes with it.
+        // The blank line before a table goes with it.
         if text[part.clone()].trim_start().starts_with('[') {
             let apart = if rest.ends_with("\r\n\r\n") { 2 } else { usize::from(rest.ends_with("\n\n")) };
             rest.truncate(rest.len() - apart);
@@ -102,22 +102,21 @@ pub(crate) fn remove(text: &str, server: &TomlServer, originals: &[String]) -> R
     Ok((!rest.trim().is_empty() || !originals.is_empty()).then_some(rest))
 }
 
-/// The words of the command that starts our server, or somebody else's of our name.
+/// The command of the server named `surehand`, in words.
 pub(crate) fn find(text: &str) -> Result<Vec<String>, SyntaxProblem> {
     parse(text).map(|root| words(root.get_ref()))
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum HookTrust {
-    /// It may run. Whether it is still the hook that was meant only Codex can tell.
+    /// The user trusts it. Only Codex knows whether it has changed since.
     Trusted,
-    /// It may not.
     SwitchedOff,
-    /// Nothing: it does not run.
+    /// Codex does not run it.
     Untold,
 }
 
-/// What the settings of Codex say about a hook, by the name that it has there.
+/// Reads the trust in a hook from the settings of Codex, by its name there.
 pub(crate) fn leave_of_hook(text: &str, name: &str) -> HookTrust {
     let Ok(root) = parse(text) else { return HookTrust::Untold };
     let state = root.get_ref().get("hooks").and_then(|hooks| hooks.get_ref().get("state"));
@@ -131,7 +130,7 @@ pub(crate) fn leave_of_hook(text: &str, name: &str) -> HookTrust {
     }
 }
 
-/// The name that Codex has for a hook: its file, its event, and its place there.
+/// The name of a hook in Codex: its file, event and position.
 pub(crate) fn name_of_hook(file: &Path, hook: &InstalledHook) -> String {
     let mut event = String::new();
     for letter in hook.event.chars() {
@@ -170,7 +169,7 @@ fn words_of(entry: &toml::Spanned<DeValue<'_>>) -> Vec<String> {
 }
 
 fn quoted(text: &str) -> String {
-    // The escapes of JSON are escapes of TOML as well.
+    // JSON escapes are TOML escapes.
     serde_json::Value::from(text).to_string()
 }
 
@@ -178,7 +177,7 @@ fn quoted_list(texts: &[String]) -> String {
     format!("[{}]", texts.iter().map(|text| quoted(text)).collect::<Vec<_>>().join(", "))
 }
 
-/// The parts of the text that make an entry: the headings of tables, and keys with their values.
+/// Collects the ranges of an entry: table headings, and keys with values.
 fn gather(text: &str, key: Range<usize>, value: &toml::Spanned<DeValue<'_>>, parts: &mut Vec<Range<usize>>) {
     let span = value.span();
     let Some(table) = value.get_ref().as_table().filter(|_| !text[span.clone()].starts_with('{')) else {
@@ -191,7 +190,7 @@ fn gather(text: &str, key: Range<usize>, value: &toml::Spanned<DeValue<'_>>, par
     table.iter().for_each(|(key, value)| gather(text, key.span(), value, parts));
 }
 
-/// The whole lines of some parts, in order, those without anything between them as one.
+/// Extends ranges to whole lines, and joins adjacent ones.
 fn lines_of(text: &str, mut parts: Vec<Range<usize>>) -> Vec<Range<usize>> {
     parts.sort_by_key(|part| part.start);
     let mut lines: Vec<Range<usize>> = Vec::new();

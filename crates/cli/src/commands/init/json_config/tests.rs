@@ -16,9 +16,9 @@ fn wanted(client: InitClient, program: &str) -> Vec<Vec<ConfigEntry>> {
 }
 
 fn wanted_in(client: InitClient, scope: ConfigScope, program: &str) -> Vec<Vec<ConfigEntry>> {
-    let places = ConfigDirs::at("/project".into(), "/home".into());
+    let dirs = ConfigDirs::at("/project".into(), "/home".into());
     let request = InitRequest { program: program.to_owned(), with_server: true };
-    let files = files(client, scope, &places, &request).into_iter();
+    let files = files(client, scope, &dirs, &request).into_iter();
     files.filter_map(|file| if let RequiredContent::Json(wanted) = file.needs { Some(wanted) } else { None }).collect()
 }
 
@@ -137,7 +137,7 @@ fn what_was_empty_stays_empty() {
 
 #[test]
 fn a_file_that_is_all_ours_goes() {
-    for client in InitClient::ALL {
+    for client in InitClient::all() {
         for wanted in wanted(client, "surehand") {
             let ours = add("", &wanted).unwrap();
             assert_eq!(remove(&ours, &wanted, &[]).unwrap(), None);

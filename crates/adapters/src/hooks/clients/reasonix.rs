@@ -1,19 +1,23 @@
-//! Reasonix. It takes a denial by exit code 2 and standard error only, and hears us only when a conversation begins. A tool that failed it tells
-//! twice (`PostToolUseFailure`, then `PostToolUse` with an error); the second counts. It cuts long results after its hooks were told.
+//! Reasonix. It takes a denial from exit code 2 and standard error, and adds context only at the start of a session. It reports a failed tool
+//! twice (`PostToolUseFailure`, then `PostToolUse` with an error); the second counts. It truncates long results after its hooks have run.
 
 use serde_json::Value;
 use surehand_engine::{Edit, Tool, ToolNames};
 
-use super::{
-    ClientAdapter, DenialChannel, HookEvent, HookInput, ShownLines, ToolOutcome, ToolUse, TranscriptUse, beginning, edit,
-    handle::HookVerdict,
-    in_a_row, replacements, several_edits, some_edit, text,
-    truncation::{self, CutSize},
-    write,
+use super::{CAMEL_CASE_FIELDS, ClientAdapter, DEFAULTS, DenialChannel, session_start};
+use crate::{
+    client_instructions,
+    hooks::{
+        event::{
+            HookEvent, ShownLines, ToolOutcome, ToolUse, edit, join_rows, replacements, several_edits, text, unknown_edit, write,
+        },
+        handle::HookVerdict,
+        truncation::{self, CutSize},
+    },
 };
-use crate::client_instructions;
 
-pub(super) const DIALECT: ClientAdapter = ClientAdapter {
+pub(super) const ADAPTER: ClientAdapter = ClientAdapter {
+    name: "reasonix",
     names: || {
         ToolNames::reading_with("read_file")
             .with(Tool::EditFile, "edit_file")
@@ -21,33 +25,31 @@ pub(super) const DIALECT: ClientAdapter = ClientAdapter {
             .with(Tool::WriteFile, "write_file")
             .with(Tool::MoveFile, "move_file")
     },
-    // It has no limit that is documented.
-    room: 9_500,
-    hears_at: &["SessionStart"],
-    event: "event",
+    // No limit is documented.
+    max_context: 9_500,
+    context_events: &["SessionStart"],
+    event_field: "event",
     denial: DenialChannel::ExitCode,
-    beside_denial: "Reasonix itself takes an edit only of what read_file has shown as it is now: call read_file first.\n",
-    hear,
-    say,
-    person: None,
+    denial_note: "Reasonix itself takes an edit only of what read_file has shown as it is now: call read_file first.\n",
+    fields: CAMEL_CASE_FIELDS,
+    parse,
+    write_answer,
     instructions: &client_instructions::REASONIX,
-    transcript: TranscriptUse::Unread,
+    ..DEFAULTS
 };
 
-fn hear(input: &Value) -> Option<HookInput> {
-    let what = match input["event"].as_str()? {
-        "SessionStart" => HookEvent::Begins(beginning(input["source"].as_str())),
-        "PostCompact" => HookEvent::Forgot,
+fn parse(event: &str, input: &Value) -> Option<HookEvent> {
+    Some(match event {
+        "SessionStart" => HookEvent::Starts(session_start(input)),
+        "PostCompact" => HookEvent::ContextLost,
         "UserPromptSubmit" => HookEvent::Prompted(Vec::new()),
-        "PreToolUse" => HookEvent::Before(used(input)?),
-        "PostToolUse" => HookEvent::After(used(input)?, outcome(input)),
+        "PreToolUse" => HookEvent::Before(parse_tool_use(input)?),
+        "PostToolUse" => HookEvent::After(parse_tool_use(input)?, parse_outcome(input)),
         _ => return None,
-    };
-    let (session, agent, directory) = (text(input, "sessionId")?, text(input, "agentId"), text(input, "cwd")?);
-    Some(HookInput { session, agent, directory, transcript: None, gave: Vec::new(), what })
+    })
 }
 
-fn used(input: &Value) -> Option<ToolUse> {
+fn parse_tool_use(input: &Value) -> Option<ToolUse> {
     let arguments = &input["toolArgs"];
     let path = || text(arguments, "path");
     Some(match input["toolName"].as_str()? {
@@ -59,8 +61,8 @@ fn used(input: &Value) -> Option<ToolUse> {
             several_edits(&path, edits)
         }
         "write_file" => write(&path()?, arguments["content"].as_str()?),
-        "delete_range" | "delete_symbol" => some_edit(&path()?),
-        "notebook_edit" => some_edit(&path().or_else(|| text(arguments, "notebook_path"))?),
+        "delete_range" | "delete_symbol" => unknown_edit(&path()?),
+        "notebook_edit" => unknown_edit(&path().or_else(|| text(arguments, "notebook_path"))?),
         "move_file" => {
             let [from, to] = [["source_path", "source", "from"], ["destination_path", "destination", "to"]]
                 .map(|names| names.iter().find_map(|name| text(arguments, name)));
@@ -72,10 +74,10 @@ fn used(input: &Value) -> Option<ToolUse> {
     })
 }
 
-fn outcome(input: &Value) -> ToolOutcome {
+fn parse_outcome(input: &Value) -> ToolOutcome {
     let result = input["toolResult"].as_str().unwrap_or_default();
     match (input["toolName"].as_str(), input["error"].as_str()) {
-        // A command that ends with an error has run all the same.
+        // A command that exits with an error has still run.
         (Some("bash"), _) => ToolOutcome::Printed(printed(result)),
         (_, Some(_)) => ToolOutcome::Failed,
         (Some("read_file"), None) => {
@@ -89,16 +91,15 @@ fn outcome(input: &Value) -> ToolOutcome {
     }
 }
 
-/// A longer result is cut.
 const MOST: CutSize = CutSize::Bytes(32 * 1024);
 
-/// What a command has shown: of much the ends.
+/// What a command showed: the two ends of a long output.
 fn printed(result: &str) -> String {
     const END: CutSize = CutSize::Bytes(8_000);
     if MOST.is_exceeded_by(result) { truncation::ends(result, END, END) } else { result.to_owned() }
 }
 
-/// What another tool has shown: of much the beginning.
+/// What another tool showed: the beginning of a long result.
 fn beginning_of(result: &str) -> &str {
     const KEPT: CutSize = CutSize::Bytes(31 * 1024);
     if MOST.is_exceeded_by(result) { truncation::head(result, KEPT) } else { result }
@@ -110,12 +111,12 @@ fn numbered(result: &str) -> Option<(u32, String)> {
         let (number, line) = row.split_once('→')?;
         Some((number.trim_start().parse().ok()?, line.to_owned()))
     };
-    in_a_row(result.lines().map_while(row).collect())
+    join_rows(result.lines().map_while(row).collect())
 }
 
-fn say(input: &Value, verdict: &HookVerdict) -> Value {
+fn write_answer(input: &Value, verdict: &HookVerdict) -> Value {
     match verdict {
-        // It is given by the exit code.
+        // The exit code denies.
         HookVerdict::Pass | HookVerdict::Deny(_) => Value::Null,
         HookVerdict::Context(text) => serde_json::json!({ "hookSpecificOutput": {
             "hookEventName": input["event"], "additionalContext": text,

@@ -1,54 +1,55 @@
-//! Cursor, from its documentation. It tells of one thing twice, by the tool and by the deed (`preToolUse` and `beforeShellExecution`):
-//! what is recorded already is not recorded again. The model hears us only when a tool has run. That the context was compacted it says
-//! before, and not after; so everything is forgotten then, and said with the next result.
+//! Cursor, from its documentation. It reports one action twice, as a tool and as an action (`preToolUse` and `beforeShellExecution`); the
+//! second report changes nothing. Only answers after a tool reach the model. It reports a compaction before it happens, and not after, so
+//! views are forgotten then, and the model reads that with the next result.
 
 use serde_json::{Value, json};
 use surehand_engine::{Edit, Tool, ToolNames};
 
-use super::{
-    ClientAdapter, DenialChannel, EVENT, HookEvent, HookInput, SessionStart, ShownLines, ToolOutcome, ToolUse, TranscriptUse,
-    any_text, edit, handle::HookVerdict, in_a_row, line_number, replacement, several_edits, some_edit, text, write,
+use super::{ClientAdapter, DEFAULTS, FIELDS, InputFields};
+use crate::{
+    client_instructions,
+    hooks::{
+        event::{
+            HookEvent, SessionStart, ShownLines, ToolOutcome, ToolUse, any_text, edit, join_rows, line_number, replacement,
+            several_edits, text, unknown_edit, write,
+        },
+        handle::HookVerdict,
+    },
 };
-use crate::client_instructions;
 
-pub(super) const DIALECT: ClientAdapter = ClientAdapter {
+pub(super) const ADAPTER: ClientAdapter = ClientAdapter {
+    name: "cursor",
+    project_variable: Some("CURSOR_PROJECT_DIR"),
     names: || ToolNames::reading_with("Read").with(Tool::EditFile, "Write").with(Tool::WriteFile, "Write"),
-    // More than 10,000 characters are dropped.
-    room: 9_500,
-    hears_at: &["sessionStart", "postToolUse"],
-    event: EVENT,
-    denial: DenialChannel::Answered,
-    beside_denial: "",
-    hear,
-    say,
-    person: Some("user_message"),
+    // It drops more than 10,000 characters.
+    max_context: 9_500,
+    context_events: &["sessionStart", "postToolUse"],
+    fields: InputFields { session: &["/conversation_id", "/session_id"], directory: &["/cwd", "/workspace_roots/0"], ..FIELDS },
+    parse,
+    write_answer,
+    person_field: Some("user_message"),
     instructions: &client_instructions::CURSOR,
-    transcript: TranscriptUse::Unread,
+    ..DEFAULTS
 };
 
-fn hear(input: &Value) -> Option<HookInput> {
-    let what = match input[EVENT].as_str()? {
-        "sessionStart" => HookEvent::Begins(SessionStart::New),
-        "preCompact" => HookEvent::Forgot,
-        "preToolUse" => HookEvent::Before(used(input)?),
-        "postToolUse" => HookEvent::After(used(input)?, outcome(input)),
+fn parse(event: &str, input: &Value) -> Option<HookEvent> {
+    Some(match event {
+        "sessionStart" => HookEvent::Starts(SessionStart::New),
+        "preCompact" => HookEvent::ContextLost,
+        "preToolUse" => HookEvent::Before(parse_tool_use(input)?),
+        "postToolUse" => HookEvent::After(parse_tool_use(input)?, parse_outcome(input)),
         "beforeShellExecution" => HookEvent::Before(shell(input)?),
         "afterShellExecution" => HookEvent::After(shell(input)?, ToolOutcome::Printed(text(input, "output").unwrap_or_default())),
         "afterFileEdit" => HookEvent::After(edits(input)?, ToolOutcome::Done),
         _ => return None,
-    };
-    let session = text(input, "conversation_id").or_else(|| text(input, "session_id"))?;
-    let root = input["workspace_roots"].as_array().and_then(|roots| roots.first()?.as_str()).map(str::to_owned);
-    let directory = text(input, "cwd").or(root)?;
-    let (agent, transcript, gave) = (text(input, "agent_id"), None, Vec::new());
-    Some(HookInput { session, agent, directory, transcript, gave, what })
+    })
 }
 
 fn path(arguments: &Value) -> Option<&str> {
     any_text(arguments, &["file_path", "path", "target_file"])
 }
 
-fn used(input: &Value) -> Option<ToolUse> {
+fn parse_tool_use(input: &Value) -> Option<ToolUse> {
     let arguments = &input["tool_input"];
     let old_and_new = || Some((arguments["old_string"].as_str()?, arguments["new_string"].as_str()?));
     Some(match input["tool_name"].as_str()? {
@@ -56,8 +57,8 @@ fn used(input: &Value) -> Option<ToolUse> {
         "Write" => match (old_and_new(), any_text(arguments, &["content", "contents"])) {
             (Some((old, new)), _) => edit(path(arguments)?, old, new, arguments["replace_all"] == true),
             (None, Some(content)) => write(path(arguments)?, content),
-            // What it writes it does not say: that it is an edit is the least.
-            (None, None) => some_edit(path(arguments)?),
+            // Without the content, at least the path is known.
+            (None, None) => unknown_edit(path(arguments)?),
         },
         "Delete" => ToolUse::Change(Edit::Delete { path: path(arguments)?.to_owned() }),
         "Grep" => ToolUse::Search { paths: path(arguments).map(str::to_owned).into_iter().collect() },
@@ -76,8 +77,8 @@ fn edits(input: &Value) -> Option<ToolUse> {
     Some(several_edits(&path, input["edits"].as_array()?.iter().map(edit).collect()))
 }
 
-fn outcome(input: &Value) -> ToolOutcome {
-    // It is a text that holds JSON; where it does not, it is what it says.
+fn parse_outcome(input: &Value) -> ToolOutcome {
+    // Usually a string of JSON, else the plain output.
     let output = match &input["tool_output"] {
         Value::String(output) => serde_json::from_str(output).unwrap_or_else(|_| Value::String(output.clone())),
         other => other.clone(),
@@ -111,10 +112,10 @@ fn numbered(said: &str) -> Option<(u32, String)> {
         let (number, line) = row.split_once('|')?;
         Some((number.trim().parse().ok()?, line.to_owned()))
     };
-    in_a_row(said.lines().map_while(row).collect())
+    join_rows(said.lines().map_while(row).collect())
 }
 
-fn say(_input: &Value, verdict: &HookVerdict) -> Value {
+fn write_answer(_: &Value, verdict: &HookVerdict) -> Value {
     match verdict {
         HookVerdict::Pass => Value::Null,
         HookVerdict::Deny(why) => {

@@ -1,50 +1,47 @@
-//! Gemini CLI. It does not say when it has compressed the conversation: what it says before (`PreCompress`) it says before every call of
-//! the model. But its record of the conversation tells: compressing, cutting and masking results, and rewinding all put other messages
-//! in the place of those that were there. Then everything is forgotten, also where little was lost. What a subagent does cannot be told
-//! from what the main agent does.
+//! Gemini CLI. It does not report a compression: `PreCompress` comes before every call of the model. Its record of the conversation shows it:
+//! compressing, truncating or masking results, and rewinding all replace messages there. Then all views are forgotten, even if little was
+//! lost. Its hooks do not tell a subagent from the main agent.
 
 use serde_json::Value;
 use surehand_engine::{Tool, ToolNames};
 
-use super::{
-    ClientAdapter, DenialChannel, EVENT, HookEvent, HookInput, ShownLines, ToolOutcome, ToolUse, TranscriptUse, beginning, edit,
-    handle::HookVerdict,
-    line_number, prompt_files, say_as_claude, text,
-    truncation::{self, CutSize},
-    write,
+use super::{ClientAdapter, DEFAULTS, FIELDS, InputFields, TranscriptUse, answer_like_claude, session_start};
+use crate::{
+    client_instructions,
+    hooks::{
+        event::{HookEvent, ShownLines, ToolOutcome, ToolUse, edit, line_number, text, write},
+        handle::HookVerdict,
+        prompt_files,
+        truncation::{self, CutSize},
+    },
 };
-use crate::client_instructions;
 
-pub(super) const DIALECT: ClientAdapter = ClientAdapter {
+pub(super) const ADAPTER: ClientAdapter = ClientAdapter {
+    name: "gemini",
+    project_variable: Some("GEMINI_PROJECT_DIR"),
     names: || ToolNames::reading_with("read_file").with(Tool::EditFile, "replace").with(Tool::WriteFile, "write_file"),
-    // It has no limit that is documented.
-    room: 16_000,
-    hears_at: &["SessionStart", "BeforeAgent", "AfterTool"],
-    event: EVENT,
-    denial: DenialChannel::Answered,
-    beside_denial: "",
-    hear,
-    say,
-    person: Some("systemMessage"),
-    // It gives its own GEMINI.md.
+    context_events: &["SessionStart", "BeforeAgent", "AfterTool"],
+    fields: InputFields { agent: &[], transcript: "/transcript_path", ..FIELDS },
+    parse,
+    write_answer,
+    person_field: Some("systemMessage"),
+    // It loads GEMINI.md itself.
     instructions: &client_instructions::GEMINI,
     transcript: TranscriptUse::TellsLoss,
+    ..DEFAULTS
 };
 
-fn hear(input: &Value) -> Option<HookInput> {
-    let what = match input[EVENT].as_str()? {
-        "SessionStart" => HookEvent::Begins(beginning(input["source"].as_str())),
+fn parse(event: &str, input: &Value) -> Option<HookEvent> {
+    Some(match event {
+        "SessionStart" => HookEvent::Starts(session_start(input)),
         "BeforeAgent" => HookEvent::Prompted(prompt_files::referenced(input["prompt"].as_str().unwrap_or_default())),
-        "BeforeTool" => HookEvent::Before(used(input)?),
-        "AfterTool" => HookEvent::After(used(input)?, outcome(input)),
+        "BeforeTool" => HookEvent::Before(parse_tool_use(input)?),
+        "AfterTool" => HookEvent::After(parse_tool_use(input)?, parse_outcome(input)),
         _ => return None,
-    };
-    let (transcript, gave) = (text(input, "transcript_path"), Vec::new());
-    let (session, directory) = (text(input, "session_id")?, text(input, "cwd")?);
-    Some(HookInput { session, agent: None, directory, transcript, gave, what })
+    })
 }
 
-fn used(input: &Value) -> Option<ToolUse> {
+fn parse_tool_use(input: &Value) -> Option<ToolUse> {
     let arguments = &input["tool_input"];
     let path = || text(arguments, "file_path").or_else(|| text(arguments, "absolute_path"));
     Some(match input["tool_name"].as_str()? {
@@ -65,11 +62,11 @@ fn used(input: &Value) -> Option<ToolUse> {
     })
 }
 
-fn outcome(input: &Value) -> ToolOutcome {
+fn parse_outcome(input: &Value) -> ToolOutcome {
     let (arguments, response) = (&input["tool_input"], &input["tool_response"]);
     let content = said(&response["llmContent"]);
     match input["tool_name"].as_str() {
-        // A command that ends with an error has run all the same.
+        // A command that exits with an error has still run.
         Some("run_shell_command") => ToolOutcome::Printed(printed(&content)),
         _ if response.get("error").is_some_and(|error| !error.is_null()) => ToolOutcome::Failed,
         Some("read_file") => {
@@ -82,7 +79,7 @@ fn outcome(input: &Value) -> ToolOutcome {
     }
 }
 
-/// What the model is shown: a text, or parts of which some are.
+/// The text that the model sees: a string, or the text parts of a list.
 pub(super) fn said(content: &Value) -> String {
     match content {
         Value::String(text) => text.clone(),
@@ -91,12 +88,12 @@ pub(super) fn said(content: &Value) -> String {
     }
 }
 
-/// What stands below the instructions that it adds at the end.
+/// Above the instructions that it appends.
 const ADDED: &str = "\n\n--- Newly Discovered Project Context ---\n";
 
 fn shown(path: String, arguments: &Value, content: &str) -> ShownLines {
     let content = content.rsplit_once(ADDED).map_or(content, |(content, _)| content);
-    // Above a part stands which part it is.
+    // A header above a part has its line numbers.
     let part =
         content.split_once("--- FILE CONTENT (truncated) ---\n").and_then(|(above, part)| Some((first_line(above)?, part)));
     if let Some((start, part)) = part {
@@ -112,7 +109,7 @@ fn first_line(above: &str) -> Option<u32> {
     range.split_once('-')?.0.parse().ok()
 }
 
-/// Several files, each below a line with its name. Of a file that has such a line itself, what comes after it does not count.
+/// Several files, each below a line with its name. If a file contains such a line, the rest of it does not count.
 pub(super) fn shown_of_many(content: &str) -> Vec<ShownLines> {
     const WARNING: &str = "[WARNING: This file was truncated.";
     let mut files: Vec<ShownLines> = Vec::new();
@@ -133,7 +130,7 @@ pub(super) fn shown_of_many(content: &str) -> Vec<ShownLines> {
     files
 }
 
-/// What a command printed, without what Gemini puts around it. Of much it shows the ends, after its hook was told all.
+/// What a command printed, without the frame around it. Gemini shows the two ends of a long output after its hook has seen all of it.
 fn printed(content: &str) -> String {
     const MOST: CutSize = CutSize::Units(40_000);
     let content = if MOST.is_exceeded_by(content) {
@@ -148,7 +145,7 @@ fn printed(content: &str) -> String {
     without_status(output, BELOW).to_owned()
 }
 
-/// An output without the lines below it that begin with one of these words.
+/// An output without the trailing lines that start with one of these words.
 pub(super) fn without_status<'a>(mut output: &'a str, words: &[&str]) -> &'a str {
     while let Some((above, last)) = output.rsplit_once('\n') {
         if !words.iter().any(|word| last.starts_with(word)) {
@@ -159,10 +156,10 @@ pub(super) fn without_status<'a>(mut output: &'a str, words: &[&str]) -> &'a str
     output
 }
 
-fn say(input: &Value, verdict: &HookVerdict) -> Value {
+fn write_answer(input: &Value, verdict: &HookVerdict) -> Value {
     match verdict {
         HookVerdict::Deny(why) => serde_json::json!({ "decision": "deny", "reason": why }),
-        HookVerdict::Pass | HookVerdict::Context(_) => say_as_claude(input, verdict),
+        HookVerdict::Pass | HookVerdict::Context(_) => answer_like_claude(input, verdict),
     }
 }
 

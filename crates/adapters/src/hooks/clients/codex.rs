@@ -1,62 +1,58 @@
-//! Codex CLI. It has no tool that reads: its model reads with commands. It edits with patches, which it applies in a way of its own.
-//! An answer with any field that it does not know is no answer to it.
+//! Codex CLI. It has no read tool: its model reads with commands. It edits with patches, which it applies by its own rules. It ignores an
+//! answer with an unknown field.
 
 use serde_json::Value;
 use surehand_engine::{Tool, ToolNames};
 
-use super::{
-    ClientAdapter, DenialChannel, EVENT, HookEvent, HookInput, ToolOutcome, ToolUse, TranscriptUse, beginning, say_as_claude,
-    text, truncation,
+use super::{ClientAdapter, DEFAULTS, session_start};
+use crate::{
+    client_instructions,
+    hooks::{
+        event::{HookEvent, ToolOutcome, ToolUse, text},
+        truncation,
+    },
 };
-use crate::client_instructions;
 
-pub(super) const DIALECT: ClientAdapter = ClientAdapter {
+pub(super) const ADAPTER: ClientAdapter = ClientAdapter {
+    name: "codex",
     names: || {
         ToolNames::reading_with("cat (or sed -n)")
             .with(Tool::ApplyPatch, "apply_patch")
             .with(Tool::WriteFile, "apply_patch (Add File)")
     },
-    // Of more than 2,500 tokens, four bytes each, it shows only the beginning.
-    room: 9_500,
-    hears_at: &["SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse"],
-    event: EVENT,
-    denial: DenialChannel::Answered,
-    beside_denial: "",
-    hear,
-    say: say_as_claude,
-    person: Some("systemMessage"),
+    // It shows the model only the beginning of more than 2,500 tokens, at four bytes each.
+    max_context: 9_500,
+    context_events: &["SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse"],
+    parse,
+    person_field: Some("systemMessage"),
     instructions: &client_instructions::CODEX,
-    transcript: TranscriptUse::Unread,
+    ..DEFAULTS
 };
 
-fn hear(input: &Value) -> Option<HookInput> {
-    let what = match input[EVENT].as_str()? {
-        "SessionStart" => HookEvent::Begins(beginning(input["source"].as_str())),
-        // A beginning follows that says it; of a subagent none may.
-        "PostCompact" => HookEvent::Forgot,
+fn parse(event: &str, input: &Value) -> Option<HookEvent> {
+    Some(match event {
+        "SessionStart" => HookEvent::Starts(session_start(input)),
+        // A `SessionStart` follows, but perhaps not for a subagent.
+        "PostCompact" => HookEvent::ContextLost,
         "UserPromptSubmit" => HookEvent::Prompted(Vec::new()),
-        "PreToolUse" => HookEvent::Before(used(input)?),
-        "PostToolUse" => HookEvent::After(used(input)?, outcome(input)),
+        "PreToolUse" => HookEvent::Before(parse_tool_use(input)?),
+        "PostToolUse" => HookEvent::After(parse_tool_use(input)?, parse_outcome(input)),
         _ => return None,
-    };
-    let (transcript, gave) = (None, Vec::new());
-    // For a command this is where it runs.
-    let (session, agent, directory) = (text(input, "session_id")?, text(input, "agent_id"), text(input, "cwd")?);
-    Some(HookInput { session, agent, directory, transcript, gave, what })
+    })
 }
 
-fn used(input: &Value) -> Option<ToolUse> {
+fn parse_tool_use(input: &Value) -> Option<ToolUse> {
     let command = text(&input["tool_input"], "command")?;
     Some(match input["tool_name"].as_str()? {
         "apply_patch" => ToolUse::Patch(command),
-        // A patch that is given to a command of that name is not run by the shell.
+        // Codex applies a patch in a command of that name itself.
         "Bash" if command.trim_start().starts_with("apply_patch") => ToolUse::Patch(command),
         "Bash" => ToolUse::Shell { command, directory: None },
         _ => return None,
     })
 }
 
-fn outcome(input: &Value) -> ToolOutcome {
+fn parse_outcome(input: &Value) -> ToolOutcome {
     let Some(response) = input["tool_response"].as_str() else { return ToolOutcome::Done };
     match input["tool_name"].as_str() {
         Some("Bash") => ToolOutcome::Printed(printed(response)),
@@ -66,7 +62,7 @@ fn outcome(input: &Value) -> ToolOutcome {
     }
 }
 
-/// What a command printed, without what Codex puts in front of it, and without the line that it has cut in the middle.
+/// What a command printed, without the header of Codex and without the line that it truncated.
 fn printed(response: &str) -> String {
     let is_framed = ["Exit code: ", "Chunk ID: ", "Wall time: "].iter().any(|start| response.starts_with(start));
     let output = match response.split_once("\nOutput:\n") {

@@ -1,58 +1,56 @@
-//! opencode. It has plugins instead of hooks: ours is a thin one that asks this program and does as it is told. What it sends is ours to
-//! say: the session, the directory, the tool with its arguments and what it printed.
+//! opencode. It has plugins instead of hooks: the Surehand plugin passes each call to this program and does what the answer says.
 
 use serde_json::{Value, json};
 use surehand_engine::{Tool, ToolNames};
 
-use super::{
-    ClientAdapter, DenialChannel, EVENT, HookEvent, HookInput, SessionStart, ShownLines, ToolOutcome, ToolUse, TranscriptUse,
-    edit, handle::HookVerdict, in_a_row, replacements, several_edits, text, truncation, write,
+use super::{ClientAdapter, DEFAULTS, FIELDS, InputFields};
+use crate::{
+    client_instructions,
+    hooks::{
+        event::{
+            HookEvent, SessionStart, ShownLines, ToolOutcome, ToolUse, edit, join_rows, replacements, several_edits, text, write,
+        },
+        handle::HookVerdict,
+        truncation,
+    },
 };
-use crate::client_instructions;
 
-pub(super) const DIALECT: ClientAdapter = ClientAdapter {
+pub(super) const ADAPTER: ClientAdapter = ClientAdapter {
+    name: "opencode",
     names: || ToolNames::reading_with("read").with(Tool::EditFile, "edit").with(Tool::WriteFile, "write"),
-    // It has no limit: what we say is put below what the tool printed.
-    room: 16_000,
-    hears_at: &["tool.execute.after"],
-    event: EVENT,
-    denial: DenialChannel::Answered,
-    beside_denial: "",
-    hear,
-    say,
-    person: Some("person"),
-    // It says with each read which ones it gave.
+    context_events: &["tool.execute.after"],
+    fields: InputFields { session: &["/session"], agent: &[], directory: &["/directory"], given: "/loaded", ..FIELDS },
+    parse,
+    write_answer,
+    person_field: Some("person"),
+    // Each read lists the instruction files that it loaded.
     instructions: &client_instructions::OPENCODE,
-    transcript: TranscriptUse::Unread,
+    ..DEFAULTS
 };
 
 const PLUGIN: &str = include_str!("opencode.js");
 
-/// The plugin, for a program that is called so.
+/// The source of the plugin that starts this program.
 pub fn plugin(program: &str) -> String {
     PLUGIN.replacen("\"surehand\"", &Value::from(program).to_string(), 1)
 }
 
-fn hear(input: &Value) -> Option<HookInput> {
-    let what = match input[EVENT].as_str()? {
-        "session.created" => HookEvent::Begins(SessionStart::New),
-        "session.compacted" => HookEvent::Forgot,
-        "tool.execute.before" => HookEvent::Before(used(input)?),
-        "tool.execute.after" => HookEvent::After(used(input)?, outcome(input)),
+fn parse(event: &str, input: &Value) -> Option<HookEvent> {
+    Some(match event {
+        "session.created" => HookEvent::Starts(SessionStart::New),
+        "session.compacted" => HookEvent::ContextLost,
+        "tool.execute.before" => HookEvent::Before(parse_tool_use(input)?),
+        "tool.execute.after" => HookEvent::After(parse_tool_use(input)?, parse_outcome(input)),
         _ => return None,
-    };
-    let gave = input["loaded"].as_array().into_iter().flatten().filter_map(|path| path.as_str().map(str::to_owned)).collect();
-    // A subagent has a session of its own.
-    let (session, directory) = (text(input, "session")?, text(input, "directory")?);
-    Some(HookInput { session, agent: None, directory, transcript: None, gave, what })
+    })
 }
 
-fn used(input: &Value) -> Option<ToolUse> {
+fn parse_tool_use(input: &Value) -> Option<ToolUse> {
     let arguments = &input["args"];
     let path = || text(arguments, "filePath");
     Some(match input["tool"].as_str()? {
         "read" => ToolUse::Read,
-        // With nothing to replace, all is replaced.
+        // An empty `oldString` replaces the whole file.
         "edit" if arguments["oldString"] == "" => write(&path()?, arguments["newString"].as_str()?),
         "edit" => {
             let all = arguments["replaceAll"] == true;
@@ -70,8 +68,8 @@ fn used(input: &Value) -> Option<ToolUse> {
     })
 }
 
-/// A tool that fails ends without a word to plugins, so that this is what came of one that did not.
-fn outcome(input: &Value) -> ToolOutcome {
+/// opencode does not call plugins after a tool that failed.
+fn parse_outcome(input: &Value) -> ToolOutcome {
     let output = input["output"].as_str().unwrap_or_default();
     match input["tool"].as_str() {
         Some("read") => {
@@ -85,7 +83,7 @@ fn outcome(input: &Value) -> ToolOutcome {
     }
 }
 
-/// What a command printed: of much the end, below words of opencode's own. The first and the last line of it may be cut.
+/// What a command printed: the end of a long output, below a header. Its first and last line may be cut.
 fn printed(output: &str) -> &str {
     match output.strip_prefix("...output truncated...\n\n").and_then(|rest| rest.split_once("\n\n")) {
         Some((_, shown)) => truncation::without_part_line(truncation::without_first_line(shown)),
@@ -93,7 +91,7 @@ fn printed(output: &str) -> &str {
     }
 }
 
-/// The rows (`12: text`, before that `00012| text`) of a read, with the number of the first.
+/// The rows (`12: text`, in older versions `00012| text`) of a read, with the number of the first.
 fn numbered(output: &str) -> Option<(u32, String)> {
     let row = |row: &str| -> Option<(u32, String)> {
         let end = row.find(|c: char| !c.is_ascii_digit())?;
@@ -102,10 +100,10 @@ fn numbered(output: &str) -> Option<(u32, String)> {
         Some((row[..end].parse().ok()?, line.to_owned()))
     };
     let above = |line: &&str| !matches!(*line, "<content>" | "<file>");
-    in_a_row(output.split('\n').skip_while(above).skip(1).map_while(row).collect())
+    join_rows(output.split('\n').skip_while(above).skip(1).map_while(row).collect())
 }
 
-fn say(_input: &Value, verdict: &HookVerdict) -> Value {
+fn write_answer(_: &Value, verdict: &HookVerdict) -> Value {
     match verdict {
         HookVerdict::Pass => Value::Null,
         HookVerdict::Deny(why) => json!({ "deny": why }),

@@ -1,53 +1,52 @@
-//! Qwen Code. Its hooks are like Claude Code's, its tools like Gemini CLI's. It refuses an edit of what was not read or has changed by
-//! itself, after its hooks have been asked. A prompt is said again, empty, before each call of the model.
+//! Qwen Code. Its hooks are like Claude Code's, its tools like Gemini CLI's. After its hooks it refuses an edit of a file that was not read or
+//! has changed. It sends an empty prompt before each call of the model.
 
 use serde_json::Value;
 use surehand_engine::{Tool, ToolNames};
 
-use super::{
-    ClientAdapter, DenialChannel, EVENT, HookEvent, HookInput, ShownLines, ToolOutcome, ToolUse, TranscriptUse, beginning, edit,
-    gemini, line_number, prompt_files, say_as_claude, some_edit, text,
-    truncation::{self, CutSize},
-    write,
+use super::{ClientAdapter, DEFAULTS, gemini, session_start};
+use crate::{
+    client_instructions,
+    hooks::{
+        event::{HookEvent, ShownLines, ToolOutcome, ToolUse, edit, line_number, text, unknown_edit, write},
+        prompt_files,
+        truncation::{self, CutSize},
+    },
 };
-use crate::client_instructions;
 
-pub(super) const DIALECT: ClientAdapter = ClientAdapter {
+pub(super) const ADAPTER: ClientAdapter = ClientAdapter {
+    name: "qwen",
+    project_variable: Some("QWEN_PROJECT_DIR"),
     names: || ToolNames::reading_with("read_file").with(Tool::EditFile, "edit").with(Tool::WriteFile, "write_file"),
-    // What it adds to a long result is cut with it.
-    room: 9_500,
-    hears_at: &["SessionStart", "UserPromptSubmit", "PostToolUse"],
-    event: EVENT,
-    denial: DenialChannel::Answered,
-    beside_denial: "Qwen Code itself takes an edit only of what read_file has shown as it is now: call read_file first.\n",
-    hear,
-    say: say_as_claude,
-    person: Some("systemMessage"),
+    // An addition to a long result is truncated with it.
+    max_context: 9_500,
+    context_events: &["SessionStart", "UserPromptSubmit", "PostToolUse"],
+    denial_note: "Qwen Code itself takes an edit only of what read_file has shown as it is now: call read_file first.\n",
+    parse,
+    person_field: Some("systemMessage"),
     instructions: &client_instructions::QWEN,
-    transcript: TranscriptUse::Unread,
+    ..DEFAULTS
 };
 
-fn hear(input: &Value) -> Option<HookInput> {
-    let what = match input[EVENT].as_str()? {
-        "SessionStart" => HookEvent::Begins(beginning(input["source"].as_str())),
-        // Of the whole conversation, a beginning says it.
-        "PostCompact" if input["agent_id"].is_string() => HookEvent::Forgot,
+fn parse(event: &str, input: &Value) -> Option<HookEvent> {
+    Some(match event {
+        "SessionStart" => HookEvent::Starts(session_start(input)),
+        // For the main agent, a `SessionStart` reports it.
+        "PostCompact" if input["agent_id"].is_string() => HookEvent::ContextLost,
         "UserPromptSubmit" => HookEvent::Prompted(prompt_files::referenced(input["prompt"].as_str().unwrap_or_default())),
-        "PreToolUse" => HookEvent::Before(used(input)?),
-        "PostToolUse" => HookEvent::After(used(input)?, outcome(input)),
-        // A command that ends with an error has run all the same.
-        "PostToolUseFailure" => HookEvent::After(used(input)?, failure(input)),
+        "PreToolUse" => HookEvent::Before(parse_tool_use(input)?),
+        "PostToolUse" => HookEvent::After(parse_tool_use(input)?, parse_outcome(input)),
+        // A command that exits with an error has still run.
+        "PostToolUseFailure" => HookEvent::After(parse_tool_use(input)?, parse_failure(input)),
         _ => return None,
-    };
-    let (session, agent, directory) = (text(input, "session_id")?, text(input, "agent_id"), text(input, "cwd")?);
-    Some(HookInput { session, agent, directory, transcript: None, gave: Vec::new(), what })
+    })
 }
 
 fn path(arguments: &Value) -> Option<String> {
     text(arguments, "file_path").or_else(|| text(arguments, "absolute_path"))
 }
 
-fn used(input: &Value) -> Option<ToolUse> {
+fn parse_tool_use(input: &Value) -> Option<ToolUse> {
     let arguments = &input["tool_input"];
     let path = || path(arguments);
     Some(match input["tool_name"].as_str()? {
@@ -57,14 +56,14 @@ fn used(input: &Value) -> Option<ToolUse> {
             edit(&path()?, arguments["old_string"].as_str()?, arguments["new_string"].as_str()?, all)
         }
         "write_file" => write(&path()?, arguments["content"].as_str()?),
-        "notebook_edit" => some_edit(&text(arguments, "notebook_path")?),
+        "notebook_edit" => unknown_edit(&text(arguments, "notebook_path")?),
         "grep_search" => ToolUse::Search { paths: text(arguments, "path").into_iter().collect() },
         "run_shell_command" => ToolUse::Shell { command: text(arguments, "command")?, directory: text(arguments, "directory") },
         _ => return None,
     })
 }
 
-fn outcome(input: &Value) -> ToolOutcome {
+fn parse_outcome(input: &Value) -> ToolOutcome {
     let (arguments, response) = (&input["tool_input"], &input["tool_response"]);
     let content = gemini::said(&response["llmContent"]);
     if response.get("error").is_some_and(|error| !error.is_null()) {
@@ -85,14 +84,14 @@ fn outcome(input: &Value) -> ToolOutcome {
     }
 }
 
-fn failure(input: &Value) -> ToolOutcome {
+fn parse_failure(input: &Value) -> ToolOutcome {
     match (input["tool_name"].as_str(), input["error"].as_str()) {
         (Some("run_shell_command"), Some(error)) => ToolOutcome::Printed(printed(error)),
         _ => ToolOutcome::Failed,
     }
 }
 
-/// Above a part of a file stands which part it is.
+/// A header above a part of a file has its line numbers.
 fn shown(path: String, arguments: &Value, content: &str) -> ShownLines {
     let part = content.strip_prefix("Showing lines ").and_then(|rest| {
         let (above, content) = rest.split_once("\n\n---\n\n")?;
@@ -103,12 +102,11 @@ fn shown(path: String, arguments: &Value, content: &str) -> ShownLines {
     ShownLines { path, start, content: content.to_owned() }
 }
 
-/// What stands in the place of what it cut.
 const CUT: &str = "... [CONTENT TRUNCATED] ...";
 
-/// What a command printed, without what Qwen puts around it, and what it did not show.
+/// What a command printed, without the frame around it and the part that was not shown.
 fn printed(content: &str) -> String {
-    // What it says of a cut has a line of its own above the part that it shows.
+    // The note about a cut is above the part that is shown.
     let content = match content.split_once("\n\nTruncated part of the output:\n") {
         Some((above, shown)) if above.starts_with("Tool output was too large") => {
             truncation::without_marker(&shown.replace(&format!("---\n{CUT}\n---\n"), &format!("{CUT}\n")), |line| line == CUT)
@@ -124,7 +122,7 @@ fn printed(content: &str) -> String {
     gemini::without_status(content, BELOW).to_owned()
 }
 
-/// What a search has shown: of much it shows the ends, after its hook was told all.
+/// What a search showed: the two ends of a long result, after the hook has seen all of it.
 fn found(content: &str) -> String {
     const MOST: usize = 20_000;
     const BETWEEN: &str = "\n\n---\n... [CONTENT TRUNCATED] ...\n---\n\n";

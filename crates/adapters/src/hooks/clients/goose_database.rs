@@ -1,40 +1,38 @@
-//! The results of tools in goose's database of sessions: what its model was shown, and what its hooks do not tell. It is only read. When goose
-//! makes a conversation shorter it writes all messages anew, under other numbers, and marks those that the model no longer has.
+//! Reads the results of tools from goose's session database, because its hooks do not get them. After a compaction goose writes all messages
+//! again under new ids, and marks those that the model no longer sees.
 
 use std::{collections::HashMap, path::Path, time::Duration};
 
 use rusqlite::{Connection, OpenFlags, OptionalExtension};
 use serde_json::Value;
 
-use super::truncation;
+use crate::hooks::truncation;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct NewResults {
-    /// What the model was shown since the last time.
+pub(in crate::hooks) struct NewResults {
+    /// What the model has seen since the last time.
     pub results: Vec<GooseResult>,
-    /// Whether other messages have taken the place of those that were there.
+    /// Whether the messages were replaced.
     pub is_rewritten: bool,
-    /// The number of the last message.
+    /// The id of the last message.
     pub until: Option<u64>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct GooseResult {
-    /// The command that it ran, if it did.
+pub(in crate::hooks) struct GooseResult {
+    /// Empty for other tools than the shell.
     pub command: String,
-    /// What the model was given.
     pub text: String,
 }
 
-/// More messages at once are not looked at; and so far back the call of a result is looked for.
+/// At most this many messages are read; and the call of a result is searched this many messages back.
 const MOST: i64 = 1_000;
 const BACK: i64 = 64;
 
-/// Nobody waits longer for a hook.
 const PATIENCE: Duration = Duration::from_millis(300);
 
-/// Looks through the messages of a conversation after this one.
-pub(super) fn look(record: &Path, session: &str, last: Option<u64>) -> Option<NewResults> {
+/// Reads the messages of a session after this one.
+pub(in crate::hooks) fn read_new_results(record: &Path, session: &str, last: Option<u64>) -> Option<NewResults> {
     read(record, session, last.and_then(|last| i64::try_from(last).ok())).ok()
 }
 
@@ -72,7 +70,7 @@ fn json(text: Option<String>) -> Value {
     text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default()
 }
 
-/// The results in messages after this one that the model still has.
+/// The results in messages after this one that the model still sees.
 fn results(messages: &[GooseMessage], last: Option<i64>) -> Vec<GooseResult> {
     let mut commands: HashMap<&str, &str> = HashMap::new();
     let mut results = Vec::new();
@@ -92,7 +90,7 @@ fn results(messages: &[GooseMessage], last: Option<i64>) -> Vec<GooseResult> {
     results
 }
 
-/// The text of a result, without what goose says of it. Of much output it shows the end, and says so in a part of its own.
+/// The text of a result, without the notes of goose. Of a long output it shows the end, and says so in a separate part.
 fn shown(content: &Value) -> String {
     const CUT: &str = "[Output exceeded ";
     let texts: Vec<&str> = content.as_array().into_iter().flatten().filter_map(|part| part["text"].as_str()).collect();
@@ -144,13 +142,16 @@ mod tests {
         ]);
         let record = place.path().join("s.db");
         let of = |command: &str, text: &str| GooseResult { command: command.to_owned(), text: text.to_owned() };
-        let all = look(&record, "s", None).unwrap();
+        let all = read_new_results(&record, "s", None).unwrap();
         assert_eq!(all.results, [of("cat a", "alpha\nbeta"), of("cat b", "one")]);
         assert_eq!((all.is_rewritten, all.until), (false, Some(6)));
-        assert_eq!(look(&record, "s", Some(5)).unwrap().results, [of("cat b", "one")]);
-        assert_eq!(look(&record, "s", Some(6)).unwrap(), NewResults { results: vec![], is_rewritten: false, until: Some(6) });
-        assert_eq!(look(&record, "other", None).unwrap(), NewResults::default());
-        assert_eq!(look(&place.path().join("none.db"), "s", None), None);
+        assert_eq!(read_new_results(&record, "s", Some(5)).unwrap().results, [of("cat b", "one")]);
+        assert_eq!(
+            read_new_results(&record, "s", Some(6)).unwrap(),
+            NewResults { results: vec![], is_rewritten: false, until: Some(6) }
+        );
+        assert_eq!(read_new_results(&record, "other", None).unwrap(), NewResults::default());
+        assert_eq!(read_new_results(&place.path().join("none.db"), "s", None), None);
     }
 
     #[test]
@@ -159,7 +160,7 @@ mod tests {
             (9, response("c1", &["alpha"]), json!({ "agentVisible": false })),
             (10, response("c2", &["beta"]), json!({})),
         ]);
-        let looked = look(&place.path().join("s.db"), "s", Some(4)).unwrap();
+        let looked = read_new_results(&place.path().join("s.db"), "s", Some(4)).unwrap();
         assert!(looked.is_rewritten);
         assert_eq!(looked.results.iter().map(|result| result.text.as_str()).collect::<Vec<_>>(), ["beta"]);
     }

@@ -1,56 +1,56 @@
-//! Cline. To cancel a call is to end the whole task, so that nothing is denied in that way: the call gets other arguments instead, with which its tool
-//! can only fail, and the reason stands beside. A version that does not know how to replace arguments goes on with the call, and its model
-//! has read why it should not have. It cuts long results after its hooks were told.
+//! Cline. Cancelling a call ends the whole task, so a denial replaces the arguments with some that can only fail, and adds the reason.
+//! A version that cannot replace arguments makes the call, and its model still reads the reason. Cline truncates long results after its
+//! hooks have run.
 
 use serde_json::{Value, json};
 use surehand_engine::{Tool, ToolNames};
 
-use super::{
-    ClientAdapter, DenialChannel, HookEvent, HookInput, SessionStart, ShownLines, ToolOutcome, ToolUse, TranscriptUse, edit,
-    handle::HookVerdict,
-    in_a_row, some_edit, text,
-    truncation::{self, CutSize},
-    write,
+use super::{ClientAdapter, DEFAULTS, FIELDS, InputFields};
+use crate::{
+    client_instructions,
+    hooks::{
+        event::{HookEvent, SessionStart, ShownLines, ToolOutcome, ToolUse, edit, join_rows, text, unknown_edit, write},
+        handle::HookVerdict,
+        truncation::{self, CutSize},
+    },
 };
-use crate::client_instructions;
 
-pub(super) const DIALECT: ClientAdapter = ClientAdapter {
+pub(super) const ADAPTER: ClientAdapter = ClientAdapter {
+    name: "cline",
     names: || ToolNames::reading_with("read_files").with(Tool::EditFile, "editor").with(Tool::WriteFile, "editor"),
-    // More than 50,000 characters are cut.
-    room: 16_000,
-    hears_at: &["tool_call", "tool_result"],
-    event: "hookName",
-    denial: DenialChannel::Answered,
-    beside_denial: "",
-    hear,
-    say,
-    person: None,
+    context_events: &["tool_call", "tool_result"],
+    event_field: "hookName",
+    fields: InputFields {
+        session: &["/taskId"],
+        // The main agent has an id as well, but no parent.
+        agent: &["/parent_agent_id", "/agent_id"],
+        directory: &["/workspaceRoots/0", "/workspaceInfo/rootPath"],
+        ..FIELDS
+    },
+    parse,
+    write_answer,
     instructions: &client_instructions::CLINE,
-    transcript: TranscriptUse::Unread,
+    ..DEFAULTS
 };
 
-fn hear(input: &Value) -> Option<HookInput> {
-    let what = match input["hookName"].as_str()? {
-        "agent_start" => HookEvent::Begins(SessionStart::New),
-        "agent_resume" => HookEvent::Begins(SessionStart::Resumed),
-        // Only some versions say it.
-        "PreCompact" => HookEvent::Forgot,
-        "tool_call" => HookEvent::Before(used(&input["tool_call"])?),
-        "tool_result" => HookEvent::After(used(&input["tool_result"])?, outcome(&input["tool_result"])),
+fn parse(event: &str, input: &Value) -> Option<HookEvent> {
+    Some(match event {
+        "agent_start" => HookEvent::Starts(SessionStart::New),
+        "agent_resume" => HookEvent::Starts(SessionStart::Resumed),
+        // Only some versions send it.
+        "PreCompact" => HookEvent::ContextLost,
+        "tool_call" => HookEvent::Before(parse_tool_use(&input["tool_call"])?),
+        "tool_result" => HookEvent::After(parse_tool_use(&input["tool_result"])?, parse_outcome(&input["tool_result"])),
         _ => return None,
-    };
-    // The main agent has a name as well, but no parent.
-    let agent = text(input, "parent_agent_id").and_then(|_| text(input, "agent_id"));
-    let directory = input["workspaceRoots"][0].as_str().or_else(|| input["workspaceInfo"]["rootPath"].as_str())?.to_owned();
-    Some(HookInput { session: text(input, "taskId")?, agent, directory, transcript: None, gave: Vec::new(), what })
+    })
 }
 
-fn used(call: &Value) -> Option<ToolUse> {
+fn parse_tool_use(call: &Value) -> Option<ToolUse> {
     let arguments = &call["input"];
     let path = || text(arguments, "path");
     Some(match call["name"].as_str()? {
         "read_files" => ToolUse::Read,
-        "editor" if !arguments["insert_line"].is_null() => some_edit(&path()?),
+        "editor" if !arguments["insert_line"].is_null() => unknown_edit(&path()?),
         "editor" => match arguments["old_text"].as_str().filter(|old| !old.is_empty()) {
             Some(old) => edit(&path()?, old, arguments["new_text"].as_str().unwrap_or_default(), false),
             None => write(&path()?, arguments["new_text"].as_str()?),
@@ -62,14 +62,14 @@ fn used(call: &Value) -> Option<ToolUse> {
     })
 }
 
-/// One call may run several commands, one after the other.
+/// One call may run several commands.
 fn commands(arguments: &Value) -> Option<String> {
     let commands = arguments["commands"].as_array().into_iter().flatten();
     let lines: Vec<&str> = commands.filter_map(|command| command.as_str().or_else(|| command["command"].as_str())).collect();
     if lines.is_empty() { text(arguments, "command") } else { Some(lines.join("\n")) }
 }
 
-fn outcome(call: &Value) -> ToolOutcome {
+fn parse_outcome(call: &Value) -> ToolOutcome {
     let results: Vec<&Value> = match &call["output"] {
         Value::Array(results) => results.iter().collect(),
         result => vec![result],
@@ -87,14 +87,14 @@ fn outcome(call: &Value) -> ToolOutcome {
     }
 }
 
-/// What the model is shown of a result: of a long one its ends. Cline takes a few characters more of each, by the length of its own words.
+/// What the model sees of a result: the two ends of a long one. Cline keeps slightly more of each, depending on its marker.
 fn shortened(result: &str) -> String {
     const MOST: CutSize = CutSize::Units(8_000);
     const END: CutSize = CutSize::Units(3_980);
     if MOST.is_exceeded_by(result) { truncation::ends(result, END, END) } else { result.to_owned() }
 }
 
-/// The rows (`12 | text`) of a file, which may have a gap. Behind its name may stand which lines were asked for.
+/// The rows (`12 | text`) of a file, which may have a gap. The query is the path, possibly with a line range.
 fn shown(query: &str, result: &str) -> Option<Vec<ShownLines>> {
     let is_range = |range: &str| !range.is_empty() && range.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');
     let path = query.rsplit_once(':').filter(|(_, range)| is_range(range)).map_or(query, |(path, _)| path);
@@ -102,12 +102,12 @@ fn shown(query: &str, result: &str) -> Option<Vec<ShownLines>> {
         let (number, line) = row.split_once(" | ").or_else(|| Some((row.strip_suffix(" |")?, "")))?;
         Some((number.trim_start().parse().ok()?, line.to_owned()))
     };
-    let parts = result.split("\u{0}\n").map(|part| in_a_row(part.lines().map_while(row).collect()));
+    let parts = result.split("\u{0}\n").map(|part| join_rows(part.lines().map_while(row).collect()));
     let shown = parts.flatten().map(|(start, content)| ShownLines { path: path.to_owned(), start, content });
     Some(shown.collect())
 }
 
-/// What a command printed, without what Cline puts above it, and what it cut itself.
+/// What a command printed, without the status line above it and the marker of a cut.
 fn printed(result: &str) -> String {
     let is_status = result.starts_with("[Command exited with code ");
     let output = if is_status { truncation::without_first_line(result) } else { result };
@@ -115,7 +115,7 @@ fn printed(result: &str) -> String {
     if whole.is_empty() || whole.ends_with('\n') { whole } else { whole + "\n" }
 }
 
-fn say(input: &Value, verdict: &HookVerdict) -> Value {
+fn write_answer(input: &Value, verdict: &HookVerdict) -> Value {
     match verdict {
         HookVerdict::Pass => Value::Null,
         HookVerdict::Deny(why) => {
@@ -126,8 +126,8 @@ fn say(input: &Value, verdict: &HookVerdict) -> Value {
     }
 }
 
-/// Arguments with which a tool can only fail: there is nothing below a device. A tool that turns them down as no arguments at all would do as well,
-/// but of three such calls in a row Cline makes the end of the task.
+/// Arguments with which a tool can only fail: a device has no entries. Malformed arguments would fail as well, but Cline ends the task after
+/// three such calls in a row.
 fn harmless(tool: Option<&str>) -> Value {
     const NOWHERE: &str = "/dev/null/denied-by-surehand";
     match tool {
@@ -169,7 +169,7 @@ mod tests {
 
     #[test]
     fn a_denied_call_gets_arguments_that_can_only_fail() {
-        let said = |tool: &str| say(&json!({ "tool_call": { "name": tool } }), &HookVerdict::Deny("no".to_owned()));
+        let said = |tool: &str| write_answer(&json!({ "tool_call": { "name": tool } }), &HookVerdict::Deny("no".to_owned()));
         let editor = said("editor");
         assert_eq!(
             (&editor["cancel"], &editor["contextModification"]),
@@ -182,6 +182,6 @@ mod tests {
     #[test]
     fn several_commands_are_one_script() {
         let call = json!({ "name": "run_commands", "input": { "commands": ["cat a", "cat b"] } });
-        assert_eq!(used(&call), Some(ToolUse::Shell { command: "cat a\ncat b".to_owned(), directory: None }));
+        assert_eq!(parse_tool_use(&call), Some(ToolUse::Shell { command: "cat a\ncat b".to_owned(), directory: None }));
     }
 }

@@ -1,53 +1,54 @@
-//! Claude Code. What it looks at before its hooks run, a file that was not read say, it refuses itself, and no hook hears of it.
+//! Claude Code. Some calls it refuses before its hooks run, for example an edit of a file that it has not read.
 
 use serde_json::Value;
 use surehand_engine::{Tool, ToolNames};
 
-use super::{
-    ClientAdapter, DenialChannel, EVENT, HookEvent, HookInput, ShownLines, ToolOutcome, ToolUse, TranscriptUse, beginning, edit,
-    line_number, replacements, say_as_claude, several_edits, some_edit, text,
-    truncation::{self, CutSize},
-    write,
+use super::{ClientAdapter, DEFAULTS, FIELDS, InputFields, TranscriptUse, session_start};
+use crate::{
+    client_instructions,
+    hooks::{
+        event::{
+            HookEvent, ShownLines, ToolOutcome, ToolUse, edit, line_number, replacements, several_edits, text, unknown_edit,
+            write,
+        },
+        truncation::{self, CutSize},
+    },
 };
-use crate::client_instructions;
 
-pub(super) const DIALECT: ClientAdapter = ClientAdapter {
+pub(super) const ADAPTER: ClientAdapter = ClientAdapter {
+    name: "claude",
+    project_variable: Some("CLAUDE_PROJECT_DIR"),
     names: || ToolNames::reading_with("Read").with(Tool::EditFile, "Edit").with(Tool::WriteFile, "Write"),
-    // Of more than 10,000 characters it shows only the beginning.
-    room: 9_500,
-    hears_at: &["SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "PostToolUseFailure"],
-    event: EVENT,
-    denial: DenialChannel::Answered,
-    beside_denial: "",
-    hear,
-    say: say_as_claude,
-    person: Some("systemMessage"),
+    // It shows the model only the beginning of more than 10,000 characters.
+    max_context: 9_500,
+    context_events: &["SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "PostToolUseFailure"],
+    fields: InputFields { transcript: "/transcript_path", ..FIELDS },
+    parse,
+    person_field: Some("systemMessage"),
     instructions: &client_instructions::CLAUDE,
     transcript: TranscriptUse::HoldsFiles,
+    ..DEFAULTS
 };
 
-fn hear(input: &Value) -> Option<HookInput> {
-    // Cursor runs these hooks as well, and has its own.
+fn parse(event: &str, input: &Value) -> Option<HookEvent> {
+    // Cursor runs these hooks as well, and has hooks of its own.
     if input.get("cursor_version").is_some() {
         return None;
     }
-    let what = match input[EVENT].as_str()? {
-        "SessionStart" => HookEvent::Begins(beginning(input["source"].as_str())),
-        // Of the whole conversation, a beginning has said it already.
-        "PostCompact" if input["agent_id"].is_string() => HookEvent::Forgot,
+    Some(match event {
+        "SessionStart" => HookEvent::Starts(session_start(input)),
+        // For the main agent, a `SessionStart` reports it.
+        "PostCompact" if input["agent_id"].is_string() => HookEvent::ContextLost,
         "UserPromptSubmit" => HookEvent::Prompted(Vec::new()),
-        "PreToolUse" => HookEvent::Before(used(input)?),
-        "PostToolUse" => HookEvent::After(used(input)?, outcome(input)),
-        // A command that ends with an error has run all the same.
-        "PostToolUseFailure" => HookEvent::After(used(input)?, failure(input)),
+        "PreToolUse" => HookEvent::Before(parse_tool_use(input)?),
+        "PostToolUse" => HookEvent::After(parse_tool_use(input)?, parse_outcome(input)),
+        // A command that exits with an error has still run.
+        "PostToolUseFailure" => HookEvent::After(parse_tool_use(input)?, parse_failure(input)),
         _ => return None,
-    };
-    let (transcript, gave) = (text(input, "transcript_path"), Vec::new());
-    let (session, agent, directory) = (text(input, "session_id")?, text(input, "agent_id"), text(input, "cwd")?);
-    Some(HookInput { session, agent, directory, transcript, gave, what })
+    })
 }
 
-fn used(input: &Value) -> Option<ToolUse> {
+fn parse_tool_use(input: &Value) -> Option<ToolUse> {
     let arguments = &input["tool_input"];
     let path = || text(arguments, "file_path");
     Some(match input["tool_name"].as_str()? {
@@ -61,9 +62,9 @@ fn used(input: &Value) -> Option<ToolUse> {
             several_edits(&path, replacements(&path, &arguments["edits"], ["old_string", "new_string", "replace_all"]))
         }
         "Write" => write(&path()?, arguments["content"].as_str()?),
-        // What becomes of the file cannot be told from the cell; that it is edited is enough to ask for a read.
-        "NotebookEdit" => some_edit(&text(arguments, "notebook_path")?),
-        // The names of files show nothing of them.
+        // The input has one cell, not the file. The path is enough to require a read.
+        "NotebookEdit" => unknown_edit(&text(arguments, "notebook_path")?),
+        // In the other modes it prints file names only.
         "Grep" if arguments["output_mode"] == "content" => {
             ToolUse::Search { paths: text(arguments, "path").into_iter().collect() }
         }
@@ -72,7 +73,7 @@ fn used(input: &Value) -> Option<ToolUse> {
     })
 }
 
-fn outcome(input: &Value) -> ToolOutcome {
+fn parse_outcome(input: &Value) -> ToolOutcome {
     let response = &input["tool_response"];
     if response["is_error"] == true || response["success"] == false {
         return ToolOutcome::Failed;
@@ -101,14 +102,14 @@ fn read(input: &Value) -> ToolOutcome {
     }
 }
 
-/// What a command has shown. Of what was put into a file the model has only the beginning, and the hook more.
+/// What a command printed. When Claude Code puts a long output into a file, the model gets its beginning and the hook gets more.
 fn printed(response: &Value) -> String {
     let output = response["stdout"].as_str().unwrap_or_default();
     let is_kept = response["persistedOutputPath"].as_str().is_some_and(|path| !path.is_empty());
     if is_kept { truncation::head(output, CutSize::Units(2_000)).to_owned() } else { output.to_owned() }
 }
 
-fn failure(input: &Value) -> ToolOutcome {
+fn parse_failure(input: &Value) -> ToolOutcome {
     match (input["tool_name"].as_str(), input["error"].as_str()) {
         (Some("Bash"), Some(error)) => {
             let status = error.starts_with("Exit code ");
@@ -139,7 +140,7 @@ mod tests {
     fn of_a_failed_command_the_cut_lines_do_not_count() {
         let error = "Exit code 3\none\ntw\n\n... [20011 characters truncated] ...\n\nht\nnine";
         let input = json!({ "tool_name": "Bash", "error": error });
-        assert_eq!(failure(&input), ToolOutcome::Printed("one\n\0\nnine".to_owned()));
+        assert_eq!(parse_failure(&input), ToolOutcome::Printed("one\n\0\nnine".to_owned()));
     }
 
     #[test]
@@ -147,6 +148,6 @@ mod tests {
         let file = json!({ "cells": [{ "source": "x = 1\nprint(x)" }, { "source": "# Title" }] });
         let input = json!({ "tool_name": "Read", "tool_input": { "file_path": "/w/n.ipynb" }, "tool_response": { "type": "notebook", "file": file } });
         let cells = "x = 1\nprint(x)\n# Title".to_owned();
-        assert_eq!(outcome(&input), ToolOutcome::ShowedNotebook { path: "/w/n.ipynb".to_owned(), cells });
+        assert_eq!(parse_outcome(&input), ToolOutcome::ShowedNotebook { path: "/w/n.ipynb".to_owned(), cells });
     }
 }

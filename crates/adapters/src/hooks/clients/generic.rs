@@ -1,16 +1,20 @@
-//! Our own protocol, for any agent: one JSON object on standard input, one on standard output. `docs/hook-protocol.md` describes it.
+//! The neutral protocol for any agent: one JSON object on standard input, one on standard output. See `docs/hook-protocol.md`.
 
 use serde_json::{Value, json};
 use surehand_engine::{Edit, Tool, ToolNames};
 
-use super::{
-    ClientAdapter, DenialChannel, HookEvent, HookInput, SessionStart, ShownLines, ToolOutcome, ToolUse, TranscriptUse, edit,
-    handle::HookVerdict, line_number, replacements, several_edits, some_edit, text, write,
+use super::{ClientAdapter, DEFAULTS, FIELDS, InputFields};
+use crate::hooks::{
+    event::{
+        HookEvent, SessionStart, ShownLines, ToolOutcome, ToolUse, edit, line_number, replacements, several_edits, text,
+        unknown_edit, write,
+    },
+    handle::HookVerdict,
 };
-use crate::client_instructions;
 
-pub(super) const DIALECT: ClientAdapter = ClientAdapter {
-    // An agent that calls them otherwise can tell its model so.
+pub(super) const ADAPTER: ClientAdapter = ClientAdapter {
+    name: "generic",
+    // An agent with other names can tell its model.
     names: || {
         ToolNames::reading_with("read")
             .with(Tool::EditFile, "edit")
@@ -19,41 +23,36 @@ pub(super) const DIALECT: ClientAdapter = ClientAdapter {
             .with(Tool::DeleteFile, "delete")
             .with(Tool::MoveFile, "move")
     },
-    room: 16_000,
-    hears_at: &["begin", "prompt", "before", "after", "shown"],
-    event: "event",
-    denial: DenialChannel::Answered,
-    beside_denial: "",
-    hear,
-    say,
-    person: Some("person"),
-    instructions: &client_instructions::NOTHING,
-    transcript: TranscriptUse::Unread,
+    context_events: &["begin", "prompt", "before", "after", "shown"],
+    event_field: "event",
+    fields: InputFields { session: &["/session"], agent: &["/agent"], directory: &["/directory"], ..FIELDS },
+    parse,
+    write_answer,
+    person_field: Some("person"),
+    ..DEFAULTS
 };
 
 const EVENTS: &[&str] = &["begin", "prompt", "before", "after", "shown", "reset"];
 
 const TOOLS: &[&str] = &["read", "search", "edit", "write", "patch", "delete", "move", "shell"];
 
-fn hear(input: &Value) -> Option<HookInput> {
-    let what = match input["event"].as_str()? {
-        "begin" => HookEvent::Begins(beginning(input["source"].as_str())),
+fn parse(event: &str, input: &Value) -> Option<HookEvent> {
+    Some(match event {
+        "begin" => HookEvent::Starts(session_start(input)),
         "prompt" => HookEvent::Prompted(shown(input)),
-        "before" => HookEvent::Before(used(&input["tool"])?),
-        "after" => HookEvent::After(used(&input["tool"])?, outcome(input)),
+        "before" => HookEvent::Before(parse_tool_use(&input["tool"])?),
+        "after" => HookEvent::After(parse_tool_use(&input["tool"])?, parse_outcome(input)),
         "shown" => match text(input, "printed") {
             Some(printed) => HookEvent::After(ToolUse::Search { paths: Vec::new() }, ToolOutcome::Printed(printed)),
             None => HookEvent::After(ToolUse::Read, ToolOutcome::Showed(shown(input))),
         },
-        "reset" => HookEvent::Forgot,
+        "reset" => HookEvent::ContextLost,
         _ => return None,
-    };
-    let (session, agent, directory) = (text(input, "session")?, text(input, "agent"), text(input, "directory")?);
-    Some(HookInput { session, agent, directory, transcript: None, gave: Vec::new(), what })
+    })
 }
 
-fn beginning(source: Option<&str>) -> SessionStart {
-    match source {
+fn session_start(input: &Value) -> SessionStart {
+    match input["source"].as_str() {
         Some("resumed") => SessionStart::Resumed,
         Some("cleared") => SessionStart::Cleared,
         Some("compacted") => SessionStart::Compacted,
@@ -66,7 +65,7 @@ fn tool(tool: &Value) -> Option<(&str, &Value)> {
     fields.iter().find(|(name, _)| TOOLS.contains(&name.as_str())).map(|(name, arguments)| (name.as_str(), arguments))
 }
 
-fn used(tool_use: &Value) -> Option<ToolUse> {
+fn parse_tool_use(tool_use: &Value) -> Option<ToolUse> {
     let (name, arguments) = tool(tool_use)?;
     let path = || text(arguments, "path");
     Some(match name {
@@ -81,8 +80,8 @@ fn used(tool_use: &Value) -> Option<ToolUse> {
         }
         "edit" => match (arguments["old"].as_str(), arguments["new"].as_str()) {
             (Some(old), Some(new)) => edit(&path()?, old, new, arguments["all"] == true),
-            // How it is edited is not said; that it is, is enough to ask for a read.
-            _ => some_edit(&path()?),
+            // The path is enough to require a read.
+            _ => unknown_edit(&path()?),
         },
         "write" => write(&path()?, arguments["content"].as_str()?),
         "patch" => ToolUse::Patch(text(arguments, "text")?),
@@ -92,7 +91,7 @@ fn used(tool_use: &Value) -> Option<ToolUse> {
     })
 }
 
-fn outcome(input: &Value) -> ToolOutcome {
+fn parse_outcome(input: &Value) -> ToolOutcome {
     match (tool(&input["tool"]).map(|(name, _)| name), input["printed"].as_str()) {
         (Some("shell"), printed) => ToolOutcome::Printed(printed.unwrap_or_default().to_owned()),
         _ if input["failed"] == true => ToolOutcome::Failed,
@@ -102,7 +101,6 @@ fn outcome(input: &Value) -> ToolOutcome {
     }
 }
 
-/// Lines of files, each with the number of the first.
 fn shown(input: &Value) -> Vec<ShownLines> {
     let of = |shown: &Value| {
         let start = line_number(shown, "start").unwrap_or(1);
@@ -111,8 +109,8 @@ fn shown(input: &Value) -> Vec<ShownLines> {
     input["shown"].as_array().into_iter().flatten().filter_map(of).collect()
 }
 
-/// What is wrong with an input that was not understood.
-pub(super) fn slip(input: &Value) -> String {
+/// What is wrong with an input that was not accepted.
+pub(super) fn describe_mistake(input: &Value) -> String {
     let event = input["event"].as_str().unwrap_or_default();
     let missing = ["session", "directory"].into_iter().find(|name| text(input, name).is_none());
     match (missing, event) {
@@ -134,7 +132,7 @@ pub(super) fn line(answer: &Value) -> String {
     format!("{answer}\n")
 }
 
-fn say(_input: &Value, verdict: &HookVerdict) -> Value {
+fn write_answer(_: &Value, verdict: &HookVerdict) -> Value {
     match verdict {
         HookVerdict::Pass => allow(),
         HookVerdict::Deny(why) => json!({ "decision": "deny", "reason": why }),

@@ -1,45 +1,45 @@
-//! GitHub Copilot CLI. It does not say what happens: the name of the event is given on the command line. Exit code 1 is a denial to it.
-//! That the context was compacted it says before, and not after; so everything is forgotten then. Its `create` refuses a file that is there.
+//! GitHub Copilot CLI. Its input does not name the event: the command line of the hook does. It takes exit code 1 for a denial. It reports a
+//! compaction before it happens, and not after, so views are forgotten then. Its `create` refuses an existing file.
 
 use serde_json::{Value, json};
 use surehand_engine::{Tool, ToolNames};
 
-use super::{
-    ClientAdapter, DenialChannel, EVENT, HookEvent, HookInput, ShownLines, ToolOutcome, ToolUse, TranscriptUse, beginning, edit,
-    handle::HookVerdict, text, truncation, write,
+use super::{CAMEL_CASE_FIELDS, ClientAdapter, DEFAULTS, session_start};
+use crate::{
+    client_instructions,
+    hooks::{
+        event::{HookEvent, ShownLines, ToolOutcome, ToolUse, edit, text, write},
+        handle::HookVerdict,
+        truncation,
+    },
 };
-use crate::client_instructions;
 
-pub(super) const DIALECT: ClientAdapter = ClientAdapter {
+pub(super) const ADAPTER: ClientAdapter = ClientAdapter {
+    name: "copilot",
     names: || ToolNames::reading_with("view").with(Tool::EditFile, "edit").with(Tool::WriteFile, "create"),
-    // It has no limit that is documented; of a long result it shows the beginning.
-    room: 9_500,
-    hears_at: &["sessionStart", "userPromptSubmitted", "postToolUse"],
-    event: EVENT,
-    denial: DenialChannel::Answered,
-    beside_denial: "",
-    hear,
-    say,
-    person: None,
+    // No limit is documented; it shows the beginning of a long result.
+    max_context: 9_500,
+    context_events: &["sessionStart", "userPromptSubmitted", "postToolUse"],
+    fields: CAMEL_CASE_FIELDS,
+    parse,
+    write_answer,
     instructions: &client_instructions::COPILOT,
-    transcript: TranscriptUse::Unread,
+    ..DEFAULTS
 };
 
-fn hear(input: &Value) -> Option<HookInput> {
-    let what = match input[EVENT].as_str()? {
-        "sessionStart" => HookEvent::Begins(beginning(input["source"].as_str())),
-        "preCompact" => HookEvent::Forgot,
+fn parse(event: &str, input: &Value) -> Option<HookEvent> {
+    Some(match event {
+        "sessionStart" => HookEvent::Starts(session_start(input)),
+        "preCompact" => HookEvent::ContextLost,
         "userPromptSubmitted" => HookEvent::Prompted(Vec::new()),
-        "preToolUse" => HookEvent::Before(used(input)?),
-        "postToolUse" => HookEvent::After(used(input)?, outcome(input)),
-        "postToolUseFailure" => HookEvent::After(used(input)?, ToolOutcome::Failed),
+        "preToolUse" => HookEvent::Before(parse_tool_use(input)?),
+        "postToolUse" => HookEvent::After(parse_tool_use(input)?, parse_outcome(input)),
+        "postToolUseFailure" => HookEvent::After(parse_tool_use(input)?, ToolOutcome::Failed),
         _ => return None,
-    };
-    let (session, agent, directory) = (text(input, "sessionId")?, text(input, "agentId"), text(input, "cwd")?);
-    Some(HookInput { session, agent, directory, transcript: None, gave: Vec::new(), what })
+    })
 }
 
-/// The arguments of a tool. Older versions give them as a text that holds JSON.
+/// The arguments of a tool. Older versions send them as a string of JSON.
 fn arguments(input: &Value) -> Value {
     match &input["toolArgs"] {
         Value::String(held) => serde_json::from_str(held).unwrap_or_else(|_| Value::String(held.clone())),
@@ -47,7 +47,7 @@ fn arguments(input: &Value) -> Value {
     }
 }
 
-fn used(input: &Value) -> Option<ToolUse> {
+fn parse_tool_use(input: &Value) -> Option<ToolUse> {
     let arguments = arguments(input);
     let path = || text(&arguments, "path");
     Some(match input["toolName"].as_str()? {
@@ -68,7 +68,7 @@ fn paths(arguments: &Value) -> Vec<String> {
     }
 }
 
-fn outcome(input: &Value) -> ToolOutcome {
+fn parse_outcome(input: &Value) -> ToolOutcome {
     let result = &input["toolResult"];
     let said = result["textResultForLlm"].as_str().unwrap_or_default();
     match (input["toolName"].as_str(), result["resultType"].as_str()) {
@@ -85,7 +85,7 @@ fn outcome(input: &Value) -> ToolOutcome {
     }
 }
 
-/// What a command printed, without the line that says how it ended.
+/// What a command printed, without the line with its exit status.
 fn printed(said: &str) -> &str {
     let output = match said.trim_end().rsplit_once('\n') {
         Some((output, last)) if last.starts_with("<shellId: ") || last.starts_with("<exited with ") => output,
@@ -95,7 +95,7 @@ fn printed(said: &str) -> &str {
     preview(output)
 }
 
-/// Of a long result it shows the first characters, below words of its own.
+/// The part of a long result that the model sees, below a header.
 fn preview(said: &str) -> &str {
     if !said.starts_with("Output too large to read at once") {
         return said;
@@ -104,7 +104,7 @@ fn preview(said: &str) -> &str {
     shown.map_or("", |(_, shown)| truncation::without_part_line(shown))
 }
 
-fn say(_input: &Value, verdict: &HookVerdict) -> Value {
+fn write_answer(_: &Value, verdict: &HookVerdict) -> Value {
     match verdict {
         HookVerdict::Pass => Value::Null,
         HookVerdict::Deny(why) => json!({ "permissionDecision": "deny", "permissionDecisionReason": why }),
@@ -134,8 +134,8 @@ mod tests {
     #[test]
     fn arguments_may_be_a_text() {
         let input = json!({ "toolName": "bash", "toolArgs": "{\"command\":\"cat a\"}" });
-        assert_eq!(used(&input), Some(ToolUse::Shell { command: "cat a".to_owned(), directory: None }));
+        assert_eq!(parse_tool_use(&input), Some(ToolUse::Shell { command: "cat a".to_owned(), directory: None }));
         let patch = json!({ "toolName": "apply_patch", "toolArgs": "*** Begin Patch\n*** End Patch" });
-        assert_eq!(used(&patch), Some(ToolUse::Patch("*** Begin Patch\n*** End Patch".to_owned())));
+        assert_eq!(parse_tool_use(&patch), Some(ToolUse::Patch("*** Begin Patch\n*** End Patch".to_owned())));
     }
 }

@@ -1,34 +1,37 @@
-//! goose. Its hooks do not tell what a tool has shown, and its model reads with commands; but its database of sessions has the results, and each
-//! hook looks there first ([`super::goose_record`]). The model hears us only when a call is denied. What goose tells twice, by the tool and by the
-//! deed (`PostToolUse` and `AfterFileEdit`), is heard once.
+//! goose. Its model reads with commands, and its hooks do not get the output, but its session database has it, so each hook looks there first
+//! ([`super::goose_database`]). Only a denial reaches the model. goose reports an edit twice (`PostToolUse` and `AfterFileEdit`); only the
+//! first counts.
 
 use std::path::Path;
 
 use serde_json::{Value, json};
 use surehand_engine::{Tool, ToolNames};
 
-use super::{
-    ClientAdapter, DenialChannel, HookEvent, HookInput, SessionStart, ToolOutcome, ToolUse, TranscriptUse, edit,
-    handle::HookVerdict, text, write,
+use super::{ClientAdapter, DEFAULTS, FIELDS, InputFields, TranscriptUse};
+use crate::{
+    client_instructions,
+    hooks::{
+        event::{HookEvent, SessionStart, ToolOutcome, ToolUse, edit, text, write},
+        handle::HookVerdict,
+    },
 };
-use crate::client_instructions;
 
-pub(super) const DIALECT: ClientAdapter = ClientAdapter {
+pub(super) const ADAPTER: ClientAdapter = ClientAdapter {
+    name: "goose",
     names: || ToolNames::reading_with("shell (cat)").with(Tool::EditFile, "edit").with(Tool::WriteFile, "write"),
-    // It has no limit that is documented.
-    room: 9_500,
-    hears_at: &[],
-    event: "event",
-    denial: DenialChannel::Answered,
-    beside_denial: "goose adds to this that you should not retry. That does not hold here: once you have seen the lines, the call may be sent again.\n",
-    hear,
-    say,
-    person: None,
+    // No limit is documented.
+    max_context: 9_500,
+    event_field: "event",
+    denial_note: "goose adds to this that you should not retry. That does not hold here: once you have seen the lines, the call may be sent again.\n",
+    fields: InputFields { agent: &[], directory: &["/working_dir"], transcript: "/sessions_database", ..FIELDS },
+    parse,
+    write_answer,
     instructions: &client_instructions::GOOSE,
     transcript: TranscriptUse::HoldsResults,
+    ..DEFAULTS
 };
 
-/// What goose tells, with what it does not: where it works, and where its database of sessions is. `variable` gives those of the environment.
+/// Adds to the input what goose does not send: its working directory and the path of its session database. `variable` reads the environment.
 pub fn with_environment(input: &str, directory: &Path, variable: impl Fn(&str) -> Option<String>) -> String {
     let Ok(Value::Object(mut fields)) = serde_json::from_str(input) else { return input.to_owned() };
     if let (false, Some(directory)) = (fields.contains_key(DIRECTORY), directory.to_str()) {
@@ -52,21 +55,19 @@ fn record(variable: impl Fn(&str) -> Option<String>) -> Option<String> {
     Some(format!("{directory}/sessions/sessions.db"))
 }
 
-fn hear(input: &Value) -> Option<HookInput> {
-    let what = match input["event"].as_str()? {
-        "SessionStart" => HookEvent::Begins(SessionStart::New),
-        "PostCompact" => HookEvent::Forgot,
+fn parse(event: &str, input: &Value) -> Option<HookEvent> {
+    Some(match event {
+        "SessionStart" => HookEvent::Starts(SessionStart::New),
+        "PostCompact" => HookEvent::ContextLost,
         "UserPromptSubmit" => HookEvent::Prompted(Vec::new()),
-        "PreToolUse" => HookEvent::Before(used(input)?),
-        "PostToolUse" => HookEvent::After(used(input)?, ToolOutcome::Done),
-        "PostToolUseFailure" => HookEvent::After(used(input)?, ToolOutcome::Failed),
+        "PreToolUse" => HookEvent::Before(parse_tool_use(input)?),
+        "PostToolUse" => HookEvent::After(parse_tool_use(input)?, ToolOutcome::Done),
+        "PostToolUseFailure" => HookEvent::After(parse_tool_use(input)?, ToolOutcome::Failed),
         _ => return None,
-    };
-    let (session, directory) = (text(input, "session_id")?, text(input, DIRECTORY)?);
-    Some(HookInput { session, agent: None, directory, transcript: text(input, RECORD), gave: Vec::new(), what })
+    })
 }
 
-fn used(input: &Value) -> Option<ToolUse> {
+fn parse_tool_use(input: &Value) -> Option<ToolUse> {
     let arguments = &input["tool_input"];
     let path = || text(arguments, "path");
     let name = input["tool_name"].as_str()?;
@@ -78,9 +79,9 @@ fn used(input: &Value) -> Option<ToolUse> {
     })
 }
 
-fn say(_input: &Value, verdict: &HookVerdict) -> Value {
+fn write_answer(_: &Value, verdict: &HookVerdict) -> Value {
     match verdict {
-        // What is kept for it waits for a denial.
+        // Notes stay pending until a denial.
         HookVerdict::Pass | HookVerdict::Context(_) => Value::Null,
         HookVerdict::Deny(why) => json!({ "decision": "block", "reason": why }),
     }

@@ -1,0 +1,284 @@
+//! The agents that run hooks: a file for each translates what it sends into a [`HookInput`] and an answer into its words.
+
+mod claude;
+mod cline;
+mod codex;
+mod copilot;
+mod cursor;
+mod gemini;
+mod generic;
+mod goose;
+mod goose_database;
+mod opencode;
+mod qwen;
+mod reasonix;
+
+use serde_json::{Value, json};
+use surehand_engine::{ClientInstructions, ToolNames};
+
+pub(super) use self::goose_database::{GooseResult, read_new_results};
+pub use self::{goose::with_environment as with_goose_environment, opencode::plugin as opencode_plugin};
+use super::{
+    event::{HookEvent, HookInput, SessionStart},
+    handle::HookVerdict,
+};
+use crate::client_instructions;
+
+/// An agent that runs hooks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HookClient {
+    /// Claude Code.
+    Claude,
+    /// Codex CLI.
+    Codex,
+    /// Gemini CLI.
+    Gemini,
+    /// Cursor.
+    Cursor,
+    /// opencode, through the Surehand plugin.
+    Opencode,
+    /// Qwen Code.
+    Qwen,
+    /// GitHub Copilot CLI.
+    Copilot,
+    /// goose.
+    Goose,
+    /// Cline.
+    Cline,
+    /// Reasonix.
+    Reasonix,
+    /// Any agent that speaks the neutral protocol (`docs/hook-protocol.md`).
+    Generic,
+}
+
+/// What a hook prints, and its exit code.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct HookAnswer {
+    /// For the client. Nothing printed lets the call pass.
+    pub stdout: String,
+    /// The reason of a denial, for clients that read it here.
+    pub stderr: String,
+    /// Zero, unless the client expects another code for a denial.
+    pub exit_code: u8,
+    /// What failed in Surehand, for the log.
+    pub failed: Option<String>,
+}
+
+/// How one client talks to its hooks.
+pub(super) struct ClientAdapter {
+    /// Its name on the command line.
+    name: &'static str,
+    /// The variable that names the project of the session to its hooks, if it sets one.
+    project_variable: Option<&'static str>,
+    pub names: fn() -> ToolNames,
+    /// How many bytes of context it takes at once.
+    pub max_context: usize,
+    /// The events at which an answer can add to the model's context.
+    pub context_events: &'static [&'static str],
+    /// The field with the name of the event.
+    pub event_field: &'static str,
+    fields: InputFields,
+    denial: DenialChannel,
+    /// What its model must know with each denial, because of checks that the client makes itself.
+    pub denial_note: &'static str,
+    /// Translates an event; `None` if Surehand has nothing to do with it.
+    parse: fn(event: &str, &Value) -> Option<HookEvent>,
+    /// Writes an answer; null prints nothing.
+    write_answer: fn(&Value, &HookVerdict) -> Value,
+    /// The field of an answer that is shown to the person.
+    person_field: Option<&'static str>,
+    /// The instructions that it loads itself.
+    pub instructions: &'static ClientInstructions,
+    pub transcript: TranscriptUse,
+}
+
+/// Where the input has the fields that every event needs, as JSON pointers.
+struct InputFields {
+    /// The session: the first of these that is present.
+    session: &'static [&'static str],
+    /// The subagent: the last of these, if all are present.
+    agent: &'static [&'static str],
+    /// The working directory: the first of these that is present.
+    directory: &'static [&'static str],
+    /// The record of the conversation.
+    transcript: &'static str,
+    /// Instruction files that the client has just given to the model.
+    given: &'static str,
+}
+
+const EVENT: &str = "hook_event_name";
+
+/// The fields as Claude Code has them, which several clients follow.
+const FIELDS: InputFields =
+    InputFields { session: &["/session_id"], agent: &["/agent_id"], directory: &["/cwd"], transcript: "", given: "" };
+
+const CAMEL_CASE_FIELDS: InputFields = InputFields { session: &["/sessionId"], agent: &["/agentId"], ..FIELDS };
+
+/// What most clients have in common.
+const DEFAULTS: ClientAdapter = ClientAdapter {
+    name: "",
+    project_variable: None,
+    names: ToolNames::default,
+    max_context: 16_000,
+    context_events: &[],
+    event_field: EVENT,
+    fields: FIELDS,
+    denial: DenialChannel::Answer,
+    denial_note: "",
+    parse: |_, _| None,
+    write_answer: answer_like_claude,
+    person_field: None,
+    instructions: &client_instructions::NOTHING,
+    transcript: TranscriptUse::Unread,
+};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum DenialChannel {
+    Answer,
+    /// Exit code 2, with the reason on standard error.
+    ExitCode,
+}
+
+/// What a client's record of the conversation is read for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum TranscriptUse {
+    Unread,
+    /// It shows that messages left the context.
+    TellsLoss,
+    /// It holds files that the client put into the context without a tool.
+    HoldsFiles,
+    /// It is goose's session database, the only place with the results of its tools.
+    HoldsResults,
+}
+
+impl ClientAdapter {
+    /// Whether the model reads what an answer about a tool says before it calls the next one.
+    pub(super) fn hears_of_tools(&self) -> bool {
+        self.context_events.iter().any(|event| !event.eq_ignore_ascii_case("sessionstart"))
+    }
+
+    pub(super) fn parse(&self, input: &Value) -> Option<HookInput> {
+        let event = (self.parse)(input[self.event_field].as_str()?, input)?;
+        let field = |pointer: &&str| input.pointer(pointer)?.as_str().filter(|text| !text.is_empty()).map(str::to_owned);
+        let InputFields { session, agent, directory, transcript, given } = &self.fields;
+        let given = input.pointer(given).and_then(Value::as_array).into_iter().flatten();
+        Some(HookInput {
+            session: session.iter().find_map(field)?,
+            agent: agent.iter().map(field).collect::<Option<Vec<_>>>().and_then(|mut all| all.pop()),
+            directory: directory.iter().find_map(field)?,
+            transcript: field(transcript),
+            given: given.filter_map(|path| path.as_str().map(str::to_owned)).collect(),
+            event,
+        })
+    }
+}
+
+impl HookClient {
+    /// All clients.
+    pub const ALL: &[HookClient] = &[
+        HookClient::Claude,
+        HookClient::Codex,
+        HookClient::Gemini,
+        HookClient::Cursor,
+        HookClient::Opencode,
+        HookClient::Qwen,
+        HookClient::Copilot,
+        HookClient::Goose,
+        HookClient::Cline,
+        HookClient::Reasonix,
+        HookClient::Generic,
+    ];
+
+    pub(super) fn adapter(self) -> &'static ClientAdapter {
+        match self {
+            HookClient::Claude => &claude::ADAPTER,
+            HookClient::Codex => &codex::ADAPTER,
+            HookClient::Gemini => &gemini::ADAPTER,
+            HookClient::Cursor => &cursor::ADAPTER,
+            HookClient::Opencode => &opencode::ADAPTER,
+            HookClient::Qwen => &qwen::ADAPTER,
+            HookClient::Copilot => &copilot::ADAPTER,
+            HookClient::Goose => &goose::ADAPTER,
+            HookClient::Cline => &cline::ADAPTER,
+            HookClient::Reasonix => &reasonix::ADAPTER,
+            HookClient::Generic => &generic::ADAPTER,
+        }
+    }
+
+    /// The name on the command line.
+    pub fn name(self) -> &'static str {
+        self.adapter().name
+    }
+
+    /// The client with this name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.iter().find(|client| client.name() == name).copied()
+    }
+
+    /// The variable that names the project of the session to its hooks. Other clients send it in the input, or not at all.
+    pub fn project_variable(self) -> Option<&'static str> {
+        self.adapter().project_variable
+    }
+
+    /// The answer that lets the call pass.
+    pub fn pass(self) -> HookAnswer {
+        let stdout = match self {
+            // Cursor may take an empty answer for a broken one, and that for a denial.
+            HookClient::Cursor => "{}\n".to_owned(),
+            HookClient::Generic => generic::line(&generic::allow()),
+            _ => String::new(),
+        };
+        HookAnswer { stdout, ..HookAnswer::default() }
+    }
+
+    /// Lets the call pass, and logs what failed.
+    pub fn fail(self, why: impl Into<String>) -> HookAnswer {
+        let why = why.into();
+        let pass = self.pass();
+        let stdout = if self == HookClient::Generic { generic::line(&generic::failed(&why)) } else { pass.stdout };
+        HookAnswer { stdout, failed: Some(why), ..pass }
+    }
+
+    /// The answer to an input that no adapter understands. The author of a generic hook is told what is wrong with it.
+    pub(super) fn reject_input(self, input: &Value) -> HookAnswer {
+        if self == HookClient::Generic { self.fail(generic::describe_mistake(input)) } else { self.pass() }
+    }
+
+    /// A verdict in the client's format, with a text for the person.
+    pub(super) fn write_answer(self, input: &Value, verdict: HookVerdict, person: Option<&str>) -> HookAnswer {
+        let adapter = self.adapter();
+        if let (HookVerdict::Deny(why), DenialChannel::ExitCode) = (&verdict, adapter.denial) {
+            return HookAnswer { stderr: why.clone(), exit_code: 2, ..HookAnswer::default() };
+        }
+        let mut answer = (adapter.write_answer)(input, &verdict);
+        if let (Some(field), Some(text), Some(answer)) = (adapter.person_field, person, answer.as_object_mut()) {
+            answer.insert(field.to_owned(), text.trim_end().into());
+        }
+        match answer {
+            Value::Null => self.pass(),
+            answer => HookAnswer { stdout: format!("{answer}\n"), ..HookAnswer::default() },
+        }
+    }
+}
+
+/// The answer format of Claude Code, which several clients follow. Some of them reject an answer with any other field.
+fn answer_like_claude(input: &Value, verdict: &HookVerdict) -> Value {
+    let event = &input[EVENT];
+    match verdict {
+        HookVerdict::Pass => Value::Null,
+        HookVerdict::Deny(why) => json!({ "hookSpecificOutput": {
+            "hookEventName": event, "permissionDecision": "deny", "permissionDecisionReason": why,
+        } }),
+        HookVerdict::Context(text) => json!({ "hookSpecificOutput": { "hookEventName": event, "additionalContext": text } }),
+    }
+}
+
+/// How a session starts, by the `source` that most clients send.
+fn session_start(input: &Value) -> SessionStart {
+    match input["source"].as_str() {
+        Some("resume" | "fork") => SessionStart::Resumed,
+        Some("clear") => SessionStart::Cleared,
+        Some("compact") => SessionStart::Compacted,
+        _ => SessionStart::New,
+    }
+}
