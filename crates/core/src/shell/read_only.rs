@@ -31,7 +31,7 @@ fn script_only_reads(script: &str, depth: usize) -> bool {
 }
 
 /// The name of the program and its arguments, without what may stand in front.
-fn program(words: &[ShellWord]) -> Option<(&str, &[ShellWord])> {
+pub(super) fn program(words: &[ShellWord]) -> Option<(&str, &[ShellWord])> {
     let harmless = |name: &str| name.starts_with("LC_") || ["LANG", "LANGUAGE", "TERM", "NO_COLOR"].contains(&name);
     let set = words.iter().take_while(|word| word.assigns().is_some()).count();
     if !words[..set].iter().all(|word| word.assigns().is_some_and(harmless)) {
@@ -46,7 +46,7 @@ fn program(words: &[ShellWord]) -> Option<(&str, &[ShellWord])> {
     Some((places.iter().find_map(|place| name.text.strip_prefix(place)).unwrap_or(&name.text), arguments))
 }
 
-fn script_of_shell(arguments: &[ShellWord]) -> Option<&str> {
+pub(super) fn script_of_shell(arguments: &[ShellWord]) -> Option<&str> {
     let [options @ .., option, script] = arguments else { return None };
     let is_login = |option: &ShellWord| option.text == "-l" || option.text == "--login";
     (options.iter().all(is_login) && ["-c", "-lc", "-cl"].contains(&option.text.as_str())).then_some(&script.text)

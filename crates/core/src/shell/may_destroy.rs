@@ -1,0 +1,136 @@
+//! Whether a command may delete or overwrite files that have nothing to do with what it is for. Less is asked here than whether it
+//! only reads: a build writes, but it seldom writes over somebody's work.
+
+use super::{
+    read_only::{program, script_of_shell},
+    words::{ShellWord, chain},
+};
+
+/// Whether some program of a command is made to delete, move or overwrite files, or is not known well enough to say.
+///
+/// ```
+/// use surehand_core::shell::may_destroy;
+///
+/// assert!(may_destroy("git stash && make"));
+/// assert!(may_destroy("echo x > notes.txt"));
+/// assert!(!may_destroy("cargo test && git commit -m done"));
+/// ```
+pub fn may_destroy(command: &str) -> bool {
+    script_may_destroy(command, 0)
+}
+
+fn script_may_destroy(script: &str, depth: usize) -> bool {
+    const DEEPEST: usize = 3;
+    let Some(chain) = chain(script) else { return true };
+    chain.commands.iter().any(|words| {
+        let Some((program, arguments)) = program(words) else { return true };
+        match program {
+            "bash" | "sh" | "zsh" | "dash" => {
+                depth >= DEEPEST || script_of_shell(arguments).is_none_or(|script| script_may_destroy(script, depth + 1))
+            }
+            _ => program_may_destroy(program, arguments),
+        }
+    })
+}
+
+fn program_may_destroy(program: &str, arguments: &[ShellWord]) -> bool {
+    match program {
+        "rm" | "rmdir" | "unlink" | "shred" | "mv" | "cp" | "dd" | "truncate" | "tee" | "install" | "ln" | "find" | "xargs"
+        | "rsync" | "parallel" | "patch" | "tar" | "unzip" => true,
+        // What they run is among their arguments.
+        "sudo" | "doas" | "env" | "time" | "nice" | "nohup" | "timeout" | "exec" | "eval" | "source" | "." | "ssh" => true,
+        "sed" | "perl" | "ruby" => arguments.iter().any(|word| is_in_place(&word.text)),
+        "git" => git_may_destroy(arguments),
+        _ => false,
+    }
+}
+
+fn is_in_place(option: &str) -> bool {
+    option.starts_with("--in-place") || (option.starts_with('-') && !option.starts_with("--") && option.contains('i'))
+}
+
+fn git_may_destroy(arguments: &[ShellWord]) -> bool {
+    let mut words = arguments.iter().map(|word| word.text.as_str());
+    let mut subcommand = words.next();
+    while let Some(option) = subcommand.filter(|word| word.starts_with('-')) {
+        if matches!(option, "-C" | "-c") {
+            words.next();
+        }
+        subcommand = words.next();
+    }
+    // An alias may be anything.
+    let keeps = [
+        "add",
+        "archive",
+        "blame",
+        "branch",
+        "cat-file",
+        "commit",
+        "config",
+        "describe",
+        "diff",
+        "fetch",
+        "grep",
+        "init",
+        "log",
+        "ls-files",
+        "ls-remote",
+        "ls-tree",
+        "notes",
+        "push",
+        "reflog",
+        "remote",
+        "rev-list",
+        "rev-parse",
+        "shortlog",
+        "show",
+        "status",
+        "tag",
+        "version",
+    ];
+    subcommand.is_some_and(|name| !keeps.contains(&name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_that_delete_or_overwrite_are_known() {
+        for command in [
+            "git checkout .",
+            "git -C sub clean -fd",
+            "git -c a.b=c stash",
+            "git restore x",
+            "git reset --hard",
+            "git switch main",
+            "git rebase main",
+            "git pull",
+            "git wipe",
+            "rm -rf src",
+            "cd a && /bin/mv b c",
+            "find . -name x",
+            "ls | xargs echo",
+            "rsync -a a/ b/",
+            "sed -i s/a/b/ x",
+            "bash -c 'rm x'",
+            "bash script.sh",
+            "sudo ls",
+            "python3 - <<'E'\nE",
+            "cat a > b",
+            "$X y",
+            "echo $(rm x)",
+        ] {
+            assert!(may_destroy(command), "{command}");
+        }
+    }
+
+    #[test]
+    fn others_are_let_go() {
+        for command in
+            ["cargo test", "make -j4", "npm run build", "git add . && git commit -m x", "git status", "sed -n 1,2p a", "ls"]
+        {
+            assert!(!may_destroy(command), "{command}");
+        }
+    }
+}
