@@ -6,8 +6,9 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use surehand_core::{ContentHash, FileStatus, RelPath, Stamp, TaskOwner, TaskStatus, Text, Touch, View};
 
 use crate::{
-    ChangeId, ContentDelta, EventFilter, FileEvent, KnownFile, Millis, RefusedCall, SessionId, SharedBytes, Store, StoreBounds,
-    StoreError, StoreRecord, StoryTasks, TaskChange, TaskUpdate, TrackedFile,
+    ChangeId, Checkpoint, CheckpointFile, CheckpointId, CheckpointInfo, ContentDelta, EventFilter, FileContent, FileEvent,
+    FileState, KnownFile, Millis, NotKept, RefusedCall, SessionId, SharedBytes, Store, StoreBounds, StoreError, StoreRecord,
+    StoryTasks, TaskChange, TaskUpdate, TrackedFile,
 };
 
 /// Runs the whole contract. `open` gives another handle to the same memory each time, empty at first.
@@ -27,6 +28,8 @@ pub fn check<S: Store>(mut open: impl FnMut() -> S) {
     trimming_drops_what_was_of_use_longest_ago(open(), open());
     what_was_recorded_on_days_long_past_is_dropped(open(), open());
     the_sessions_that_were_used_last_are_kept(open(), open());
+    checkpoints_come_newest_first_with_their_files(open(), open());
+    what_a_checkpoint_needs_is_kept_as_long_as_it(open(), open());
     what_there_is_to_do_is_changed_as_a_whole(open(), open());
     every_story_has_a_list_of_its_own(open(), open());
     handles_see_each_other_while_both_are_open(open(), open());
@@ -262,6 +265,67 @@ fn the_sessions_that_were_used_last_are_kept(mut store: impl Store, again: impl 
     trim(&mut store, bounds);
     let has = |who: &str| (again.viewed_paths(&session(who)).unwrap().len(), again.given(&session(who)).unwrap().len());
     assert_eq!(["u1", "u2", "u3", "u4"].map(has), [(2, 1), (0, 0), (2, 1), (2, 1)]);
+}
+
+fn checkpoint(id: &str, at: Millis, files: Vec<CheckpointFile>) -> Checkpoint {
+    let not_kept = vec![NotKept { path: "film.mp4".to_owned(), why: "it is too large".to_owned() }];
+    let info = CheckpointInfo {
+        id: CheckpointId(id.to_owned()),
+        at,
+        until: at,
+        session: Some(session("c1")),
+        occasion: "command: make".to_owned(),
+        name: None,
+        commit: Some("c0ffee".to_owned()),
+        is_whole: true,
+        took: 7,
+        files: files.len(),
+        not_kept,
+    };
+    Checkpoint { info, files }
+}
+
+fn checkpoint_file(at: &str, version: ContentHash) -> CheckpointFile {
+    let stamp = Stamp { device: 1, inode: u64::MAX, size: 3, modified: -4, changed: 5, taken: 6 };
+    let state = FileState::File { content: FileContent::Version(version), mode: 0o640, stamp };
+    CheckpointFile { path: path(at), state }
+}
+
+fn checkpoints_come_newest_first_with_their_files(mut store: impl Store, again: impl Store) {
+    let of = |at: &str, state: FileState| CheckpointFile { path: path(at), state };
+    let files = vec![
+        checkpoint_file("a b", ContentHash::of(b"c")),
+        of("b", FileState::Link { target: "../x".to_owned() }),
+        of("c", FileState::Directory { mode: 0o700 }),
+        of("d", FileState::Absent),
+        of("e", FileState::NotKept),
+    ];
+    let (first, second) = (checkpoint("c-1", 10, files), checkpoint("c-2", 20, Vec::new()));
+    store.record(&[StoreRecord::Checkpointed(first.clone()), StoreRecord::Checkpointed(second.clone())]).unwrap();
+    assert_eq!(again.checkpoints(9).unwrap(), [second.info.clone(), first.info.clone()]);
+    assert_eq!(again.checkpoints(1).unwrap(), [second.info]);
+    assert_eq!(again.checkpoint(&first.info.id).unwrap(), Some(first.clone()));
+    assert_eq!(again.checkpoint(&CheckpointId("none".to_owned())).unwrap(), None);
+    store.record(&[StoreRecord::StillSo { checkpoint: first.info.id.clone(), at: 30, took: 8 }]).unwrap();
+    let later = CheckpointInfo { until: 30, took: 8, ..first.info };
+    assert_eq!(again.checkpoints(9).unwrap()[1], later);
+}
+
+fn what_a_checkpoint_needs_is_kept_as_long_as_it(mut store: impl Store, again: impl Store) {
+    store.record(&[kept(901, 1)]).unwrap();
+    let StoreRecord::Kept { version, .. } = kept(901, 1) else { unreachable!() };
+    for seed in 902..910 {
+        store.record(&[kept(seed, 1)]).unwrap();
+    }
+    let needs = checkpoint("c-9", 10, vec![checkpoint_file("a", version)]);
+    store.record(&[StoreRecord::Checkpointed(needs.clone())]).unwrap();
+    // What is older than the checkpoint goes before what it needs, though that came first.
+    trim(&mut store, StoreBounds { bytes: 250_000, ..UNBOUNDED });
+    assert_eq!(again.checkpoint(&needs.info.id).unwrap(), Some(needs.clone()));
+    assert!(again.has_version(&version).unwrap());
+    trim(&mut store, StoreBounds { bytes: 0, ..UNBOUNDED });
+    assert_eq!(again.checkpoint(&needs.info.id).unwrap(), None);
+    assert!(!again.has_version(&version).unwrap());
 }
 
 fn what_sessions_touch_is_tracked(mut store: impl Store, again: impl Store) {

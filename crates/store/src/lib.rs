@@ -16,6 +16,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod checkpoint;
 pub mod contract;
 mod sqlite;
 
@@ -24,6 +25,7 @@ use std::{fmt, sync::Arc};
 use serde::{Deserialize, Serialize};
 use surehand_core::{ContentHash, FileRecord, LineMap, RelPath, Stamp, Task, TaskOwner, TaskStatus, Touch, View};
 
+pub use checkpoint::{Checkpoint, CheckpointFile, CheckpointId, CheckpointInfo, FileContent, FileState, NotKept};
 pub use sqlite::{OpenedStore, SqliteStore};
 pub use surehand_core::{ChangeId, SessionId};
 
@@ -270,6 +272,17 @@ pub enum StoreRecord {
         /// The file.
         path: RelPath,
     },
+    /// The files of the workspace at one moment. The contents that it names are kept before it, and at least as long.
+    Checkpointed(Checkpoint),
+    /// What a checkpoint says was still so at a later moment.
+    StillSo {
+        /// Which one.
+        checkpoint: CheckpointId,
+        /// When.
+        at: Millis,
+        /// How long it took to find out, in milliseconds.
+        took: u32,
+    },
     /// A session has rewritten a file this often without changing much.
     Rewrote {
         /// The session.
@@ -479,6 +492,12 @@ pub trait Store: Send {
 
     /// The latest of these events, newest first, without their deltas: what was replaced is asked for by [`Store::replaced_content`].
     fn events(&self, which: &EventFilter, limit: usize) -> Result<Vec<FileEvent>, StoreError>;
+
+    /// The latest checkpoints of this directory, newest first, without their files.
+    fn checkpoints(&self, limit: usize) -> Result<Vec<CheckpointInfo>, StoreError>;
+
+    /// A checkpoint of this directory.
+    fn checkpoint(&self, id: &CheckpointId) -> Result<Option<Checkpoint>, StoreError>;
 
     /// The tasks of this story, or of the current one.
     fn story_tasks(&self, story: Option<&str>) -> Result<StoryTasks, StoreError>;

@@ -1,5 +1,6 @@
 //! The store in one SQLite file, shared by all Surehand processes of a workspace.
 
+mod checkpoints;
 mod errors;
 mod journal_mode;
 mod retention;
@@ -22,8 +23,9 @@ use self::{
     schema::{FORMAT, MIGRATIONS, SCHEMA},
 };
 use crate::{
-    ChangeId, ContentDelta, EventFilter, FileEvent, KnownFile, Millis, RefusedCall, SessionId, Store, StoreBounds, StoreError,
-    StoreRecord, StoreScope, StoreTurn, StoryTasks, TaskUpdate, TrackedFile, TrackedFiles,
+    ChangeId, Checkpoint, CheckpointId, CheckpointInfo, ContentDelta, EventFilter, FileEvent, KnownFile, Millis, RefusedCall,
+    SessionId, Store, StoreBounds, StoreError, StoreRecord, StoreScope, StoreTurn, StoryTasks, TaskUpdate, TrackedFile,
+    TrackedFiles,
 };
 
 /// With at most this many records, those of one call, the store first checks whether they say anything new.
@@ -66,6 +68,11 @@ impl CheckoutRows {
             None => Cow::Borrowed(path.as_str()),
             below => Cow::Owned(path.in_directory(below.as_ref()).into()),
         }
+    }
+
+    /// The directory of the work tree that paths are relative to, as it is stored; empty for its top.
+    fn directory(&self) -> &str {
+        self.below.as_ref().map_or("", RelPath::as_str)
     }
 
     /// A path as it was stored; `None` where it is not below the directory, or no path at all.
@@ -295,6 +302,9 @@ impl SqliteStore {
         let content = match record {
             StoreRecord::Kept { version, content, .. } => (!self.has_version(version)?).then(|| content.bytes()),
             StoreRecord::Happened(event) => event.delta.as_ref().map(|delta| &delta.middle[..]),
+            StoreRecord::Checkpointed(checkpoint) => {
+                return checkpoints::pack(&mut self.packer, checkpoint).map(Some).map_err(|error| failed(&self.path, error));
+            }
             _ => None,
         };
         content.map(|content| pack(&mut self.packer, content)).transpose().map_err(|error| failed(&self.path, error))
@@ -545,6 +555,14 @@ impl Store for SqliteStore {
         Ok(events.into_iter().flatten().collect())
     }
 
+    fn checkpoints(&self, limit: usize) -> Result<Vec<CheckpointInfo>, StoreError> {
+        checkpoints::list(self, limit)
+    }
+
+    fn checkpoint(&self, id: &CheckpointId) -> Result<Option<Checkpoint>, StoreError> {
+        checkpoints::read(self, id)
+    }
+
     fn story_tasks(&self, story: Option<&str>) -> Result<StoryTasks, StoreError> {
         let checkout = self.rows.checkout;
         self.at_once(|| {
@@ -702,6 +720,13 @@ fn write_record(
                     turn
                 ],
             )
+        }
+        StoreRecord::Checkpointed(checkpoint) => {
+            checkpoints::write(transaction, rows, turn, checkpoint, packed.unwrap_or_default())
+        }
+        StoreRecord::StillSo { checkpoint, at, took } => {
+            let sql = "UPDATE checkpoints SET until = max(until, ?3), took = ?4 WHERE checkout = ?1 AND id = ?2";
+            run(sql, params![checkout, checkpoint.0, at, took])
         }
         StoreRecord::Refused { session, refused } => run(
             "INSERT OR REPLACE INTO refused VALUES (?1, ?2, ?3, ?4, ?5)",

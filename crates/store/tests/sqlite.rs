@@ -144,6 +144,7 @@ fn a_state_is_looked_at_without_a_trace() {
 
 /// Takes out of the tables what the last format has put in.
 const TO_FORMAT_2: &str = "
+    DROP TABLE checkpoints;
     DROP TRIGGER event_added; DROP TRIGGER event_dropped; DROP TRIGGER version_added; DROP TRIGGER version_dropped;
     DROP TABLE tracked; ALTER TABLE tasks DROP COLUMN story; ALTER TABLE tasks DROP COLUMN owner; ALTER TABLE tasks DROP COLUMN lease;
     ALTER TABLE tasks DROP COLUMN fence; ALTER TABLE tasks DROP COLUMN removed; DROP TABLE counters; DROP TABLE days; DROP TABLE sessions; ALTER TABLE events DROP COLUMN turn; PRAGMA user_version = 2;";

@@ -8,7 +8,7 @@ use std::collections::HashSet;
 
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 
-use super::schema::{EVENT_ROOM, VERSION_ROOM};
+use super::schema::{CHECKPOINT_ROOM, EVENT_ROOM, VERSION_ROOM};
 use crate::{Millis, SessionId, StoreBounds, StoreRecord};
 
 const MILLIS_OF_A_DAY: Millis = 24 * 60 * 60 * 1000;
@@ -73,6 +73,7 @@ fn days(records: &[StoreRecord]) -> HashSet<i64> {
     let at = |record: &StoreRecord| match record {
         StoreRecord::Kept { at, .. } => Some(*at),
         StoreRecord::Happened(event) => Some(event.at),
+        StoreRecord::Checkpointed(checkpoint) => Some(checkpoint.info.at),
         _ => None,
     };
     records.iter().filter_map(at).map(|at| at.div_euclid(MILLIS_OF_A_DAY)).collect()
@@ -99,6 +100,8 @@ fn sessions(records: &[StoreRecord]) -> (HashSet<&SessionId>, HashSet<&SessionId
             | StoreRecord::Found { .. }
             | StoreRecord::Kept { .. }
             | StoreRecord::Happened(_)
+            | StoreRecord::Checkpointed(_)
+            | StoreRecord::StillSo { .. }
             | StoreRecord::Touched { .. }
             | StoreRecord::Mended { .. } => {}
         }
@@ -134,7 +137,7 @@ pub(super) fn trim(connection: &mut Connection, bounds: &StoreBounds, turn: &mut
     Ok(turn.is_trim_due)
 }
 
-/// Drops versions and events in the order of their turns, until the rest takes at most `most` bytes and none is from before
+/// Drops versions, events and checkpoints in the order of their turns, until the rest takes at most `most` bytes and none is from before
 /// `first_turn`, or this part is done. Says whether there is more.
 fn drop_oldest(transaction: &Transaction<'_>, most: i64, first_turn: i64, part: i64) -> rusqlite::Result<bool> {
     let oldest = |sql: &str| -> rusqlite::Result<Option<(i64, i64, i64)>> {
@@ -142,21 +145,19 @@ fn drop_oldest(transaction: &Transaction<'_>, most: i64, first_turn: i64, part: 
         statement.query_row([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).optional()
     };
     let event = format!("SELECT coalesce(turn, at), id, {EVENT_ROOM} FROM events ORDER BY id LIMIT 1");
+    let checkpoint = format!("SELECT turn, number, {CHECKPOINT_ROOM} FROM checkpoints ORDER BY number LIMIT 1");
     let version = format!("SELECT used_at, rowid, {VERSION_ROOM} FROM versions ORDER BY used_at, rowid LIMIT 1");
     let total = bytes(transaction)?;
     let mut dropped = 0;
     for _ in 0..PART_ROWS {
-        let (next_event, next_version) = (oldest(&event)?, oldest(&version)?);
-        // Of the same turn the event goes first: it may need the version, and never the other way round.
-        let is_event = match (next_event, next_version) {
-            (Some((event, ..)), Some((version, ..))) => event <= version,
-            (next_event, _) => next_event.is_some(),
-        };
-        let (sql, next) = match is_event {
-            true => ("DELETE FROM events WHERE id = ?1", next_event),
-            false => ("DELETE FROM versions WHERE rowid = ?1", next_version),
-        };
-        let Some((turn, row, room)) = next else { return Ok(false) };
+        // Of the same turn events and checkpoints go first: they may need the version, and never the other way round.
+        let next = [
+            (oldest(&event)?, "DELETE FROM events WHERE id = ?1"),
+            (oldest(&checkpoint)?, "DELETE FROM checkpoints WHERE number = ?1"),
+            (oldest(&version)?, "DELETE FROM versions WHERE rowid = ?1"),
+        ];
+        let next = next.into_iter().filter_map(|(oldest, sql)| Some((oldest?, sql))).min_by_key(|((turn, ..), _)| *turn);
+        let Some(((turn, row, room), sql)) = next else { return Ok(false) };
         if total - dropped <= most && turn >= first_turn {
             return Ok(false);
         }

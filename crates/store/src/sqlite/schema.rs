@@ -1,7 +1,7 @@
 //! The tables, and the migrations from older formats.
 
 /// The format of the state directory and its database. An older Surehand that finds a newer format opens nothing.
-pub(super) const FORMAT: i64 = 6;
+pub(super) const FORMAT: i64 = 7;
 
 /// The bytes of the file that a row of this many takes, with its indexes: one that does not fit into half a page gets pages of its own.
 macro_rules! room {
@@ -13,6 +13,12 @@ macro_rules! room {
 macro_rules! version_room {
     ($row:literal) => {
         room!($row, "packed_size")
+    };
+}
+
+macro_rules! checkpoint_room {
+    ($row:literal) => {
+        room!("(200 + length(", $row, "not_kept) + length(", $row, "files))")
     };
 }
 
@@ -55,6 +61,30 @@ macro_rules! triggers {
     };
 }
 
+/// What the files of a checkout were at one moment. Each is of one directory of the work tree, the one that the workspace has for its root.
+macro_rules! checkpoints {
+    () => {
+        concat!(
+            "CREATE TABLE checkpoints (
+                number INTEGER PRIMARY KEY, checkout INTEGER NOT NULL, directory TEXT NOT NULL, id TEXT NOT NULL, at INTEGER NOT NULL,
+                until INTEGER NOT NULL, session TEXT, occasion TEXT NOT NULL, name TEXT, head TEXT, is_whole INTEGER NOT NULL,
+                took INTEGER NOT NULL, count INTEGER NOT NULL, not_kept TEXT NOT NULL, turn INTEGER NOT NULL, files BLOB NOT NULL
+            );
+            CREATE INDEX checkpoints_by_directory ON checkpoints (checkout, directory);
+            CREATE TRIGGER checkpoint_added AFTER INSERT ON checkpoints
+                BEGIN UPDATE counters SET bytes = bytes + ",
+            checkpoint_room!("NEW."),
+            "; END;
+            CREATE TRIGGER checkpoint_dropped AFTER DELETE ON checkpoints
+                BEGIN UPDATE counters SET bytes = bytes - ",
+            checkpoint_room!("OLD."),
+            "; END;"
+        )
+    };
+}
+
+/// The bytes that a row of `checkpoints` counts for.
+pub(super) const CHECKPOINT_ROOM: &str = checkpoint_room!("");
 /// The bytes that a row of `versions` counts for.
 pub(super) const VERSION_ROOM: &str = version_room!("");
 /// The bytes that a row of `events` counts for.
@@ -117,7 +147,8 @@ pub(super) const SCHEMA: &str = concat!(
     ) WITHOUT ROWID;
     CREATE INDEX tracked_by_turn ON tracked (checkout, turn);
     ",
-    triggers!()
+    triggers!(),
+    checkpoints!()
 );
 
 /// Every step brings the schema from the format before to the next one.
@@ -224,6 +255,7 @@ pub(super) const MIGRATIONS: [&str; FORMAT as usize] = [
     ALTER TABLE tasks ADD COLUMN removed INTEGER NOT NULL DEFAULT 0;
     UPDATE tasks SET story = coalesce((SELECT id FROM story WHERE story.checkout = tasks.checkout), '');
     ",
+    checkpoints!(),
 ];
 
 #[cfg(test)]
