@@ -6,7 +6,7 @@ use std::{fs, io::Read, path::Path};
 use rustix::fs::{Mode, OFlags};
 
 /// An index that is larger is not read. It would belong to a repository of some ten million files.
-const MAX_INDEX: u64 = 1 << 30;
+pub(super) const MAX_INDEX: u64 = 1 << 30;
 
 /// How much of an index is read first.
 const BEGINNING: u64 = 256 * 1024;
@@ -76,7 +76,7 @@ fn is_split(git_dir: &Path) -> bool {
 }
 
 /// Where the name of an entry begins: after the times and numbers, and two more bytes where a flag says so.
-fn name_at(index: &[u8], entry: usize, hash: usize) -> Option<usize> {
+pub(super) fn name_at(index: &[u8], entry: usize, hash: usize) -> Option<usize> {
     const EXTENDED: u8 = 0x40;
     let fixed = 42 + hash;
     let flags = index.get(entry + fixed - 2)?;
@@ -84,7 +84,7 @@ fn name_at(index: &[u8], entry: usize, hash: usize) -> Option<usize> {
 }
 
 /// Reads a name and gives where the next entry begins: each is filled up with zeros to eight bytes.
-fn read_name(index: &[u8], entry: usize, start: usize, name: &mut Vec<u8>) -> Option<usize> {
+pub(super) fn read_name(index: &[u8], entry: usize, start: usize, name: &mut Vec<u8>) -> Option<usize> {
     let length = memchr::memchr(0, index.get(start..)?)?;
     name.clear();
     name.extend_from_slice(&index[start..start + length]);
@@ -92,7 +92,7 @@ fn read_name(index: &[u8], entry: usize, start: usize, name: &mut Vec<u8>) -> Op
 }
 
 /// A name in version 4: how many bytes of the last name to drop, then the rest of the new one.
-fn read_packed_name(index: &[u8], start: usize, name: &mut Vec<u8>) -> Option<usize> {
+pub(super) fn read_packed_name(index: &[u8], start: usize, name: &mut Vec<u8>) -> Option<usize> {
     let mut at = start;
     let mut dropped = 0_usize;
     loop {

@@ -48,7 +48,7 @@ const MAIN: &str = "main";
 const MAX_GITFILE: u64 = 4096;
 
 /// A git configuration that is longer is not searched for `core.worktree`.
-const MAX_CONFIG: u64 = 256 * 1024;
+pub(super) const MAX_CONFIG: u64 = 256 * 1024;
 
 /// Entries that mark the top of a work tree of another system.
 const OTHER_SYSTEMS: [&str; 3] = [".jj", ".hg", ".sl"];
@@ -188,13 +188,18 @@ fn lies_in_modules_above(dir: &Path, target: &Path) -> bool {
 
 /// The last value of `core.worktree` in a git configuration.
 fn core_worktree(config: &str) -> Option<String> {
-    let mut is_core = false;
+    config_value(config, "core", "worktree")
+}
+
+/// The last value of a key in a git configuration, of a section without a subsection. Included files are not read.
+pub(super) fn config_value(config: &str, section: &str, key: &str) -> Option<String> {
+    let mut is_in_section = false;
     let mut found = None;
     for line in config.lines().map(str::trim) {
-        if let Some(section) = line.strip_prefix('[') {
-            is_core = section.split(']').next().is_some_and(|name| name.trim().eq_ignore_ascii_case("core"));
-        } else if let (true, Some((key, value))) = (is_core, line.split_once('='))
-            && key.trim().eq_ignore_ascii_case("worktree")
+        if let Some(header) = line.strip_prefix('[') {
+            is_in_section = header.split(']').next().is_some_and(|name| name.trim().eq_ignore_ascii_case(section));
+        } else if let (true, Some((name, value))) = (is_in_section, line.split_once('='))
+            && name.trim().eq_ignore_ascii_case(key)
         {
             found = Some(unquoted(value.trim()));
         }
@@ -223,7 +228,7 @@ fn unquoted(value: &str) -> String {
 }
 
 /// The text of a small regular file that is not a link.
-fn read_small(path: &Path, limit: u64) -> Option<String> {
+pub(super) fn read_small(path: &Path, limit: u64) -> Option<String> {
     use rustix::fs::{Mode, OFlags};
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let file = fs::File::from(rustix::fs::open(path, flags, Mode::empty()).ok()?);
