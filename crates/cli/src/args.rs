@@ -34,12 +34,16 @@ pub(crate) enum CliCommand {
     Snapshot(StateArgs),
     /// List, add and change tasks.
     Tasks(TasksArgs),
-    /// List changes, newest first.
+    /// List changes and checkpoints, newest first.
     Log(LogArgs),
     /// Show a change: the last one, the last one of a file, a named one, or all of a session.
     Diff(DiffArgs),
     /// Undo a change: the last one, the last one of a file, a named one, or all of a session.
     Undo(UndoArgs),
+    /// Keep the state of all files, to be restored later. Hooks do this before commands.
+    Checkpoint(CheckpointArgs),
+    /// Restore files to a time, a change or a checkpoint, after showing what will change.
+    Restore(RestoreArgs),
     /// Scan the whole workspace for files created, modified and deleted since the last scan.
     Scan(ScanArgs),
     /// Compare both modes and a plain loop on one story. Needs no key and no network.
@@ -62,6 +66,8 @@ impl CliCommand {
             CliCommand::Log(args) => args.json,
             CliCommand::Diff(args) => args.json,
             CliCommand::Undo(args) => args.json,
+            CliCommand::Checkpoint(args) => args.json,
+            CliCommand::Restore(args) => args.json,
             CliCommand::Scan(args) => args.json,
             CliCommand::Demo(args) => args.json,
             CliCommand::Mcp(_) | CliCommand::Hook(_) | CliCommand::Completions(_) | CliCommand::Man(_) => false,
@@ -336,15 +342,15 @@ pub(crate) enum TasksAct {
 
 #[derive(Arguments)]
 pub(crate) struct LogArgs {
-    /// Only changes of this file.
+    /// Only changes of this file; checkpoints are left out.
     pub path: Option<String>,
-    /// Only changes of this session.
+    /// Only changes and checkpoints of this session.
     #[arg(long, value_name = "ID")]
     pub session: Option<String>,
-    /// At most this many changes.
+    /// At most this many changes and checkpoints.
     #[arg(long, short = 'n', value_name = "N", default_value_t = 20)]
     pub limit: usize,
-    /// Print a JSON array of changes.
+    /// Print a JSON array of changes and checkpoints.
     #[arg(long)]
     pub json: bool,
     #[command(flatten)]
@@ -385,6 +391,39 @@ pub(crate) struct SelectionArgs {
     /// Everything that this session changed.
     #[arg(long, value_name = "ID")]
     pub session: Option<String>,
+}
+
+#[derive(Arguments)]
+pub(crate) struct CheckpointArgs {
+    /// A name for it, by which `restore --to` finds it.
+    pub name: Option<String>,
+    /// Print a JSON object.
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub place: PlaceArgs,
+}
+
+#[derive(Arguments)]
+pub(crate) struct RestoreArgs {
+    /// Files and directories; without any, everything in the workspace.
+    #[arg(value_name = "PATH")]
+    pub paths: Vec<String>,
+    /// To what: a time (10m ago, 14:05, 2026-01-31T14:05:00Z), or a change or checkpoint as `surehand log` shows it; the beginning of its
+    /// name is enough.
+    #[arg(long, value_name = "TIME|CHANGE|CHECKPOINT")]
+    pub to: String,
+    /// Restore without asking.
+    #[arg(long, short)]
+    pub yes: bool,
+    /// Say what would be done, and do nothing.
+    #[arg(long, conflicts_with = "yes")]
+    pub dry_run: bool,
+    /// Print a JSON object. Nobody is asked then, so nothing is restored without --yes.
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub place: PlaceArgs,
 }
 
 #[derive(Arguments)]

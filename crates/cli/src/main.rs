@@ -37,6 +37,8 @@ fn main() -> ExitCode {
         CliCommand::Log(args) => commands::log::run(&args),
         CliCommand::Diff(args) => commands::diff::run(&args),
         CliCommand::Undo(args) => commands::undo::run(&args),
+        CliCommand::Checkpoint(args) => commands::checkpoint::run(&args),
+        CliCommand::Restore(args) => commands::restore::run(&args),
         CliCommand::Scan(args) => commands::scan::run(&args),
         CliCommand::Demo(args) => commands::demo::run(&args),
         CliCommand::Completions(args) => commands::completions::run(&args),

@@ -23,7 +23,7 @@ use crate::{
 };
 
 /// How often an edit is planned again because its file changed meanwhile.
-const ATTEMPTS: usize = 20;
+pub(crate) const ATTEMPTS: usize = 20;
 
 /// The tool that makes a change, and the earlier changes that it reverts.
 pub(crate) struct ChangeOrigin<'a> {
@@ -177,7 +177,7 @@ impl Session {
     }
 
     /// Records what was done, and what the session knows of each file afterwards.
-    fn record_change(
+    pub(crate) fn record_change(
         &mut self,
         origin: &ChangeOrigin<'_>,
         files: Vec<PlannedFile>,

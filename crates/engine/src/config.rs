@@ -23,6 +23,10 @@ pub struct Config {
     pub durability: Durability,
     /// How many old versions are kept for undo.
     pub versions: VersionConfig,
+    /// How much of uncommitted work is kept before it may be lost.
+    pub checkpoint: CheckpointConfig,
+    /// Files that no checkpoint keeps, as in a `.gitignore` file.
+    pub never_kept: Vec<String>,
     /// Which files hold instructions, and how many tokens of them a reply may have.
     pub instructions: instructions::InstructionSettings,
     /// How the agent makes its prompt.
@@ -131,6 +135,23 @@ pub struct VersionConfig {
 impl Default for VersionConfig {
     fn default() -> Self {
         Self { bytes: 256_000_000, days: 30 }
+    }
+}
+
+/// How much of uncommitted work a checkpoint keeps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CheckpointConfig {
+    /// Bytes of all files together.
+    pub bytes: u64,
+    /// Bytes of one file.
+    pub file_bytes: u64,
+    /// Milliseconds after which the next checkpoints are taken only before commands that may delete or overwrite.
+    pub slow: u64,
+}
+
+impl Default for CheckpointConfig {
+    fn default() -> Self {
+        Self { bytes: 256_000_000, file_bytes: 20_000_000, slow: 300 }
     }
 }
 
@@ -341,6 +362,39 @@ pub const KEYS: &[ConfigKey] = &[
         set: |config, value| {
             set_if_some(&mut config.versions.days, count(value).filter(|days| *days <= 36_500).map(|days| days as i64))
         },
+    },
+    ConfigKey {
+        name: "versions.exclude",
+        wanted: "a list of patterns as in a `.gitignore` file (in the environment with commas between)",
+        default: "[]",
+        meaning: "files whose content no checkpoint keeps",
+        // A clone could have its user's work left out.
+        repository: RepositoryRule::Nothing,
+        set: |config, value| set_if_some(&mut config.never_kept, list(value, |pattern| !pattern.is_empty())),
+    },
+    ConfigKey {
+        name: "checkpoint.bytes",
+        wanted: COUNT,
+        default: "256000000",
+        meaning: "bytes of uncommitted work that one checkpoint keeps; the log names what goes beyond",
+        repository: RepositoryRule::Nothing,
+        set: |config, value| set_if_some(&mut config.checkpoint.bytes, count(value).map(|bytes| bytes as u64)),
+    },
+    ConfigKey {
+        name: "checkpoint.file_bytes",
+        wanted: COUNT,
+        default: "20000000",
+        meaning: "bytes of a file that a checkpoint keeps; the log names larger ones",
+        repository: RepositoryRule::Nothing,
+        set: |config, value| set_if_some(&mut config.checkpoint.file_bytes, count(value).map(|bytes| bytes as u64)),
+    },
+    ConfigKey {
+        name: "checkpoint.slow",
+        wanted: COUNT,
+        default: "300",
+        meaning: "milliseconds: if the last checkpoint took longer, the next are taken only before commands that may delete or overwrite files",
+        repository: RepositoryRule::Nothing,
+        set: |config, value| set_if_some(&mut config.checkpoint.slow, count(value).map(|millis| millis as u64)),
     },
     ConfigKey {
         name: "instructions.names",
@@ -691,7 +745,7 @@ impl Config {
     fn read_environment(&mut self, environment: impl IntoIterator<Item = (String, String)>) -> Result<(), ConfigError> {
         for (name, text) in environment {
             let Some(rest) = name.strip_prefix("SUREHAND_") else { continue };
-            let sections = ["POLICY", "LIMITS", "VERSIONS", "INSTRUCTIONS", "CONTEXT", "MODEL", "COMMANDS"];
+            let sections = ["POLICY", "LIMITS", "VERSIONS", "CHECKPOINT", "INSTRUCTIONS", "CONTEXT", "MODEL", "COMMANDS"];
             let Some((section, key)) = rest.split_once('_').filter(|(section, _)| sections.contains(section)) else { continue };
             let value = match (text.parse::<bool>(), text.parse::<i64>()) {
                 (Ok(truth), _) => Value::Boolean(truth),

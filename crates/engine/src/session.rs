@@ -384,13 +384,30 @@ impl Session {
         Ok(gathered)
     }
 
+    /// The same for a person who restores files: the settings are among them.
+    pub(crate) fn gather_to_restore(&mut self, path: &RelPath) -> Result<GatheredFile, Refusal> {
+        let mut gathered = self.files.gather_whole(&self.workspace, path.as_str())?;
+        if gathered.links > 1 {
+            gathered.path = self.files.path_of_name(&self.workspace, path.as_str())?;
+        }
+        self.check_is_not_protected(&gathered.path)?;
+        Ok(self.with_view(PlanBasis::Disk, gathered))
+    }
+
     fn check_is_ours_to_write(&self, path: &RelPath) -> Result<(), Refusal> {
         // The settings say how strict we are: who is held to them does not change them.
-        let in_tree = self.workspace.copy.in_tree(path);
-        if [path, &in_tree].iter().any(|path| path.as_str() == "surehand.toml") || self.workspace.copy.is_protected(&in_tree) {
+        if [path, &self.workspace.copy.in_tree(path)].iter().any(|path| path.as_str() == "surehand.toml") {
             return Err(Refusal::of(path, Cause::Protected));
         }
-        Ok(())
+        self.check_is_not_protected(path)
+    }
+
+    /// What git or we believe is written for nobody.
+    pub(crate) fn check_is_not_protected(&self, path: &RelPath) -> Result<(), Refusal> {
+        match self.workspace.copy.is_protected(&self.workspace.copy.in_tree(path)) {
+            true => Err(Refusal::of(path, Cause::Protected)),
+            false => Ok(()),
+        }
     }
 
     /// Whether this very call was refused before because what is there, as it is now, cannot be shown.

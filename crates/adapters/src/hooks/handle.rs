@@ -148,7 +148,10 @@ fn start_session(
     names: &ToolNames,
 ) -> String {
     match beginning {
-        SessionStart::New | SessionStart::Resumed => note_loaded_instructions(workspaces, input, adapter),
+        SessionStart::New | SessionStart::Resumed => {
+            note_loaded_instructions(workspaces, input, adapter);
+            workspaces.home().checkpoint_at_start();
+        }
         SessionStart::Cleared | SessionStart::Compacted => {
             forget_views(workspaces, input, adapter);
             update_notes(workspaces.home(), |notes| notes.is_forgotten = false);
@@ -197,7 +200,10 @@ fn before_tool(
             // Every workspace that the command may change must be open for that.
             workspaces_of_command(workspaces, &command).for_each(drop);
             let said = changed_elsewhere(workspaces);
-            workspaces.opened().for_each(|session| session.foreign_tools().command_begins(&command));
+            workspaces.opened().for_each(|session| {
+                session.foreign_tools().command_begins(&command);
+                session.checkpoint_before(command.line);
+            });
             Ok(said)
         }
     }

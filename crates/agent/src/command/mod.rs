@@ -150,6 +150,7 @@ pub fn run_command(
         let root = session.workspace().path().to_owned();
         let directory = root.to_string_lossy();
         let mut command = ShellCommand { line: &line, directory: &directory, output: "" };
+        session.checkpoint_before(&line);
         let begun = session.command_begins(&command);
         let ran = run_shell(&line, &root, time, limits, secrets, cancel)
             .map_err(|error| Refusal::of_call(Cause::Io { why: format!("the command could not be started: {error}") }))?;

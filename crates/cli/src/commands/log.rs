@@ -1,4 +1,4 @@
-//! `surehand log`: the changes that were made.
+//! `surehand log`: the changes that were made and the checkpoints that were taken.
 
 use std::{path::PathBuf, process::ExitCode};
 
@@ -7,9 +7,10 @@ use surehand_engine::{
     Session, SessionId,
     change_log::{LoggedChange, what_happened},
     repo_state::rfc3339,
-    store::{EventFilter, FileEvent},
+    store::{CheckpointInfo, EventFilter, FileEvent},
 };
 
+use super::checkpoint;
 use crate::{args::LogArgs, output, workspace};
 
 pub(crate) fn run(args: &LogArgs) -> anyhow::Result<ExitCode> {
@@ -28,18 +29,38 @@ pub(crate) fn run(args: &LogArgs) -> anyhow::Result<ExitCode> {
         log.sort_by_key(|(_, change)| std::cmp::Reverse(change.at));
         log.truncate(args.limit);
     }
+    let mut checkpoints = if which.path.is_none() { workspace.checkpoints(args.limit)? } else { Vec::new() };
+    checkpoints.retain(|checkpoint| which.session.is_none() || checkpoint.session == which.session);
+    let mut entries: Vec<(i64, Entry)> = log.into_iter().map(|change| (change.1.at, Entry::Change(change))).collect();
+    entries.extend(checkpoints.into_iter().map(|checkpoint| (checkpoint.at, Entry::Checkpoint(Box::new(checkpoint)))));
+    // Of one moment the checkpoint comes before the change that it was taken for.
+    entries.sort_by_key(|(at, entry)| (std::cmp::Reverse(*at), matches!(entry, Entry::Checkpoint(_))));
+    entries.truncate(args.limit);
     if args.json {
-        output::print(&format!("{:#}\n", Value::Array(log.iter().map(as_json).collect())))?;
+        let said = |(_, entry): &(i64, Entry)| match entry {
+            Entry::Change(change) => as_json(change),
+            Entry::Checkpoint(checkpoint) => checkpoint::as_json(checkpoint),
+        };
+        output::print(&format!("{:#}\n", Value::Array(entries.iter().map(said).collect())))?;
         return Ok(ExitCode::SUCCESS);
     }
-    if log.is_empty() {
+    if entries.is_empty() {
         output::print("no changes\n")?;
     }
     let now = output::now();
-    for change in &log {
-        output::print(&as_text(change, now))?;
+    for (_, entry) in &entries {
+        output::print(&match entry {
+            Entry::Change(change) => as_text(change, now),
+            Entry::Checkpoint(checkpoint) => checkpoint::as_text(checkpoint, now),
+        })?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// What the log lists.
+enum Entry {
+    Change((Option<PathBuf>, LoggedChange)),
+    Checkpoint(Box<CheckpointInfo>),
 }
 
 fn as_text((root, change): &(Option<PathBuf>, LoggedChange), now: i64) -> String {

@@ -1,6 +1,7 @@
 //! One file per command.
 
 pub(crate) mod call;
+pub(crate) mod checkpoint;
 pub(crate) mod completions;
 pub(crate) mod demo;
 pub(crate) mod diff;
@@ -10,6 +11,7 @@ pub(crate) mod init;
 pub(crate) mod log;
 pub(crate) mod man;
 pub(crate) mod mcp;
+pub(crate) mod restore;
 pub(crate) mod run;
 pub(crate) mod scan;
 pub(crate) mod snapshot;

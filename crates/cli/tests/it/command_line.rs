@@ -191,9 +191,11 @@ fn help_names_every_command() {
       status       Show changed files, sessions and open tasks
       snapshot     Print the state of the repository, as a model gets it
       tasks        List, add and change tasks
-      log          List changes, newest first
+      log          List changes and checkpoints, newest first
       diff         Show a change: the last one, the last one of a file, a named one, or all of a session
       undo         Undo a change: the last one, the last one of a file, a named one, or all of a session
+      checkpoint   Keep the state of all files, to be restored later. Hooks do this before commands
+      restore      Restore files to a time, a change or a checkpoint, after showing what will change
       scan         Scan the whole workspace for files created, modified and deleted since the last scan
       demo         Compare both modes and a plain loop on one story. Needs no key and no network
       completions  Print the completion script for a shell

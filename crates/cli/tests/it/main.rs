@@ -1,6 +1,7 @@
 //! The tests of the program, in one binary.
 
 mod command_line;
+mod going_back;
 mod init;
 mod mcp_http;
 mod mcp_stdio;

@@ -240,7 +240,17 @@ stories. Commands that change tasks print the same object.",
         name: "log",
         ends: "",
         json: "An array of changes, newest first: `[{change, at, session, tool, undone, files}]`, `files: [{path, moved_to, before, after, undoes}]`;
-`before` and `after` are versions, null if there was no file; `undoes` names the changes that it undid. With `--session`, a change in another workspace has its root in `workspace`.",
+`before` and `after` are versions, null if there was no file; `undoes` names the changes that it undid. With `--session`, a change in another workspace has its root in `workspace`.
+Among the changes are checkpoints: `{checkpoint, name, at, until, session, occasion, commit, files, took_ms, not_kept}`. `until` is when it was last found to be still so,
+`files` how many files are not as `commit` has them; `not_kept: [{path, why}]`.",
+    },
+    Documented { name: "checkpoint", ends: "", json: "An object, as in `surehand log`: `{checkpoint, name, at, until, session, occasion, commit, files, took_ms, not_kept: [{path, why}]}`. If nothing has changed since the last one, it is that one." },
+    Documented {
+        name: "restore",
+        ends: "1 when nothing was restored because nobody said yes, or a file could not be restored",
+        json: "An object: `to` (the time), `checkpoint` (the one it goes by, or null), `before` (the checkpoint of what is there now), `files: [{path, act}]` and
+`left: [{path, why}]` (what stays though it was different then); `act`: `create`, `overwrite`, `delete`, `set_mode`; `restored` (whether it was done). If so, `changes`
+(names for `undo`), `done: [{path, act}]` and `failed: [{path, why}]`.",
     },
     Documented {
         name: "diff",
@@ -327,8 +337,20 @@ fn json_is_as_it_is_documented() {
     };
     json(&["call", "write_file", r#"{"path": "a.txt", "content": "x\n"}"#]);
     json(&["tasks", "add", "something"]);
+    json(&["checkpoint"]);
     fs::write(dir.path().join("surehand.toml"), "").unwrap();
-    for words in [&["init", "claude"][..], &["doctor"], &["status"], &["snapshot"], &["tasks"], &["log"], &["diff"], &["scan"]] {
+    for words in [
+        &["init", "claude"][..],
+        &["doctor"],
+        &["status"],
+        &["snapshot"],
+        &["tasks"],
+        &["log"],
+        &["diff"],
+        &["scan"],
+        &["checkpoint"],
+        &["restore", "--to", "0s", "--dry-run"],
+    ] {
         let page = COMMANDS.iter().find(|command| command.name == words[0]).unwrap().json;
         let mut missing = Vec::new();
         fields(&json(words), &mut |name| missing.extend((!has_word(page, name)).then(|| name.to_owned())));

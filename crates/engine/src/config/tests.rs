@@ -79,6 +79,10 @@ const ROWS: &[Row] = &[
     ("limits.batch_edits", "10", &[], &["1", "9", "10", "11"]),
     ("versions.bytes", "1000", &["1000", "1001", "4000"], &["1", "999", "4001", "9223372036854775807"]),
     ("versions.days", "10", &["10", "11", "40"], &["1", "9", "41"]),
+    ("versions.exclude", "[\"*.iso\"]", &[], &["[]", "[\"*\"]"]),
+    ("checkpoint.bytes", "10", &[], &["9", "11"]),
+    ("checkpoint.file_bytes", "10", &[], &["9", "11"]),
+    ("checkpoint.slow", "10", &[], &["9", "11"]),
     (
         "instructions.names",
         "[\"notes\"]",
@@ -161,7 +165,6 @@ fn what_is_ignored_is_named_with_the_reason() {
         ignored,
         [
             "board.url: unknown key; did you mean model.url?",
-            "checkpoint: unknown key; did you mean versions.bytes?",
             "model.url: only you can set it, in your own settings or in the environment",
             "polcy: unknown key; did you mean policy.require_read?",
             "policy.durability: must be \"full\" or \"fast\": 3",

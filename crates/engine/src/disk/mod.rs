@@ -9,6 +9,7 @@ pub(crate) mod journal;
 mod lease;
 mod metadata;
 pub(crate) mod path_locks;
+pub(crate) mod put_back;
 pub(crate) mod read_file;
 pub(crate) mod recovery;
 mod replace_file;

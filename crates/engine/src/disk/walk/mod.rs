@@ -39,6 +39,14 @@ use work_queue::WorkQueue;
 pub(crate) trait WalkVisitor: Send {
     /// Visits an entry. A directory comes before its entries.
     fn visit(&mut self, entry: &WalkEntry<'_>);
+
+    /// Visits what an ignore rule names. Entries of a directory that is ignored are not visited.
+    fn visit_ignored(&mut self, _entry: &WalkEntry<'_>) {}
+
+    /// Whether the walk passes over repositories within the workspace.
+    fn passes_over_repositories(&self) -> bool {
+        false
+    }
 }
 
 #[derive(Default)]
@@ -87,6 +95,11 @@ impl WalkEntry<'_> {
             Err(Errno::NOENT) => Ok(None),
             stat => stat.map(|stat| (FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile).then_some(stat)),
         }
+    }
+
+    /// What the system says about whatever it is.
+    pub(crate) fn lstat(&self) -> rustix::io::Result<Stat> {
+        sys::statat(self.dir, self.name, AtFlags::SYMLINK_NOFOLLOW)
     }
 
     /// Opens a file to be read; `None` if it is no regular file any more.
@@ -333,6 +346,9 @@ impl<V: WalkVisitor> WalkThread<'_, V> {
     fn list(&mut self, dir: &Arc<OpenDir>) -> rustix::io::Result<()> {
         let entries = entries(dir, &mut self.buffer)?;
         let has = |name: &CStr| entries.iter().any(|(entry, _)| entry.as_c_str() == name);
+        if self.visitor.passes_over_repositories() && !dir.prefix.is_empty() && has(c".git") {
+            return Ok(());
+        }
         let is_ruled = ignore_rules::NAMES.into_iter().any(has);
         let rules = if is_ruled { IgnoreRules::here(&dir.fd, dir.prefix.len(), dir.above.clone()) } else { dir.above.clone() };
         let mut files = Vec::new();
@@ -342,7 +358,11 @@ impl<V: WalkVisitor> WalkThread<'_, V> {
                 self.left_out.unnamed += 1;
                 continue;
             }
-            if self.is_left_out(dir, rules.as_deref(), kind) {
+            if self.is_left_out(dir, kind) {
+                continue;
+            }
+            if rules.as_deref().is_some_and(|rules| rules.judge(&self.path, kind == EntryKind::Dir) == IgnoreVerdict::Ignored) {
+                self.visitor.visit_ignored(&WalkEntry { path: &self.path, kind, dir: &dir.fd, name: &name });
                 continue;
             }
             match kind {
@@ -362,12 +382,9 @@ impl<V: WalkVisitor> WalkThread<'_, V> {
         Ok(())
     }
 
-    /// Whether an entry is left out: internal, ignored, or not asked for.
-    fn is_left_out(&self, dir: &OpenDir, rules: Option<&IgnoreRules>, kind: EntryKind) -> bool {
-        let is_dir = kind == EntryKind::Dir;
-        is_internal(&self.path[dir.prefix.len()..])
-            || self.globs.leave_out(&self.path, is_dir)
-            || rules.is_some_and(|rules| rules.judge(&self.path, is_dir) == IgnoreVerdict::Ignored)
+    /// Whether an entry is left out whatever ignore rules say: internal, or not asked for.
+    fn is_left_out(&self, dir: &OpenDir, kind: EntryKind) -> bool {
+        is_internal(&self.path[dir.prefix.len()..]) || self.globs.leave_out(&self.path, kind == EntryKind::Dir)
     }
 
     fn visit_files(&mut self, dir: &OpenDir, names: &[CString]) {

@@ -1,0 +1,388 @@
+//! What an agent's command destroys of a person's uncommitted work comes back: every byte, every permission, every link.
+#![expect(clippy::disallowed_methods, reason = "tests play the other programs")]
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    io::Write,
+    os::unix::fs::{PermissionsExt, symlink},
+    path::PathBuf,
+    process::{Command, Output, Stdio},
+};
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_surehand");
+
+/// A repository of a person, with the person's home.
+struct Stage {
+    dir: tempfile::TempDir,
+}
+
+/// What is at a path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Thing {
+    File(Vec<u8>, u32),
+    Link(PathBuf),
+    Directory,
+}
+
+impl Stage {
+    fn new() -> Self {
+        let stage = Self { dir: tempfile::tempdir().unwrap() };
+        fs::create_dir_all(stage.root()).unwrap();
+        stage.git(&["init", "-q", "-b", "trunk"]);
+        stage
+    }
+
+    fn root(&self) -> PathBuf {
+        self.dir.path().canonicalize().unwrap().join("project")
+    }
+
+    fn at(&self, path: &str) -> PathBuf {
+        self.root().join(path)
+    }
+
+    fn write(&self, path: &str, content: impl AsRef<[u8]>, mode: u32) {
+        let path = self.at(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, content).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+    }
+
+    fn command(&self, program: &str) -> Command {
+        let mut command = Command::new(program);
+        for variable in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "XDG_CONFIG_HOME"] {
+            command.env_remove(variable);
+        }
+        let home = self.dir.path().join("home");
+        command.current_dir(self.root()).env("HOME", &home).env("XDG_STATE_HOME", home.join("state"));
+        command.env("SUREHAND_POLICY_DURABILITY", "fast");
+        command
+    }
+
+    #[track_caller]
+    fn shell(&self, line: &str) {
+        let output = self.command("sh").args(["-c", line]).output().unwrap();
+        assert!(output.status.success(), "{line}: {output:?}");
+    }
+
+    #[track_caller]
+    fn git(&self, arguments: &[&str]) {
+        let settings = ["user.name=a", "user.email=a@b", "commit.gpgsign=false"].iter().flat_map(|setting| ["-c", setting]);
+        let output = self.command("git").args(settings).args(arguments).output().unwrap();
+        assert!(output.status.success(), "git {arguments:?}: {output:?}");
+    }
+
+    fn commit(&self) {
+        self.git(&["add", "-A"]);
+        self.git(&["commit", "-q", "-m", "x"]);
+    }
+
+    fn surehand(&self, words: &[&str]) -> Output {
+        self.command(PROGRAM).args(words).output().unwrap()
+    }
+
+    #[track_caller]
+    fn json(&self, words: &[&str]) -> Value {
+        let output = self.command(PROGRAM).args(words).arg("--json").output().unwrap();
+        assert!(output.status.success(), "{words:?}: {output:?}");
+        serde_json::from_slice(&output.stdout).unwrap()
+    }
+
+    /// A hook of Claude Code, as it runs: one process for each event.
+    #[track_caller]
+    fn hook(&self, fields: &Value) -> String {
+        let mut input = json!({ "session_id": "s1", "cwd": self.root(), "transcript_path": self.at(".git/none.jsonl") });
+        input.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+        let mut command = self.command(PROGRAM);
+        let mut child = command.args(["hook", "claude"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        child.stdin.take().unwrap().write_all(input.to_string().as_bytes()).unwrap();
+        let output = child.wait_with_output().unwrap();
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.success() && !said.contains("deny"), "{said}");
+        said
+    }
+
+    /// The agent runs a command.
+    #[track_caller]
+    fn agent_runs(&self, line: &str) {
+        let input = json!({ "command": line });
+        let mut fields =
+            json!({ "hook_event_name": "PreToolUse", "tool_name": "Bash", "tool_use_id": line, "tool_input": input });
+        self.hook(&fields);
+        self.shell(line);
+        fields["hook_event_name"] = json!("PostToolUse");
+        fields["tool_response"] = json!({ "stdout": "", "stderr": "", "interrupted": false, "isImage": false });
+        self.hook(&fields);
+    }
+
+    /// All files, with what they are.
+    fn files(&self) -> BTreeMap<String, Thing> {
+        let mut files = BTreeMap::new();
+        let mut open = vec![self.root()];
+        while let Some(dir) = open.pop() {
+            for entry in fs::read_dir(dir).unwrap() {
+                let path = entry.unwrap().path();
+                let name = path.strip_prefix(self.root()).unwrap().to_str().unwrap().to_owned();
+                if name == ".git" || name == ".surehand" {
+                    continue;
+                }
+                let meta = fs::symlink_metadata(&path).unwrap();
+                let thing = if meta.is_symlink() {
+                    Thing::Link(fs::read_link(&path).unwrap())
+                } else if meta.is_dir() {
+                    open.push(path);
+                    Thing::Directory
+                } else {
+                    Thing::File(fs::read(&path).unwrap(), meta.permissions().mode() & 0o7777)
+                };
+                files.insert(name, thing);
+            }
+        }
+        files
+    }
+
+    /// The last checkpoint.
+    #[track_caller]
+    fn last_checkpoint(&self) -> String {
+        let log = self.json(&["log", "-n", "100"]);
+        let found = log.as_array().unwrap().iter().find_map(|entry| entry["checkpoint"].as_str());
+        found.unwrap_or_else(|| panic!("no checkpoint: {log:#}")).to_owned()
+    }
+}
+
+/// The work of a person, some of it committed.
+fn work(stage: &Stage) {
+    stage.write("src/main.rs", "fn main() {}\n", 0o644);
+    stage.write("src/lib.rs", "// as committed\n", 0o644);
+    stage.write("run.sh", "#!/bin/sh\n", 0o755);
+    stage.write("gone.txt", "deleted by the person\n", 0o644);
+    stage.write("staged.txt", "one\n", 0o644);
+    stage.write(".gitignore", ".env\nbuild/\n", 0o644);
+    symlink("src/main.rs", stage.at("main")).unwrap();
+    stage.commit();
+    // From here on nothing is committed.
+    stage.write("src/main.rs", "fn main() { mine() }\r\n", 0o644);
+    stage.write("run.sh", "#!/bin/sh\necho mine\n", 0o700);
+    stage.write("staged.txt", "two\n", 0o644);
+    stage.git(&["add", "staged.txt"]);
+    stage.write("staged.txt", "three\n", 0o644);
+    fs::remove_file(stage.at("gone.txt")).unwrap();
+    fs::remove_file(stage.at("main")).unwrap();
+    symlink("run.sh", stage.at("main")).unwrap();
+    stage.write("notes/plan.md", "# never added\n", 0o600);
+    stage.write("notes/picture.bin", (0..5000_u32).flat_map(u32::to_le_bytes).collect::<Vec<u8>>(), 0o640);
+    stage.write("surehand.toml", "[limits]\nread_lines = 1000\n", 0o644);
+    stage.write(".env", "KEY=secret\n", 0o600);
+    stage.write("build/out.o", "made anew any time", 0o644);
+    symlink("../nowhere", stage.at("notes/dangling")).unwrap();
+    fs::create_dir_all(stage.at("empty/inner")).unwrap();
+}
+
+#[test]
+fn checkout_and_clean_cost_a_person_nothing() {
+    let stage = Stage::new();
+    work(&stage);
+    let before = stage.files();
+    stage.hook(&json!({ "hook_event_name": "SessionStart", "source": "startup" }));
+    const LINE: &str = "git checkout . && git clean -fd && rm -f .env";
+    stage.agent_runs(LINE);
+    assert_ne!(stage.files(), before);
+    let checkpoint = stage.last_checkpoint();
+    let preview = stage.json(&["restore", "--to", &checkpoint[..6], "--dry-run"]);
+    assert_eq!((&preview["restored"], preview["left"].as_array().unwrap().len()), (&json!(false), 0), "{preview:#}");
+    assert_ne!(stage.files(), before);
+    let restored = stage.json(&["restore", "--to", &checkpoint, "--yes"]);
+    assert_eq!(restored["failed"], json!([]), "{restored:#}");
+    assert_eq!(stage.files(), before);
+    // A second time there is nothing to do.
+    assert_eq!(stage.json(&["restore", "--to", &checkpoint, "--dry-run"])["files"], json!([]));
+}
+
+#[test]
+fn a_restore_is_taken_back() {
+    let stage = Stage::new();
+    work(&stage);
+    const LINE: &str =
+        "rm -rf src notes && mv run.sh walk.sh && echo new > made.txt && git add -A && git commit -qm y --author 'a <a@b>'";
+    stage.git(&["config", "user.name", "a"]);
+    stage.git(&["config", "user.email", "a@b"]);
+    let before = stage.files();
+    stage.agent_runs(LINE);
+    let after = stage.files();
+    let checkpoint = stage.last_checkpoint();
+    let restored = stage.json(&["restore", "--to", &checkpoint, "--yes"]);
+    assert_eq!(restored["failed"], json!([]), "{restored:#}");
+    assert_eq!(stage.files(), before);
+    let again = stage.json(&["restore", "--to", restored["before"].as_str().unwrap(), "--yes"]);
+    assert_eq!(again["failed"], json!([]), "{again:#}");
+    assert_eq!(stage.files(), after);
+    stage.json(&["restore", "--to", &checkpoint, "--yes"]);
+    // What undo knows is contents; links and permissions are left to `restore`.
+    let change = stage.json(&["restore", "--to", restored["before"].as_str().unwrap(), "--yes"])["changes"][0].clone();
+    let undone = stage.surehand(&["undo", change.as_str().unwrap()]);
+    assert!(undone.status.success(), "{undone:?}");
+    let contents = |files: BTreeMap<String, Thing>| -> BTreeMap<String, Vec<u8>> {
+        files
+            .into_iter()
+            .filter_map(|(path, thing)| if let Thing::File(content, _) = thing { Some((path, content)) } else { None })
+            .collect()
+    };
+    assert_eq!(contents(stage.files()), contents(before));
+}
+
+#[test]
+fn only_what_is_named_is_restored() {
+    let stage = Stage::new();
+    work(&stage);
+    let before = stage.files();
+    stage.json(&["checkpoint", "mine"]);
+    stage.shell("rm -rf notes src/main.rs run.sh");
+    stage.write("notes/new.md", "later\n", 0o644);
+    stage.json(&["restore", "notes", "--to", "mine", "--yes"]);
+    let now = stage.files();
+    for (path, thing) in &before {
+        let is_named = path.starts_with("notes");
+        let is_lost = ["src/main.rs", "run.sh"].contains(&path.as_str());
+        assert_eq!(now.get(path) == Some(thing), is_named || !is_lost, "{path}");
+    }
+    assert!(!now.contains_key("notes/new.md"));
+}
+
+#[test]
+fn nothing_is_restored_unasked() {
+    let stage = Stage::new();
+    work(&stage);
+    stage.json(&["checkpoint", "mine"]);
+    stage.shell("rm -rf notes");
+    let without = stage.files();
+    let output = stage.surehand(&["restore", "--to", "mine"]);
+    assert!(!output.status.success(), "{output:?}");
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(said.contains("create     notes/plan.md") && said.contains("--yes"), "{said}");
+    assert_eq!(stage.files(), without);
+    for (to, why) in [("zzz", "neither a time"), ("2001-01-01", "nothing is known of that time")] {
+        let output = stage.surehand(&["restore", "--to", to, "--yes"]);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!output.status.success() && said.contains(why), "{said}");
+    }
+}
+
+/// What was there before the checkpoint and is not in it stays: it was ignored then.
+#[test]
+fn what_a_checkpoint_does_not_know_of_is_not_deleted() {
+    let stage = Stage::new();
+    work(&stage);
+    stage.json(&["checkpoint", "mine"]);
+    stage.write(".gitignore", "", 0o644);
+    let restored = stage.json(&["restore", "build", "--to", "mine", "--yes"]);
+    assert_eq!(restored["left"][0]["path"], "build/out.o", "{restored:#}");
+    assert!(stage.at("build/out.o").exists());
+    // What is too large is named.
+    stage.write("film.bin", vec![0; 2000], 0o644);
+    let output =
+        stage.command(PROGRAM).args(["checkpoint", "--json"]).env("SUREHAND_CHECKPOINT_FILE_BYTES", "1000").output().unwrap();
+    let said: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(said["not_kept"].to_string().contains("film.bin"), "{said:#}");
+}
+
+#[test]
+fn a_checkpoint_is_not_made_twice_of_one_state() {
+    let stage = Stage::new();
+    work(&stage);
+    let first = stage.json(&["checkpoint"]);
+    let second = stage.json(&["checkpoint"]);
+    assert_eq!(first["checkpoint"], second["checkpoint"]);
+    stage.agent_runs("ls; cat run.sh");
+    stage.agent_runs("true > other.txt");
+    let count = || {
+        let log = stage.json(&["log", "-n", "100"]);
+        log.as_array().unwrap().iter().filter(|entry| entry["checkpoint"].is_string()).count()
+    };
+    assert_eq!(count(), 1);
+    stage.agent_runs("make -n || true");
+    assert_eq!(count(), 2);
+}
+
+#[derive(Debug, Clone)]
+enum Act {
+    Write(String, Vec<u8>, u32),
+    Link(String),
+    Directory(String),
+    Remove(String),
+    Add,
+    Commit,
+}
+
+fn act() -> impl Strategy<Value = Act> {
+    let path = || "(a|b|c)(/(a|b)){0,2}";
+    prop_oneof![
+        6 => (path(), "[a-z\n]{0,6}", prop_oneof![Just(0o644), Just(0o755), Just(0o600)])
+            .prop_map(|(path, content, mode)| Act::Write(path, content.into_bytes(), mode)),
+        1 => path().prop_map(Act::Link),
+        1 => path().prop_map(Act::Directory),
+        2 => path().prop_map(Act::Remove),
+        1 => Just(Act::Add),
+        1 => Just(Act::Commit),
+    ]
+}
+
+fn carry_out(stage: &Stage, act: &Act) {
+    match act {
+        // Where a file is in the way of a directory or the other way round, the first one stays.
+        Act::Write(path, content, mode) => {
+            let path = stage.at(path);
+            let _ = fs::create_dir_all(path.parent().unwrap());
+            if !path.is_symlink() && fs::write(&path, content).is_ok() {
+                fs::set_permissions(&path, fs::Permissions::from_mode(*mode)).unwrap();
+            }
+        }
+        Act::Link(path) => {
+            let path = stage.at(path);
+            let _ = fs::create_dir_all(path.parent().unwrap());
+            let _ = symlink("to/nowhere", path);
+        }
+        Act::Directory(path) => drop(fs::create_dir_all(stage.at(path))),
+        Act::Remove(path) => {
+            let path = stage.at(path);
+            if path.is_symlink() || path.is_file() {
+                fs::remove_file(path).unwrap();
+            } else if path.is_dir() {
+                fs::remove_dir_all(path).unwrap();
+            }
+        }
+        Act::Add => stage.git(&["add", "-A"]),
+        Act::Commit => stage.git(&["commit", "-q", "--allow-empty", "-m", "x"]),
+    }
+}
+
+/// Empty directories that came later stay, since they do no harm.
+fn without_empty_directories(mut files: BTreeMap<String, Thing>) -> BTreeMap<String, Thing> {
+    files.retain(|_, thing| *thing != Thing::Directory);
+    files
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 8, max_shrink_iters: 60, ..ProptestConfig::default() })]
+    #[test]
+    fn whatever_is_done_a_restore_brings_it_back(
+        first in prop::collection::vec(act(), 1..12),
+        then in prop::collection::vec(act(), 1..12),
+    ) {
+        let stage = Stage::new();
+        stage.git(&["commit", "-q", "--allow-empty", "-m", "x"]);
+        first.iter().for_each(|act| carry_out(&stage, act));
+        let before = stage.files();
+        stage.json(&["checkpoint", "mine"]);
+        then.iter().for_each(|act| carry_out(&stage, act));
+        let restored = stage.json(&["restore", "--to", "mine", "--yes"]);
+        prop_assert!(restored["failed"].as_array().is_none_or(Vec::is_empty), "{:#}", restored);
+        let now = stage.files();
+        prop_assert_eq!(without_empty_directories(now.clone()), without_empty_directories(before.clone()));
+        for (path, thing) in before {
+            prop_assert_eq!(now.get(&path), Some(&thing), "{}", path);
+        }
+    }
+}

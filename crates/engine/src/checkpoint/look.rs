@@ -1,0 +1,149 @@
+//! One thread of the walk of a checkpoint: passes over the files that git has as they are, and notes all others.
+
+use rustix::fs::{FileType, Stat};
+use surehand_core::Stamp;
+
+use crate::{
+    disk::{
+        file_times::FileClock,
+        walk::{EntryKind, WalkEntry, WalkVisitor},
+    },
+    git::{GitIndex, HeadTree},
+};
+
+/// What the threads of a walk share.
+pub(super) struct Scene<'a> {
+    pub index: &'a GitIndex,
+    pub head: &'a HeadTree,
+    pub clock: FileClock,
+    /// The directory of the work tree that is walked, with a slash at its end; empty for its top.
+    pub below: &'a str,
+    pub umask: u32,
+}
+
+/// Something that git does not have as it is, or not where it is committed.
+#[derive(Debug, Clone)]
+pub(super) struct Candidate {
+    pub path: String,
+    pub is_link: bool,
+    /// Permissions of a file.
+    pub mode: u32,
+    pub stamp: Stamp,
+    /// Whether an ignore file names it.
+    pub is_ignored: bool,
+    /// The place of its entry in git's index.
+    pub place: Option<usize>,
+    /// Whether git vouches for its content: only its permissions are unusual.
+    pub is_committed: bool,
+}
+
+/// One thread of a walk, and what it has found.
+pub(super) struct Looker<'a> {
+    scene: &'a Scene<'a>,
+    key: String,
+    /// EventFilter entries of git's index were met with, one bit each.
+    pub seen: Vec<u64>,
+    pub candidates: Vec<Candidate>,
+    /// Directories, and those in which there is something.
+    pub directories: Vec<String>,
+    pub filled: Vec<String>,
+    pub unreadable: Vec<(String, String)>,
+}
+
+/// The permissions that a new file of git's has.
+pub(crate) fn usual_mode(is_executable: bool, umask: u32) -> u32 {
+    (if is_executable { 0o777 } else { 0o666 }) & !umask
+}
+
+impl WalkVisitor for Looker<'_> {
+    fn visit(&mut self, entry: &WalkEntry<'_>) {
+        self.fill(entry.path);
+        match entry.kind {
+            EntryKind::File | EntryKind::Link => self.look(entry, false),
+            EntryKind::Dir => self.directories.push(entry.path.to_owned()),
+            EntryKind::Special => {}
+        }
+    }
+
+    fn visit_ignored(&mut self, entry: &WalkEntry<'_>) {
+        self.fill(entry.path);
+        if matches!(entry.kind, EntryKind::File | EntryKind::Link) {
+            self.look(entry, true);
+        }
+    }
+
+    fn passes_over_repositories(&self) -> bool {
+        true
+    }
+}
+
+impl<'a> Looker<'a> {
+    pub(super) fn new(scene: &'a Scene<'a>) -> Self {
+        Self {
+            scene,
+            key: scene.below.to_owned(),
+            seen: vec![0; scene.index.entries().len().div_ceil(64)],
+            candidates: Vec::new(),
+            directories: Vec::new(),
+            filled: Vec::new(),
+            unreadable: Vec::new(),
+        }
+    }
+
+    /// Takes over what another thread has found.
+    pub(super) fn add(&mut self, other: Looker<'_>) {
+        self.seen.iter_mut().zip(other.seen).for_each(|(word, other)| *word |= other);
+        self.candidates.extend(other.candidates);
+        self.directories.extend(other.directories);
+        self.filled.extend(other.filled);
+        self.unreadable.extend(other.unreadable);
+    }
+
+    /// The directory of this path has something in it. A walk visits many files of one directory in a row.
+    fn fill(&mut self, path: &str) {
+        let directory = path.rsplit_once('/').map_or("", |(directory, _)| directory);
+        if !directory.is_empty() && self.filled.last().is_none_or(|last| last != directory) {
+            self.filled.push(directory.to_owned());
+        }
+    }
+
+    fn look(&mut self, entry: &WalkEntry<'_>, is_ignored: bool) {
+        match entry.lstat() {
+            Ok(stat) => self.judge(entry.path, &stat, is_ignored),
+            // It is gone again.
+            Err(rustix::io::Errno::NOENT) => {}
+            Err(errno) => self.unreadable.push((entry.path.to_owned(), std::io::Error::from(errno).to_string())),
+        }
+    }
+
+    /// Notes what is at a path, unless git has it.
+    pub(super) fn judge(&mut self, path: &str, stat: &Stat, is_ignored: bool) {
+        let kind = FileType::from_raw_mode(stat.st_mode);
+        if !matches!(kind, FileType::RegularFile | FileType::Symlink) {
+            return;
+        }
+        self.key.truncate(self.scene.below.len());
+        self.key.push_str(path);
+        let place = self.scene.index.find(self.key.as_bytes());
+        let mode = stat.st_mode & 0o7777;
+        let mut is_committed = false;
+        if let Some(place) = place {
+            self.seen[place / 64] |= 1 << (place % 64);
+            is_committed = self.scene.head.has(place) && self.scene.index.vouches_for(&self.scene.index.entries()[place], stat);
+            let is_usual = kind == FileType::Symlink || mode == usual_mode(mode & 0o100 != 0, self.scene.umask);
+            if is_committed && is_usual {
+                return;
+            }
+        }
+        self.candidates.push(Candidate {
+            path: path.to_owned(),
+            is_link: kind == FileType::Symlink,
+            mode,
+            stamp: self.scene.clock.stamp(stat),
+            // What git tracks is not ignored, whatever ignore files say.
+            is_ignored: is_ignored && place.is_none(),
+            place,
+            is_committed,
+        });
+    }
+}

@@ -1,0 +1,559 @@
+//! Checkpoints: the state of a workspace's files at one moment, so that it can be restored.
+//!
+//! What git can give back, the files of the commit at HEAD, is not copied: the commit is noted. Of everything else the content
+//! goes into the store, unless it is there. One walk finds it, by the stamps that git's index and the last checkpoint have, so
+//! that a checkpoint costs about what `git status` does.
+
+mod look;
+
+use std::{
+    collections::{HashMap, HashSet},
+    io::{self, Read},
+    time::Instant,
+};
+
+use rustix::{
+    fs::{self as sys, AtFlags, OFlags, Stat},
+    io::Errno,
+};
+use surehand_core::{ContentHash, Notice, RelPath, shell};
+use surehand_store::{
+    Checkpoint, CheckpointFile, CheckpointId, CheckpointInfo, FileContent, FileState, NotKept, SessionId, SharedBytes, Store,
+    StoreError, StoreRecord,
+};
+
+pub(crate) use self::look::usual_mode;
+use self::look::{Candidate, Looker, Scene};
+use crate::{
+    change_log::fresh_change,
+    disk::walk::{Globs, walk},
+    git::{self, CannotTell, GitDirs, GitIndex, Head, HeadTree, ObjectId, Objects},
+    session::Session,
+    time::now,
+    workspace::Workspace,
+};
+
+/// For whom a checkpoint is taken, and on what occasion.
+#[derive(Debug, Clone, Default)]
+pub struct CheckpointRequest {
+    /// The session that is about to do something.
+    pub session: Option<SessionId>,
+    /// What it is about to do, for the log.
+    pub occasion: String,
+    /// The name that a person gives it. One with a name is made even if nothing has changed since the last.
+    pub name: Option<String>,
+}
+
+/// Why a checkpoint could not be taken.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CheckpointError {
+    /// The workspace is only looked at.
+    #[error("{root}: the state cannot be written")]
+    ReadOnly {
+        /// The root.
+        root: String,
+    },
+    /// The root cannot be walked.
+    #[error("{root}: cannot walk the workspace: {error}")]
+    Walk {
+        /// The root.
+        root: String,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// What should be there was not written.
+    #[error("{root}: the checkpoint could not be written")]
+    NotWritten {
+        /// The root.
+        root: String,
+    },
+}
+
+/// A file that an ignore file names is kept up to this size.
+const MOST_OF_IGNORED: u64 = 1 << 20;
+
+/// So many of the files that a session saw last are kept though they are ignored.
+const MOST_SEEN: usize = 10_000;
+
+/// So much is handed to the store at once.
+const BATCH: usize = 16 << 20;
+
+/// So many files with unusual permissions are noted. Where there are more, those are usual there.
+const MOST_UNUSUAL: usize = 10_000;
+
+impl Workspace {
+    /// Takes a checkpoint. Where nothing has changed since the last one, that one stands.
+    pub fn checkpoint(&self, request: &CheckpointRequest) -> Result<CheckpointInfo, CheckpointError> {
+        Ok(self.checkpoint_with_files(request)?.info)
+    }
+
+    /// The same, with what it says of the files.
+    pub(crate) fn checkpoint_with_files(&self, request: &CheckpointRequest) -> Result<Checkpoint, CheckpointError> {
+        let (began, at) = (Instant::now(), now());
+        let root = || self.root().path().display().to_string();
+        if self.state().is_read_only() {
+            return Err(CheckpointError::ReadOnly { root: root() });
+        }
+        let last = self.last_checkpoint()?;
+        let mut taking = Taking::begin(self, last.as_ref());
+        taking.find(request).map_err(|error| CheckpointError::Walk { root: root(), error })?;
+        taking.keep_all()?;
+        let Taking { git, mut files, mut not_kept, is_whole, .. } = taking;
+        files.sort_by(|one, other| one.path.cmp(&other.path));
+        not_kept.sort_by(|one, other| one.path.cmp(&other.path));
+        let info = CheckpointInfo {
+            id: CheckpointId(fresh_change().0),
+            at,
+            until: at,
+            session: request.session.clone(),
+            occasion: request.occasion.clone(),
+            name: request.name.clone(),
+            commit: git.and_then(|git| git.commit).map(|commit| commit.to_string()),
+            is_whole,
+            took: u32::try_from(began.elapsed().as_millis()).unwrap_or(u32::MAX),
+            files: files.len(),
+            not_kept,
+        };
+        let checkpoint = Checkpoint { info, files };
+        if let Some(mut last) = last.filter(|last| request.name.is_none() && last.says_the_same(&checkpoint)) {
+            let took = checkpoint.info.took;
+            self.record(StoreRecord::StillSo { checkpoint: last.info.id.clone(), at, took });
+            (last.info.until, last.info.took) = (at, took);
+            return Ok(last);
+        }
+        self.record(StoreRecord::Checkpointed(checkpoint.clone()));
+        self.flush();
+        let written = self.ask(|store| store.checkpoints(8))?;
+        if !written.iter().any(|written| written.id == checkpoint.info.id) {
+            return Err(CheckpointError::NotWritten { root: root() });
+        }
+        Ok(checkpoint)
+    }
+
+    fn last_checkpoint(&self) -> Result<Option<Checkpoint>, StoreError> {
+        self.ask(|store| match store.checkpoints(1)?.first() {
+            Some(last) => store.checkpoint(&last.id),
+            None => Ok(None),
+        })
+    }
+
+    /// The latest checkpoints, newest first.
+    pub fn checkpoints(&self, limit: usize) -> Result<Vec<CheckpointInfo>, StoreError> {
+        self.flush();
+        self.ask(|store| store.checkpoints(limit))
+    }
+
+    /// Whether a checkpoint is due before a command that may write: if they are slow here, only before one that may destroy.
+    pub fn is_checkpoint_due(&self, may_destroy: impl FnOnce() -> bool) -> bool {
+        let last = self.ask(|store| store.checkpoints(1));
+        let is_slow = |last: &CheckpointInfo| u64::from(last.took) > self.config().checkpoint.slow;
+        match last.as_deref() {
+            Ok([last, ..]) if is_slow(last) => may_destroy(),
+            _ => true,
+        }
+    }
+
+    /// What git says of the work tree, if there is git.
+    pub(crate) fn git_dirs(&self) -> Option<GitDirs> {
+        let tree = self.copy.tree.path().to_owned();
+        // The tree has been found before: whether it is the home does not matter here.
+        git::discover(&tree, None).filter(|found| found.root == tree)?.git
+    }
+}
+
+impl Session {
+    /// Takes a checkpoint when the session begins.
+    pub fn checkpoint_at_start(&self) {
+        self.checkpoint_for("session start".to_owned());
+    }
+
+    /// Takes a checkpoint before a command, unless the command is known to only read. Where checkpoints are slow, only one is taken
+    /// that is needed: before a command that may delete or overwrite what it is not about.
+    pub fn checkpoint_before(&self, command: &str) {
+        if !shell::only_reads(command) && self.workspace().is_checkpoint_due(|| shell::may_destroy(command)) {
+            let line = command.trim().lines().next().unwrap_or_default();
+            let line: String = line.chars().filter(|char| !char.is_control()).take(LONGEST_OCCASION).collect();
+            self.checkpoint_for(format!("before: {line}"));
+        }
+    }
+
+    /// A checkpoint that fails keeps nobody from anything. It is told.
+    fn checkpoint_for(&self, occasion: String) {
+        let request = CheckpointRequest { session: Some(self.id()), occasion, name: None };
+        if let Err(error) = self.workspace().checkpoint(&request) {
+            self.workspace().state().notify(Notice::NotRemembered { why: format!("no checkpoint was taken: {error}") });
+        }
+    }
+}
+
+/// So many characters of a command are noted.
+const LONGEST_OCCASION: usize = 200;
+
+/// What git knows of a work tree.
+pub(crate) struct GitState {
+    pub objects: Objects,
+    pub commit: Option<ObjectId>,
+    index: GitIndex,
+    head: HeadTree,
+}
+
+impl GitState {
+    fn read(git: &GitDirs) -> Result<Self, CannotTell> {
+        let objects = Objects::of(&git.common);
+        let index = GitIndex::read(git)?;
+        let (commit, head) = match git::head_of(git)? {
+            Head::Unborn => (None, HeadTree::none(&index)),
+            Head::Commit(commit) => {
+                let tree = git::tree_of(&objects, &commit)?;
+                (Some(commit), HeadTree::compare(&objects, &tree, &index)?)
+            }
+        };
+        Ok(Self { objects, commit, index, head })
+    }
+
+    /// Where git cannot be understood: nothing is known to be kept by it.
+    fn unknown(git: &GitDirs) -> Self {
+        let index = GitIndex::empty();
+        Self { objects: Objects::of(&git.common), commit: None, head: HeadTree::none(&index), index }
+    }
+}
+
+/// A checkpoint that is being made.
+struct Taking<'a> {
+    workspace: &'a Workspace,
+    git: Option<GitState>,
+    last: HashMap<&'a RelPath, &'a FileState>,
+    candidates: Vec<Candidate>,
+    files: Vec<CheckpointFile>,
+    not_kept: Vec<NotKept>,
+    is_whole: bool,
+    /// How much the files take that are in the store for it.
+    bytes: u64,
+}
+
+/// What was read of a file.
+struct Fresh {
+    candidate: Candidate,
+    path: RelPath,
+    version: ContentHash,
+    content: Vec<u8>,
+}
+
+impl<'a> Taking<'a> {
+    fn begin(workspace: &'a Workspace, last: Option<&'a Checkpoint>) -> Self {
+        let mut not_kept = Vec::new();
+        let git = workspace.git_dirs().map(|dirs| {
+            GitState::read(&dirs).unwrap_or_else(|error| {
+                let why = format!("git cannot be read, so that every file counts as changed: {}", error.why);
+                not_kept.push(NotKept { path: ".git".to_owned(), why });
+                GitState::unknown(&dirs)
+            })
+        });
+        let last = last.iter().flat_map(|last| &last.files).map(|file| (&file.path, &file.state)).collect();
+        let is_whole = git.is_some();
+        Self { workspace, git, last, candidates: Vec::new(), files: Vec::new(), not_kept, is_whole, bytes: 0 }
+    }
+
+    /// Finds what is not as the commit has it.
+    fn find(&mut self, request: &CheckpointRequest) -> io::Result<()> {
+        let below = self.workspace.copy.below.as_ref().map(|below| format!("{below}/")).unwrap_or_default();
+        let git = self.git.take();
+        let nothing = GitIndex::empty();
+        let no_tree = HeadTree::none(&nothing);
+        let scene = Scene {
+            index: git.as_ref().map_or(&nothing, |git| &git.index),
+            head: git.as_ref().map_or(&no_tree, |git| &git.head),
+            clock: self.workspace.copy.clock(),
+            below: &below,
+            umask: self.workspace.copy.umask(),
+        };
+        let mut all = Looker::new(&scene);
+        if git.is_some() {
+            let walked = walk(self.workspace.root(), None, &Globs::all(), || Looker::new(&scene))?;
+            for looker in walked.visitors {
+                all.add(looker);
+            }
+            let unreadable = walked.left_out.unreadable.into_iter().chain(all.unreadable.drain(..));
+            self.not_kept.extend(unreadable.map(|(path, why)| NotKept { path, why: format!("it cannot be read: {why}") }));
+            if walked.left_out.unnamed > 0 {
+                let why = format!("{} names that are not UTF-8 or too long", walked.left_out.unnamed);
+                self.not_kept.push(NotKept { path: ".".to_owned(), why });
+            }
+            self.find_what_the_walk_passed(&mut all, &scene);
+            self.note_empty_directories(&all);
+        }
+        self.find_what_was_seen(&mut all, &scene, request);
+        self.candidates = all.candidates;
+        self.git = git;
+        Ok(())
+    }
+
+    /// Files that git tracks and that the walk has not met: they are gone, or ignored.
+    fn find_what_the_walk_passed(&mut self, all: &mut Looker<'_>, scene: &Scene<'_>) {
+        let mut met: HashSet<String> = all.candidates.iter().map(|candidate| candidate.path.clone()).collect();
+        let entries = scene.index.entries();
+        let unseen = (0..entries.len()).filter(|place| all.seen[place / 64] & (1 << (place % 64)) == 0);
+        let of_index = unseen.map(|place| (scene.index.name(&entries[place]).to_vec(), entries[place].mode, Some(place)));
+        let of_head = scene.head.others.iter().map(|(path, entry)| (path.clone(), entry.mode, None));
+        let both: Vec<(Vec<u8>, u32, Option<usize>)> = of_index.chain(of_head).collect();
+        let mut absent = HashSet::new();
+        for (key, mode, place) in both {
+            const SUBMODULE: u32 = 0o160_000;
+            let Some(path) = str::from_utf8(&key).ok().and_then(|key| key.strip_prefix(scene.below)) else { continue };
+            let is_skipped = place.is_some_and(|place| entries[place].is_skipped());
+            let Some(rel_path) = RelPath::new(path).ok().filter(|_| mode != SUBMODULE && !met.contains(path)) else { continue };
+            match lstat(self.workspace, &rel_path) {
+                Ok(stat) => {
+                    met.insert(path.to_owned());
+                    all.judge(path, &stat, false);
+                }
+                Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => {
+                    let is_committed = place.is_none_or(|place| scene.head.has(place));
+                    if is_committed && !is_skipped && absent.insert(path.to_owned()) {
+                        self.files.push(CheckpointFile { path: rel_path, state: FileState::Absent });
+                    }
+                }
+                Err(errno) => {
+                    let why = format!("it cannot be looked at: {}", io::Error::from(errno));
+                    self.not_kept.push(NotKept { path: path.to_owned(), why });
+                }
+            }
+        }
+    }
+
+    fn note_empty_directories(&mut self, all: &Looker<'_>) {
+        let filled: HashSet<&str> = all.filled.iter().map(String::as_str).collect();
+        for path in all.directories.iter().filter(|path| !filled.contains(path.as_str())) {
+            let Ok(path) = RelPath::new(path) else { continue };
+            if let Ok(stat) = lstat(self.workspace, &path) {
+                self.files.push(CheckpointFile { path, state: FileState::Directory { mode: stat.st_mode & 0o7777 } });
+            }
+        }
+    }
+
+    /// Files that a session has seen: those that are ignored and, without git, all.
+    fn find_what_was_seen(&mut self, all: &mut Looker<'_>, scene: &Scene<'_>, request: &CheckpointRequest) {
+        let paths = self.workspace.ask(|store| {
+            if !self.is_whole {
+                return Ok(store.tracked(None)?.files.into_iter().map(|file| file.path).collect());
+            }
+            let sessions = match &request.session {
+                Some(session) => vec![session.clone()],
+                None => store.sessions()?.into_iter().map(|(session, _)| session).collect(),
+            };
+            let mut paths = Vec::new();
+            for session in sessions {
+                paths.extend(store.lately_viewed(&session, MOST_SEEN)?);
+            }
+            Ok(paths)
+        });
+        let mut met: HashSet<String> = all.candidates.iter().map(|candidate| candidate.path.clone()).collect();
+        for path in paths.unwrap_or_default() {
+            let key = format!("{}{path}", scene.below);
+            if scene.index.find(key.as_bytes()).is_some() {
+                continue;
+            }
+            if !met.insert(path.to_string()) {
+                // It is kept whatever its size, though it is ignored.
+                if let Some(candidate) = all.candidates.iter_mut().find(|candidate| candidate.path == path.as_str()) {
+                    candidate.is_ignored = false;
+                }
+                continue;
+            }
+            if let Ok(stat) = lstat(self.workspace, &path) {
+                all.judge(path.as_str(), &stat, false);
+            }
+        }
+    }
+
+    /// Keeps what was found, as far as there is room: what nobody ignores first, and of that the small files first.
+    fn keep_all(&mut self) -> Result<(), StoreError> {
+        let mut candidates = std::mem::take(&mut self.candidates);
+        let unusual = candidates.iter().filter(|candidate| candidate.is_committed).count();
+        candidates.retain(|candidate| !candidate.is_committed || unusual <= MOST_UNUSUAL);
+        candidates.sort_by(|one, other| {
+            (one.is_ignored, one.stamp.size, &one.path).cmp(&(other.is_ignored, other.stamp.size, &other.path))
+        });
+        let excluded = excluded(&self.workspace.config().never_kept);
+        let mut fresh: Vec<Fresh> = Vec::new();
+        let mut waiting = 0;
+        for candidate in candidates {
+            let Ok(path) = RelPath::new(&candidate.path) else { continue };
+            if let Some(state) = self.known(&candidate, &path, &excluded)? {
+                self.files.extend(state.map(|state| CheckpointFile { path, state }));
+                continue;
+            }
+            let content = match read_file(self.workspace, &path, self.workspace.config().checkpoint.file_bytes) {
+                Ok(Some(content)) => content,
+                // It is gone again, or has grown.
+                Ok(None) => continue,
+                Err(error) => {
+                    self.leave(&path, format!("it cannot be read: {error}"));
+                    continue;
+                }
+            };
+            if let Some(id) = self.committed_as(&candidate, &content) {
+                let content = FileContent::Blob(id.to_string());
+                let state = FileState::File { content, mode: candidate.mode, stamp: candidate.stamp };
+                self.files.push(CheckpointFile { path, state });
+                continue;
+            }
+            self.bytes += content.len() as u64;
+            waiting += content.len();
+            fresh.push(Fresh { version: ContentHash::of(&content), candidate, path, content });
+            if waiting >= BATCH {
+                self.store(std::mem::take(&mut fresh))?;
+                waiting = 0;
+                self.workspace.flush();
+            }
+        }
+        self.store(fresh)
+    }
+
+    /// What can be said of a file without reading it. The inner `None`: nothing is to be said.
+    #[expect(clippy::option_option, reason = "not known, or nothing to be said")]
+    fn known(
+        &mut self,
+        candidate: &Candidate,
+        path: &RelPath,
+        excluded: &ignore::gitignore::Gitignore,
+    ) -> Result<Option<Option<FileState>>, StoreError> {
+        let limits = self.workspace.config().checkpoint;
+        if candidate.is_link {
+            return Ok(Some(self.link(path)));
+        }
+        let (mode, stamp) = (candidate.mode, candidate.stamp);
+        let file = |content| Ok(Some(Some(FileState::File { content, mode, stamp })));
+        if let (true, Some(place), Some(git)) = (candidate.is_committed, candidate.place, &self.git) {
+            return file(FileContent::Blob(git.index.entries()[place].id.to_string()));
+        }
+        if excluded.matched_path_or_any_parents(path.as_str(), false).is_ignore() {
+            return Ok(Some(Some(self.leave_in_place(path, "versions.exclude names it".to_owned()))));
+        }
+        if candidate.is_ignored && stamp.size > MOST_OF_IGNORED {
+            return Ok(Some(Some(FileState::NotKept)));
+        }
+        if stamp.size > limits.file_bytes {
+            let why = format!("{} bytes are more than checkpoint.file_bytes", stamp.size);
+            return Ok(Some(Some(self.leave_in_place(path, why))));
+        }
+        let last = match self.last.get(path) {
+            Some(FileState::File { content, stamp: last, .. }) if last.agrees_with(&stamp) && !last.is_racy() => Some(content),
+            _ => None,
+        };
+        match last {
+            Some(FileContent::Blob(id)) if self.is_at_head(candidate, id) => return file(FileContent::Blob(id.clone())),
+            Some(FileContent::Version(version)) if self.workspace.ask(|store| store.has_version(version))? => {
+                let version = *version;
+                if self.bytes + stamp.size <= limits.bytes {
+                    self.bytes += stamp.size;
+                    return file(FileContent::Version(version));
+                }
+            }
+            _ => {}
+        }
+        if self.bytes + stamp.size > limits.bytes {
+            let why = "the other files take all of checkpoint.bytes".to_owned();
+            return Ok(Some(Some(self.leave_in_place(path, why))));
+        }
+        Ok(None)
+    }
+
+    fn link(&mut self, path: &RelPath) -> Option<FileState> {
+        let target = self.workspace.root().open_parent(path).and_then(|dir| sys::readlinkat(&dir, path.name(), Vec::new()));
+        match target.ok()?.into_string() {
+            Ok(target) => Some(FileState::Link { target }),
+            Err(_) => Some(self.leave_in_place(path, "it is a link whose target is not UTF-8".to_owned())),
+        }
+    }
+
+    /// The blob of the commit that a file was as, if it still is the same.
+    fn is_at_head(&self, candidate: &Candidate, id: &str) -> bool {
+        let Some(git) = &self.git else { return false };
+        self.blob_at_head(git, candidate).is_some_and(|blob| blob.to_string() == id)
+    }
+
+    fn blob_at_head(&self, git: &GitState, candidate: &Candidate) -> Option<ObjectId> {
+        if let Some(place) = candidate.place.filter(|place| git.head.has(*place)) {
+            return Some(git.index.entries()[place].id);
+        }
+        let below = self.workspace.copy.below.as_ref();
+        let key = below.map_or(candidate.path.clone(), |below| format!("{below}/{}", candidate.path));
+        git.head.others.get(key.as_bytes()).map(|entry| entry.id)
+    }
+
+    /// The blob that the commit has at the path of a file, if it holds the same.
+    fn committed_as(&self, candidate: &Candidate, content: &[u8]) -> Option<ObjectId> {
+        let git = self.git.as_ref()?;
+        let blob = self.blob_at_head(git, candidate)?;
+        if let Some(place) = candidate.place.filter(|place| git.head.has(*place)) {
+            // Mostly a look at the length is enough. Git notes none for a file that it does not trust.
+            let size = git.index.entries()[place].size();
+            if size != 0 && size != content.len() as u32 {
+                return None;
+            }
+        }
+        let committed = git.objects.blob(&blob, content.len()).ok()??;
+        (committed == content).then_some(blob)
+    }
+
+    /// Hands over what the store does not have.
+    fn store(&mut self, fresh: Vec<Fresh>) -> Result<(), StoreError> {
+        let held =
+            |store: &dyn Store| fresh.iter().map(|fresh| store.has_version(&fresh.version)).collect::<Result<Vec<bool>, _>>();
+        let held = self.workspace.ask(held)?;
+        for (Fresh { candidate, path, version, content }, is_held) in fresh.into_iter().zip(held) {
+            if !is_held {
+                self.workspace.record(StoreRecord::Kept { version, content: SharedBytes::new(content), at: now() });
+            }
+            let state = FileState::File { content: FileContent::Version(version), mode: candidate.mode, stamp: candidate.stamp };
+            self.files.push(CheckpointFile { path, state });
+        }
+        Ok(())
+    }
+
+    fn leave(&mut self, path: &RelPath, why: String) {
+        let state = self.leave_in_place(path, why);
+        self.files.push(CheckpointFile { path: path.clone(), state });
+    }
+
+    fn leave_in_place(&mut self, path: &RelPath, why: String) -> FileState {
+        self.not_kept.push(NotKept { path: path.to_string(), why });
+        FileState::NotKept
+    }
+}
+
+/// What the system says of whatever is at a path. No link on the way is followed.
+pub(crate) fn lstat(workspace: &Workspace, path: &RelPath) -> rustix::io::Result<Stat> {
+    let dir = workspace.root().open_parent(path)?;
+    sys::statat(&dir, path.name(), AtFlags::SYMLINK_NOFOLLOW)
+}
+
+/// The bytes of a regular file that is not larger; `None` where there is none.
+fn read_file(workspace: &Workspace, path: &RelPath, limit: u64) -> io::Result<Option<Vec<u8>>> {
+    let opened = workspace.root().open_at(path.as_str(), OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY);
+    let file = match opened {
+        Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::NXIO) => return Ok(None),
+        opened => std::fs::File::from(opened?),
+    };
+    let meta = file.metadata()?;
+    if !meta.is_file() || meta.len() > limit {
+        return Ok(None);
+    }
+    let mut content = Vec::with_capacity(meta.len() as usize + 1);
+    file.take(limit + 1).read_to_end(&mut content)?;
+    Ok((content.len() as u64 <= limit).then_some(content))
+}
+
+/// The patterns of files that are never kept. One that makes no sense is passed over.
+fn excluded(patterns: &[String]) -> ignore::gitignore::Gitignore {
+    let mut builder = ignore::gitignore::GitignoreBuilder::new("");
+    for pattern in patterns {
+        let _ = builder.add_line(None, pattern);
+    }
+    builder.build().unwrap_or_else(|_| ignore::gitignore::Gitignore::empty())
+}

@@ -1,0 +1,224 @@
+//! Carries a restore out.
+
+use std::{collections::BTreeSet, thread, time::Duration};
+
+use surehand_core::{Blob, Content as Bytes, Refusal, RelPath, plan};
+use surehand_store::{ChangeId, NotKept};
+
+use super::{RestoreAct, RestoreFile, RestorePlan, picture::Thing};
+use crate::{
+    apply::{ATTEMPTS, ChangeOrigin, MadeBy},
+    disk::{
+        commit::{CommitError, FileChange, commit},
+        put_back,
+    },
+    file_cache::{PlannedFile, keep_first},
+    session::Session,
+};
+
+/// What came of a restore.
+#[derive(Debug, Default)]
+#[non_exhaustive]
+pub struct Restored {
+    /// The changes as which it is on record, for `undo`, in the order in which they were made. There are two if something had to be
+    /// deleted before something else could take its place, and none if no content has changed.
+    pub changes: Vec<ChangeId>,
+    /// The files that are as they were.
+    pub files: Vec<(RelPath, RestoreAct)>,
+    /// What could not be restored, and why.
+    pub failed: Vec<NotKept>,
+}
+
+/// The name of this tool in the log.
+pub(super) const TOOL: &str = "restore";
+
+/// A file with the bytes that it is to have.
+struct Wanted<'a> {
+    file: &'a RestoreFile,
+    content: Option<Bytes>,
+    mode: Option<u32>,
+}
+
+impl Session {
+    /// Carries out what [`Session::plan_restore`] has found. A file that somebody has changed since is restored all the same, and
+    /// what it held is kept for undo.
+    pub fn restore(&mut self, plan: &RestorePlan) -> Restored {
+        let mut restored = Restored::default();
+        let root = self.workspace().clone();
+        let root = root.root();
+        let mut failed: BTreeSet<RelPath> = BTreeSet::new();
+        // What is in the way of something else goes first.
+        for file in &plan.files {
+            let removed = match (&file.have, &file.want) {
+                (Thing::Link { target }, _) => put_back::remove_link(root, &file.path, target),
+                (Thing::Directory { .. }, Thing::File { .. } | Thing::Link { .. }) => {
+                    put_back::remove_directory(root, &file.path)
+                }
+                _ => Ok(()),
+            };
+            if let Err(error) = removed {
+                failed.insert(file.path.clone());
+                restored.fail(&file.path, error);
+            }
+        }
+        let files = || plan.files.iter().filter(|file| !failed.contains(&file.path));
+        let (deletes, writes): (Vec<&RestoreFile>, Vec<&RestoreFile>) = files()
+            .filter(|file| matches!(file.have, Thing::File { .. }) || matches!(file.want, Thing::File { .. }))
+            .filter(|file| file.act != RestoreAct::SetMode)
+            .partition(|file| !matches!(file.want, Thing::File { .. }));
+        if is_in_the_way(&deletes, &writes) {
+            self.commit_restore(&deletes, &mut restored, &mut failed);
+            remove_empty_directories(self, plan);
+            self.commit_restore(&writes, &mut restored, &mut failed);
+        } else {
+            remove_empty_directories(self, plan);
+            let both: Vec<&RestoreFile> = deletes.iter().chain(&writes).copied().collect();
+            self.commit_restore(&both, &mut restored, &mut failed);
+        }
+        remove_empty_directories(self, plan);
+        for file in plan.files.iter().filter(|file| !failed.contains(&file.path)) {
+            let put = match &file.want {
+                Thing::Link { target } => put_back::make_link(root, &file.path, target),
+                Thing::Directory { mode } => put_back::make_directory(root, &file.path, *mode),
+                Thing::File { mode: Some(mode), .. } => put_back::set_mode(root, &file.path, *mode),
+                Thing::File { mode: None, .. } | Thing::Nothing | Thing::NotKept => Ok(()),
+            };
+            match put {
+                Ok(()) => restored.files.push((file.path.clone(), file.act)),
+                Err(error) => restored.fail(&file.path, error),
+            }
+        }
+        self.workspace().flush();
+        restored
+    }
+
+    /// Commits files, all that can be planned at once, until they hold still.
+    fn commit_restore(&mut self, files: &[&RestoreFile], restored: &mut Restored, failed: &mut BTreeSet<RelPath>) {
+        let mut wanted: Vec<Wanted<'_>> = Vec::new();
+        for file in files {
+            match self.wanted(file) {
+                Ok(want) => wanted.push(want),
+                Err(why) => {
+                    failed.insert(file.path.clone());
+                    restored.fail(&file.path, why);
+                }
+            }
+        }
+        let mut last = String::new();
+        for attempt in 0..ATTEMPTS {
+            let mut plans = Vec::new();
+            wanted.retain(|want| match self.plan_file(want) {
+                Ok(planned) => {
+                    plans.extend(planned);
+                    true
+                }
+                Err(why) => {
+                    failed.insert(want.file.path.clone());
+                    restored.fail(&want.file.path, why);
+                    false
+                }
+            });
+            if plans.is_empty() {
+                return;
+            }
+            let changes: Vec<FileChange<'_>> =
+                plans.iter().map(|file| FileChange { planned: &file.planned, identity: file.facts.identity }).collect();
+            match commit(&self.workspace().copy, &changes) {
+                Ok(committed) => {
+                    let (change, _) = self.record_change(&ChangeOrigin::of(TOOL), plans, committed, MadeBy::Us);
+                    restored.changes.push(change);
+                    return;
+                }
+                Err(CommitError::Changed(path)) => {
+                    self.forget_file(&path);
+                    last = format!("another program keeps writing {path}");
+                }
+                Err(CommitError::Refused(refusal)) => {
+                    // One file is in the way of all: it is left out, and the others are tried again.
+                    let path = refusal.known_path().filter(|path| wanted.iter().any(|want| want.file.path == *path));
+                    let Some(path) = path else {
+                        last = refusal.to_string();
+                        break;
+                    };
+                    wanted.retain(|want| want.file.path != path);
+                    failed.insert(path.clone());
+                    restored.fail(&path, refusal.to_string());
+                }
+                Err(error @ CommitError::Stopped) => {
+                    last = error.to_string();
+                    break;
+                }
+            }
+            if attempt > 3 {
+                thread::sleep(Duration::from_millis(1 << attempt.min(6)));
+            }
+        }
+        for want in wanted {
+            failed.insert(want.file.path.clone());
+            restored.fail(&want.file.path, &last);
+        }
+    }
+
+    fn wanted<'a>(&self, file: &'a RestoreFile) -> Result<Wanted<'a>, String> {
+        let Thing::File { content, mode } = &file.want else { return Ok(Wanted { file, content: None, mode: None }) };
+        let bytes = content.load(self.workspace(), &file.path)?;
+        let content =
+            if bytes.len() as u64 > self.limits().file_bytes { Bytes::Blob(Blob::new(bytes)) } else { Bytes::new(bytes) };
+        Ok(Wanted { file, content: Some(content), mode: *mode })
+    }
+
+    /// The plan for a file as it is now; none if there is nothing to do.
+    fn plan_file(&mut self, want: &Wanted<'_>) -> Result<Option<PlannedFile>, String> {
+        let in_words = |refusal: Refusal| refusal.to_string();
+        let gathered = self.gather_to_restore(&want.file.path).map_err(in_words)?;
+        if gathered.present.content() == want.content {
+            return Ok(None);
+        }
+        let planned = plan::restore(&self.target(&gathered), want.content.as_ref(), want.mode).map_err(in_words)?;
+        keep_first(self.workspace(), &planned).map_err(in_words)?;
+        Ok(Some(PlannedFile::of(planned, &gathered)))
+    }
+}
+
+impl Restored {
+    fn fail(&mut self, path: &RelPath, why: impl ToString) {
+        self.failed.push(NotKept { path: path.to_string(), why: why.to_string() });
+    }
+}
+
+/// Whether a file must go before another one can come: a file becomes a directory, or the other way round.
+fn is_in_the_way(deletes: &[&RestoreFile], writes: &[&RestoreFile]) -> bool {
+    let is_above =
+        |above: &RelPath, path: &RelPath| path.as_str().strip_prefix(above.as_str()).is_some_and(|rest| rest.starts_with('/'));
+    let paths = |files: &[&RestoreFile]| files.iter().map(|file| file.path.clone()).collect::<BTreeSet<_>>();
+    let (deletes, writes) = (paths(deletes), paths(writes));
+    let meets = |one: &BTreeSet<RelPath>, other: &BTreeSet<RelPath>| {
+        other.iter().any(|path| {
+            let mut above = path.parent();
+            while let Some(dir) = above {
+                if one.contains(&dir) && is_above(&dir, path) {
+                    return true;
+                }
+                above = dir.parent();
+            }
+            false
+        })
+    };
+    meets(&deletes, &writes) || meets(&writes, &deletes)
+}
+
+/// A directory that was made for files that are gone goes with them, and so does an empty one that is in the way of a file.
+fn remove_empty_directories(session: &Session, plan: &RestorePlan) {
+    let above = |path: &RelPath| std::iter::successors(path.parent(), RelPath::parent);
+    let deleted = plan.files.iter().filter(|file| file.act == RestoreAct::Delete);
+    let mut directories: BTreeSet<RelPath> = deleted.flat_map(|file| above(&file.path)).collect();
+    let is_no_directory = |file: &&RestoreFile| matches!(file.want, Thing::File { .. } | Thing::Link { .. });
+    let wanted: BTreeSet<&RelPath> = plan.files.iter().filter(is_no_directory).map(|file| &file.path).collect();
+    for empty in plan.empty.iter().filter(|empty| above(empty).any(|dir| wanted.contains(&dir))) {
+        directories.extend(above(empty).chain([empty.clone()]));
+    }
+    // The innermost first. What is not empty stays.
+    for dir in directories.into_iter().rev() {
+        let _ = put_back::remove_directory(session.workspace().root(), &dir);
+    }
+}

@@ -1,0 +1,349 @@
+//! Going back: brings files to what they were at a checkpoint, at a time, or right after a change. Deleted and renamed files, binary
+//! ones, permissions, links and empty directories come back as they were.
+//!
+//! Before anything is written a checkpoint is taken, so that whatever a restore overwrites or deletes can be had again; contents go
+//! through a commit like every other change, which undo takes back.
+
+mod apply;
+mod picture;
+mod target;
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+use surehand_core::{ContentHash, Refusal, RelPath};
+use surehand_store::{Checkpoint, CheckpointId, CheckpointInfo, EventFilter, FileEvent, Millis, NotKept, StoreError};
+
+use self::picture::{Content, Picture, Thing, is_same_content};
+pub use self::{
+    apply::Restored,
+    target::{RestoreTo, TargetError, find_target},
+};
+use crate::{
+    checkpoint::{CheckpointError, CheckpointRequest},
+    disk::{
+        put_back,
+        walk::{FileRecheck, RecheckResult},
+    },
+    scan_index::split,
+    session::Session,
+};
+
+/// What is to be restored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RestoreRequest {
+    /// Files and directories; none is everything.
+    pub paths: Vec<String>,
+    /// To what.
+    pub to: RestoreTo,
+}
+
+/// What a restore would do.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct RestorePlan {
+    /// The moment to which it goes back.
+    pub moment: Millis,
+    /// The checkpoint that it goes by, if there is one.
+    pub checkpoint: Option<CheckpointInfo>,
+    /// The checkpoint of what is there now.
+    pub before: CheckpointId,
+    /// What happens to each file, by path.
+    pub files: Vec<RestoreFile>,
+    /// What stays as it is though it was different then, and why.
+    pub left: Vec<NotKept>,
+    /// Empty directories that were not there then. They stay, unless they are in the way of something.
+    empty: Vec<RelPath>,
+}
+
+/// What a restore does to a file.
+#[derive(Debug)]
+pub struct RestoreFile {
+    /// EventFilter.
+    pub path: RelPath,
+    /// What is done.
+    pub act: RestoreAct,
+    have: Thing,
+    want: Thing,
+}
+
+/// What is done to a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RestoreAct {
+    /// It is not there and comes back.
+    Create,
+    /// It holds something else.
+    Overwrite,
+    /// It was not there.
+    Delete,
+    /// Only its permissions are others.
+    SetMode,
+}
+
+/// Why nothing can be restored.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RestoreError {
+    /// What is there now could not be kept first.
+    #[error("what is there now could not be kept, so nothing was restored: {0}")]
+    Checkpoint(#[from] CheckpointError),
+    /// A path makes no sense.
+    #[error(transparent)]
+    Path(Box<Refusal>),
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// There is no such checkpoint or change any more.
+    #[error("there is no {0} any more")]
+    Gone(String),
+    /// Nothing is known of that time.
+    #[error("nothing is known of that time: it is before the first checkpoint and every change")]
+    TooEarly,
+    /// Git does not have the commit any more.
+    #[error("git does not have the commit of the checkpoint: {0}")]
+    Git(String),
+}
+
+/// So many changes are looked at.
+const MOST_EVENTS: usize = 100_000;
+
+impl Session {
+    /// Finds out what a restore would do. A checkpoint of what is there now is taken for that; no file is changed.
+    pub fn plan_restore(&mut self, request: &RestoreRequest) -> Result<RestorePlan, RestoreError> {
+        let chosen = self.chosen(&request.paths)?;
+        let workspace = self.workspace().clone();
+        workspace.flush();
+        workspace.store.import_outboxes();
+        let events = workspace.ask(|store| store.events(&EventFilter::default(), MOST_EVENTS))?;
+        let (base, moment, later) = self.base(&request.to, &events)?;
+        let occasion = CheckpointRequest { session: None, occasion: "before restore".to_owned(), name: None };
+        let now = workspace.checkpoint_with_files(&occasion)?;
+        let then = Then { base: base.as_ref(), events: &events, later };
+        let found = self.compare(&then, &now, &chosen)?;
+        let checkpoint = base.map(|base| base.info);
+        Ok(RestorePlan { moment, checkpoint, before: now.info.id, files: found.files, left: found.left, empty: found.empty })
+    }
+
+    /// The files and directories that were named, by their one spelling.
+    fn chosen(&self, paths: &[String]) -> Result<Vec<RelPath>, RestoreError> {
+        let mut chosen = Vec::new();
+        for path in paths {
+            match self.workspace().root().normalize_place(path).map_err(|refusal| RestoreError::Path(Box::new(refusal)))? {
+                Some(path) => chosen.push(path),
+                // The root: all of it.
+                None => return Ok(Vec::new()),
+            }
+        }
+        Ok(chosen)
+    }
+
+    /// The checkpoint to start from, the moment that is meant, and how many of the events, newest first, came after it.
+    fn base(&self, to: &RestoreTo, events: &[FileEvent]) -> Result<(Option<Checkpoint>, Millis, usize), RestoreError> {
+        let workspace = self.workspace();
+        let read = |id: &CheckpointId| workspace.ask(|store| store.checkpoint(id));
+        let (moment, later) = match to {
+            RestoreTo::Checkpoint(id) => {
+                let checkpoint = read(id)?.ok_or_else(|| RestoreError::Gone(format!("checkpoint {id}")))?;
+                let at = checkpoint.info.at;
+                let later = events.iter().take_while(|event| event.at > at).count();
+                // What was changed in the same millisecond is in the checkpoint or not: the checkpoint says so itself.
+                return Ok((Some(checkpoint), at, later));
+            }
+            RestoreTo::Change(change) => {
+                let later = events.iter().position(|event| event.change == *change);
+                let later = later.ok_or_else(|| RestoreError::Gone(format!("change {change}")))?;
+                (events[later].at, later)
+            }
+            RestoreTo::Time(moment) => (*moment, events.iter().take_while(|event| event.at > *moment).count()),
+        };
+        let checkpoints = workspace.ask(|store| store.checkpoints(usize::MAX))?;
+        let base = match checkpoints.iter().find(|checkpoint| checkpoint.at <= moment) {
+            Some(info) => read(&info.id)?,
+            None if later == 0 => return Err(RestoreError::TooEarly),
+            None => None,
+        };
+        Ok((base, moment, later))
+    }
+
+    fn compare(&self, then: &Then<'_>, now: &Checkpoint, chosen: &[RelPath]) -> Result<Found, RestoreError> {
+        let workspace = self.workspace().clone();
+        let now_picture = Picture::of(&workspace, Some(now)).map_err(RestoreError::Git)?;
+        let then_picture = Picture::of(&workspace, then.base).map_err(RestoreError::Git)?;
+        let by_events = then.by_events();
+        let mut paths: BTreeSet<RelPath> = now.files.iter().map(|file| file.path.clone()).collect();
+        if then.base.is_some() {
+            paths.extend(then.base.iter().flat_map(|base| &base.files).map(|file| file.path.clone()));
+            paths.extend(then_picture.committed_otherwise(&now_picture));
+            paths.extend(by_events.keys().map(|path| (*path).clone()));
+        } else {
+            paths = by_events.keys().map(|path| (*path).clone()).collect();
+        }
+        let is_chosen = |path: &RelPath| {
+            let is_in = |dir: &RelPath| {
+                path.as_str().strip_prefix(dir.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+            };
+            chosen.is_empty() || chosen.iter().any(is_in)
+        };
+        let mut found = Found::default();
+        let (mut ignored, mut older) = (Ignored::default(), Vec::new());
+        for path in paths.into_iter().filter(is_chosen) {
+            let have = now_picture.at(&path);
+            let want = match by_events.get(&path) {
+                Some(after) => after.clone(),
+                None => then_picture.at(&path),
+            };
+            let is_on_record = by_events.contains_key(&path);
+            let is_known_absent = is_on_record || then.base.is_some_and(|base| base.info.is_whole);
+            if want == Thing::Nothing && !is_known_absent {
+                continue;
+            }
+            if want == Thing::Nothing && matches!(have, Thing::File { .. } | Thing::Link { .. }) {
+                if ignored.is_ignored(self, &path) {
+                    continue;
+                }
+                if !is_on_record && !self.is_born_after(&path, then) {
+                    older.push((path, have));
+                    continue;
+                }
+            }
+            self.judge(&mut found, path, have, want);
+        }
+        self.judge_older(&mut found, older);
+        Ok(found)
+    }
+
+    /// Files that are older than the checkpoint, which does not know of them. What was moved since is deleted, since the same comes back
+    /// under its old name; any other was there, and ignored, so it stays.
+    fn judge_older(&self, found: &mut Found, older: Vec<(RelPath, Thing)>) {
+        if older.is_empty() {
+            return;
+        }
+        let comes_back = |file: &&RestoreFile| matches!(file.act, RestoreAct::Create | RestoreAct::Overwrite);
+        let identities = found.files.iter().filter(comes_back).filter_map(|file| self.identity(&file.path, &file.want));
+        let identities: HashSet<Identity> = identities.collect();
+        for (path, have) in older {
+            if self.identity(&path, &have).is_some_and(|identity| identities.contains(&identity)) {
+                self.judge(found, path, have, Thing::Nothing);
+            } else {
+                let why = "it was there before the checkpoint, which does not know of it".to_owned();
+                found.left.push(NotKept { path: path.to_string(), why });
+            }
+        }
+    }
+
+    fn identity(&self, path: &RelPath, thing: &Thing) -> Option<Identity> {
+        match thing {
+            Thing::File { content: Content::Version(version), .. } => Some(Identity::Content(*version)),
+            Thing::File { content, .. } => {
+                content.load(self.workspace(), path).ok().map(|content| Identity::Content(ContentHash::of(&content)))
+            }
+            Thing::Link { target } => Some(Identity::Target(target.clone())),
+            Thing::Nothing | Thing::Directory { .. } | Thing::NotKept => None,
+        }
+    }
+
+    /// Decides what is done to a file that may be deleted if it was not there.
+    fn judge(&self, found: &mut Found, path: RelPath, have: Thing, want: Thing) {
+        let mut leave = |why: String| found.left.push(NotKept { path: path.to_string(), why });
+        let act = match (&have, &want) {
+            (Thing::Nothing, Thing::Nothing) | (Thing::NotKept, Thing::NotKept) => return,
+            // An empty directory more does no harm.
+            (Thing::Directory { .. }, Thing::Nothing) => return found.empty.push(path),
+            (Thing::Directory { mode }, Thing::Directory { mode: wanted }) if mode == wanted => return,
+            (Thing::Link { target }, Thing::Link { target: wanted }) if target == wanted => return,
+            (_, Thing::NotKept) => return leave("what it was then was not kept".to_owned()),
+            (Thing::NotKept, _) => return leave("what it is now is not kept, so it is not overwritten".to_owned()),
+            (Thing::File { content, mode }, Thing::File { content: wanted, mode: wanted_mode })
+                if is_same_content(self.workspace(), &path, content, wanted) =>
+            {
+                if wanted_mode.is_none() || mode == wanted_mode {
+                    return;
+                }
+                RestoreAct::SetMode
+            }
+            (Thing::Nothing, _) => RestoreAct::Create,
+            (_, Thing::Nothing) => RestoreAct::Delete,
+            (Thing::Directory { .. }, Thing::Directory { .. }) => RestoreAct::SetMode,
+            _ => RestoreAct::Overwrite,
+        };
+        match self.check_is_not_protected(&path) {
+            Ok(()) => found.files.push(RestoreFile { path, act, have, want }),
+            Err(refusal) => leave(refusal.to_string()),
+        }
+    }
+
+    /// Whether a file is younger than the checkpoint. Where that cannot be told, it counts as older: nothing is deleted on a guess.
+    fn is_born_after(&self, path: &RelPath, then: &Then<'_>) -> bool {
+        let at = then.base.map_or(Millis::MAX, |base| base.info.at);
+        put_back::born(self.workspace().root(), path).is_some_and(|born| born >= at)
+    }
+}
+
+/// The state to go back to.
+struct Then<'a> {
+    base: Option<&'a Checkpoint>,
+    /// Newest first.
+    events: &'a [FileEvent],
+    /// How many of them came after the moment that is meant.
+    later: usize,
+}
+
+impl Then<'_> {
+    /// What files were by what is on record, where the checkpoint does not say it: it was made before, or there is none.
+    fn by_events(&self) -> HashMap<&RelPath, Thing> {
+        let mut things = HashMap::new();
+        let file = |version: Option<ContentHash>, mode: Option<u32>| match version {
+            Some(version) => Thing::File { content: Content::Version(version), mode },
+            None => Thing::Nothing,
+        };
+        match self.base {
+            // From the oldest on: the last word counts.
+            Some(base) => {
+                let since = self.events[self.later..].iter().take_while(|event| event.at > base.info.at);
+                for event in since.collect::<Vec<_>>().into_iter().rev() {
+                    if event.moved_to.is_some() {
+                        things.insert(&event.path, Thing::Nothing);
+                    }
+                    things.insert(event.name_after(), file(event.after, None));
+                }
+            }
+            // From the newest on: what was there before the first change after the moment counts.
+            None => {
+                for event in &self.events[..self.later] {
+                    if event.moved_to.is_some() {
+                        things.insert(event.name_after(), Thing::Nothing);
+                    }
+                    things.insert(&event.path, file(event.before, event.mode));
+                }
+            }
+        }
+        things
+    }
+}
+
+/// By what something is known under another name.
+#[derive(PartialEq, Eq, Hash)]
+enum Identity {
+    Content(ContentHash),
+    Target(String),
+}
+
+#[derive(Default)]
+struct Found {
+    files: Vec<RestoreFile>,
+    left: Vec<NotKept>,
+    empty: Vec<RelPath>,
+}
+
+/// EventFilter files ignore files name.
+#[derive(Default)]
+struct Ignored(Option<FileRecheck>);
+
+impl Ignored {
+    fn is_ignored(&mut self, session: &Session, path: &RelPath) -> bool {
+        if self.0.is_none() {
+            self.0 = FileRecheck::of(session.workspace().root()).ok();
+        }
+        let (dir, name) = split(path.as_str());
+        self.0.as_mut().is_some_and(|look| look.check(dir, &[name]) == [RecheckResult::Ignored])
+    }
+}

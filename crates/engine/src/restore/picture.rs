@@ -1,0 +1,152 @@
+//! What a workspace was: the files of a commit, but for those that a checkpoint lists.
+
+use std::collections::{BTreeMap, HashMap};
+
+use surehand_core::{ContentHash, RelPath};
+use surehand_store::{Checkpoint, FileContent, FileState};
+
+use crate::{
+    checkpoint::usual_mode,
+    git::{ObjectId, Objects, TreeEntry, files_of, tree_of},
+    workspace::Workspace,
+};
+
+/// What was at a path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Thing {
+    Nothing,
+    File { content: Content, mode: Option<u32> },
+    Link { target: String },
+    Directory { mode: u32 },
+    NotKept,
+}
+
+/// Where the content of a file is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Content {
+    Version(ContentHash),
+    Blob(ObjectId),
+}
+
+/// So much of a file is read from git.
+const MOST_OF_BLOB: usize = 256 << 20;
+
+impl Content {
+    /// The bytes; an error says why they cannot be had.
+    pub(super) fn load(&self, workspace: &Workspace, path: &RelPath) -> Result<Vec<u8>, String> {
+        match self {
+            Content::Version(version) => {
+                let content = workspace.content_at(path, version).map(|content| content.bytes().to_vec());
+                content.ok_or_else(|| format!("version {} is no longer kept", version.short()))
+            }
+            Content::Blob(id) => {
+                let git = workspace.git_dirs().ok_or("there is no git repository any more")?;
+                match Objects::of(&git.common).blob(id, MOST_OF_BLOB) {
+                    Ok(Some(content)) => Ok(content),
+                    Ok(None) => Err(format!("git does not have blob {id} any more")),
+                    Err(error) => Err(error.to_string()),
+                }
+            }
+        }
+    }
+}
+
+/// Whether both are the same bytes.
+pub(super) fn is_same_content(workspace: &Workspace, path: &RelPath, one: &Content, other: &Content) -> bool {
+    match (one, other) {
+        (Content::Version(one), Content::Version(other)) => one == other,
+        (Content::Blob(one), Content::Blob(other)) => one == other,
+        (Content::Version(version), blob) | (blob, Content::Version(version)) => {
+            blob.load(workspace, path).is_ok_and(|content| ContentHash::of(&content) == *version)
+        }
+    }
+}
+
+/// What a workspace was at a checkpoint.
+pub(super) struct Picture<'a> {
+    listed: HashMap<&'a RelPath, &'a FileState>,
+    committed: BTreeMap<RelPath, TreeEntry>,
+    objects: Option<Objects>,
+    umask: u32,
+}
+
+impl<'a> Picture<'a> {
+    /// An error says why git cannot tell.
+    pub(super) fn of(workspace: &Workspace, checkpoint: Option<&'a Checkpoint>) -> Result<Self, String> {
+        let listed = checkpoint.iter().flat_map(|checkpoint| &checkpoint.files).map(|file| (&file.path, &file.state)).collect();
+        let umask = workspace.copy.umask();
+        let mut picture = Self { listed, committed: BTreeMap::new(), objects: None, umask };
+        if let Some(commit) = checkpoint.and_then(|checkpoint| checkpoint.info.commit.as_ref()) {
+            let git = workspace.git_dirs().ok_or("there is no git repository any more")?;
+            let objects = Objects::of(&git.common);
+            let commit = ObjectId::from_hex(commit).ok_or("this is no commit")?;
+            let tree = tree_of(&objects, &commit).map_err(|error| error.to_string())?;
+            let files = files_of(&objects, &tree).map_err(|error| error.to_string())?;
+            let below = workspace.copy.below.as_ref();
+            picture.committed = files.into_iter().filter_map(|(path, entry)| Some((in_root(&path, below)?, entry))).collect();
+            picture.objects = Some(objects);
+        }
+        Ok(picture)
+    }
+
+    /// What was at a path.
+    pub(super) fn at(&self, path: &RelPath) -> Thing {
+        match self.listed.get(path) {
+            Some(FileState::File { content: FileContent::Version(version), mode, .. }) => {
+                Thing::File { content: Content::Version(*version), mode: Some(*mode) }
+            }
+            Some(FileState::File { content: FileContent::Blob(id), mode, .. }) => match ObjectId::from_hex(id) {
+                Some(id) => Thing::File { content: Content::Blob(id), mode: Some(*mode) },
+                None => Thing::NotKept,
+            },
+            Some(FileState::Link { target }) => Thing::Link { target: target.clone() },
+            Some(FileState::Directory { mode }) => Thing::Directory { mode: *mode },
+            Some(FileState::Absent) => Thing::Nothing,
+            Some(FileState::NotKept) => Thing::NotKept,
+            None => self.committed.get(path).map_or(Thing::Nothing, |entry| self.of_commit(entry)),
+        }
+    }
+
+    fn of_commit(&self, entry: &TreeEntry) -> Thing {
+        match entry.mode {
+            0o120_000 => {
+                let target = self.objects.as_ref().and_then(|objects| objects.blob(&entry.id, 1 << 16).ok().flatten());
+                match target.and_then(|target| String::from_utf8(target).ok()) {
+                    Some(target) => Thing::Link { target },
+                    None => Thing::NotKept,
+                }
+            }
+            // A submodule is a repository of its own.
+            0o160_000 => Thing::NotKept,
+            mode => {
+                let mode = usual_mode(mode & 0o100 != 0, self.umask);
+                Thing::File { content: Content::Blob(entry.id), mode: Some(mode) }
+            }
+        }
+    }
+
+    /// Files that the two commits do not have in common.
+    pub(super) fn committed_otherwise(&self, other: &Self) -> Vec<RelPath> {
+        let differs = |one: &BTreeMap<RelPath, TreeEntry>, other: &BTreeMap<RelPath, TreeEntry>| {
+            let paths = one.iter().filter(|(path, entry)| other.get(*path) != Some(*entry));
+            paths.map(|(path, _)| path.clone()).collect::<Vec<_>>()
+        };
+        let mut paths = differs(&self.committed, &other.committed);
+        paths.extend(differs(&other.committed, &self.committed));
+        paths
+    }
+}
+
+/// A path of the work tree as one of the root. What git calls by a name of its own is none: a commit can be made to have it.
+fn in_root(path: &[u8], below: Option<&RelPath>) -> Option<RelPath> {
+    let path = str::from_utf8(path).ok()?;
+    let is_strange = |part: &str| matches!(part, "" | "." | "..") || crate::disk::export_dir::is_internal(part);
+    if path.split('/').any(is_strange) {
+        return None;
+    }
+    let path = RelPath::new(path).ok()?;
+    match below {
+        None => Some(path),
+        Some(below) => path.relative_to(below),
+    }
+}
