@@ -46,7 +46,8 @@ fn hook(dir: &Path, client: &str, input: &serde_json::Value) -> (String, Option<
     let mut command = Command::new(env!("CARGO_BIN_EXE_surehand"));
     command.current_dir(dir).args(["hook", client]).env("HOME", dir.join("home"));
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-    child.stdin.take().unwrap().write_all(input.to_string().as_bytes()).unwrap();
+    // A hook of an unknown client ends without reading, perhaps before this is written.
+    let _ = child.stdin.take().unwrap().write_all(input.to_string().as_bytes());
     let output = child.wait_with_output().unwrap();
     (String::from_utf8(output.stderr).unwrap(), output.status.code())
 }
