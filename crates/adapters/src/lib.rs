@@ -1,9 +1,10 @@
-//! The doors of Surehand that speak somebody else's protocol. They translate and decide nothing.
+//! The protocols of other programs: the MCP server, and the hooks of other agents. They translate calls for the engine, which
+//! judges them.
 //!
-//! A hook is told what an agent is about to do, and says whether it may:
+//! A hook reads what an agent is about to do, and answers whether it may:
 //!
 //! ```
-//! use surehand_adapters::hooks::{Client, Surroundings, answer};
+//! use surehand_adapters::hooks::{HookClient, HookEnvironment, answer};
 //! use surehand_engine::{Config, StateHome, Workspace, WorkspaceOptions};
 //!
 //! let (dir, state) = (tempfile::tempdir()?, tempfile::tempdir()?);
@@ -18,7 +19,7 @@
 //!     let options = WorkspaceOptions { config: config.clone(), is_for_one_call: true, ..WorkspaceOptions::default() };
 //!     Workspace::open_with(root, options).map(Into::into).map_err(|error| error.to_string())
 //! };
-//! let said = answer(Client::Claude, None, &input.to_string(), &Surroundings { state, project: None, open: &open });
+//! let said = answer(HookClient::Claude, None, &input.to_string(), &HookEnvironment { state, project: None, open: &open });
 //! assert!(said.stdout.contains("was not read this session"), "{}", said.stdout);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
