@@ -1,8 +1,8 @@
-//! Characters that are easily confused: invisible ones, those that look like plain ones, and letters that Unicode can spell in two
-//! ways. Only for comparing texts and for naming what differs; no text is ever changed by this.
+//! Characters that are easily confused: invisible ones, look-alikes, and letters that Unicode can encode in two ways.
+//! They are used to compare texts and to name differences; no text is ever changed.
 //!
-//! The tables are ours because they are short and have names: Unicode's list of confusables has 6,000 entries and no names, and a
-//! model that is told `U+2019 (right single quotation mark)` knows what to type.
+//! The tables are our own because they are short and have names: Unicode's list of confusables has 6,000 entries and no
+//! names, and a model that is told `U+2019 (right single quotation mark)` knows what to type.
 
 use std::borrow::Cow;
 
@@ -11,9 +11,7 @@ use unicode_normalization::char::{decompose_canonical, is_combining_mark};
 /// How a character looks in a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Looks {
-    /// Like white space.
     Blank,
-    /// Like nothing at all.
     Invisible,
     /// Like these plain characters.
     Like(&'static str),
@@ -44,7 +42,7 @@ fn plain_twin(c: char) -> Option<&'static str> {
     LIKE.iter().find(|(twin, ..)| *twin == c).map(|(_, plain, _)| *plain).or_else(|| LETTERS.iter().find_map(letter))
 }
 
-/// Pushes what a character looks like, as a letter and its marks; nothing for one that cannot be seen.
+/// Appends what a character looks like, as a letter and its marks; nothing for an invisible one.
 pub(crate) fn fold(c: char, into: &mut String) {
     match looks(c) {
         Looks::Blank | Looks::Invisible => {}
@@ -58,7 +56,7 @@ pub(crate) fn is_mark(c: char) -> bool {
     is_combining_mark(c) && looks(c) != Looks::Invisible
 }
 
-/// The name of a character, where its looks do not say what it is.
+/// The name of a character, if its look does not identify it.
 pub(crate) fn name(c: char) -> Option<Cow<'static, str>> {
     let named = NAMES.iter().find(|(named, _)| *named == c).map(|(_, name)| *name);
     let like = LIKE.iter().find(|(twin, ..)| *twin == c).map(|(_, _, name)| *name);

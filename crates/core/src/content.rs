@@ -1,4 +1,4 @@
-//! What a file holds: text, or bytes that are none.
+//! The content of a file: text, or bytes that are not text.
 
 use std::{fmt, sync::Arc};
 
@@ -7,12 +7,12 @@ use crate::{
     text::{NotText, Text},
 };
 
-/// All of what a file holds.
+/// The whole content of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Content {
     /// Text.
     Text(Text),
-    /// Anything else, or text over the size limit. It can be moved, deleted and brought back, but not shown or edited.
+    /// Binary content, or text over the size limit. It can be moved, deleted and restored, but not shown or edited.
     Blob(Blob),
 }
 
@@ -21,12 +21,12 @@ pub enum Content {
 pub struct Blob(Arc<(Vec<u8>, ContentHash)>);
 
 impl Content {
-    /// These bytes, as text if they are.
+    /// Takes these bytes as text if they are text.
     pub fn new(bytes: Vec<u8>) -> Self {
         Self::with_reason(bytes).0
     }
 
-    /// The same, with why they are no text.
+    /// The same, with the reason if they are not text.
     pub fn with_reason(bytes: Vec<u8>) -> (Self, Option<NotText>) {
         match Text::try_new(bytes) {
             Ok(text) => (Content::Text(text), None),

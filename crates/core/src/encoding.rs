@@ -1,5 +1,4 @@
-//! How the bytes of a file stand for text. UTF-8 is what everything else is turned into and back from: a text keeps the encoding
-//! it was found in, and goes back into it.
+//! Encodings of text files. All text is handled as UTF-8; a file is written back in the encoding it was read in.
 
 use std::fmt;
 
@@ -7,26 +6,25 @@ use encoding_rs as legacy;
 
 use crate::text::NotText;
 
-/// How the bytes of a file stand for text.
+/// The encoding of a file.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Encoding {
-    /// The usual one, with or without a byte order mark.
+    /// UTF-8, with or without a byte order mark.
     Utf8,
-    /// Two bytes a unit, the lesser first; with a byte order mark.
+    /// UTF-16, little-endian, with a byte order mark.
     Utf16Le,
-    /// Two bytes a unit, the greater first; with a byte order mark.
+    /// UTF-16, big-endian, with a byte order mark.
     Utf16Be,
-    /// One of the encodings from before Unicode, told by what the bytes look like.
+    /// A legacy encoding, detected by how the bytes look.
     Legacy(&'static legacy::Encoding),
 }
 
-/// Bytes as text.
 pub(crate) struct Decoded {
-    /// A byte order mark included.
+    /// The text, with a byte order mark if there is one.
     pub content: String,
-    /// What they were.
+    /// The encoding.
     pub encoding: Encoding,
-    /// Whether encoding the text again gives the very same bytes.
+    /// Whether encoding the text gives exactly the same bytes.
     pub is_exact: bool,
 }
 
@@ -41,7 +39,7 @@ impl Encoding {
         }
     }
 
-    /// Text as bytes; the first character that has no place in this encoding otherwise.
+    /// Encodes a text; fails with the first character that the encoding does not have.
     pub(crate) fn encode(self, content: &str) -> Result<Vec<u8>, char> {
         match self {
             Encoding::Utf8 => Ok(content.as_bytes().to_vec()),
@@ -65,7 +63,7 @@ impl fmt::Debug for Encoding {
     }
 }
 
-/// The encoding that a byte order mark names, other than UTF-8.
+/// The encoding that a byte order mark declares, other than UTF-8.
 pub(crate) fn marked(bytes: &[u8]) -> Option<Encoding> {
     match bytes {
         [0xff, 0xfe, ..] => Some(Encoding::Utf16Le),
@@ -74,7 +72,7 @@ pub(crate) fn marked(bytes: &[u8]) -> Option<Encoding> {
     }
 }
 
-/// Decodes UTF-16, the byte order mark included. Halves of characters are not text that could be written back.
+/// Decodes UTF-16 with its byte order mark. Unpaired surrogates are an error, because they could not be written back.
 pub(crate) fn decode_utf16(bytes: &[u8], encoding: Encoding) -> Result<Decoded, NotText> {
     let unit = |pair: &[u8]| match encoding {
         Encoding::Utf16Be => u16::from_be_bytes([pair[0], pair[1]]),
@@ -104,7 +102,7 @@ pub(crate) fn decode_legacy(bytes: &[u8]) -> Result<Decoded, NotText> {
     let mut detector = chardetng::EncodingDetector::new(chardetng::Iso2022JpDetection::Deny);
     detector.feed(bytes, true);
     let guess = detector.guess(None, chardetng::Utf8Detection::Deny);
-    // The larger of two that read alike comes first. The last one takes any bytes.
+    // Of two encodings that decode alike, the larger comes first. The last one accepts any bytes.
     let larger = if guess == legacy::GBK { legacy::GB18030 } else { guess };
     let mut inexact = None;
     for encoding in [larger, guess, legacy::WINDOWS_1252] {

@@ -11,13 +11,13 @@ use crate::{
 pub struct KnownLines {
     /// The file.
     pub path: RelPath,
-    /// The version that the numbers are of.
+    /// The version that the numbers refer to.
     pub text: Text,
-    /// Which.
+    /// The known lines.
     pub lines: LineSet,
 }
 
-/// Some lines of a text, bounded: what does not fit is named, not shown.
+/// Some lines of a text, bounded. Lines that do not fit are named, not shown.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Excerpt {
     /// The lines that are shown, cut where they are too long.
@@ -33,7 +33,7 @@ impl Excerpt {
     const MAX_CHARS: usize = 6000;
     const LINE_CHARS: usize = 500;
 
-    /// The given lines of a text, as far as they fit.
+    /// The given lines of a text, as many as fit.
     pub fn of(text: &Text, lines: &LineSet) -> Self {
         let mut excerpt = Self::default();
         let (mut count, mut room) = (0, Self::MAX_CHARS);
@@ -55,7 +55,7 @@ impl Excerpt {
     }
 }
 
-/// The first `chars` characters of a line, with a note of how many more there are.
+/// The first `chars` characters of a line, with a note on how many follow.
 pub fn clip(line: &str, chars: usize) -> String {
     match line.char_indices().nth(chars) {
         None => line.to_owned(),

@@ -1,5 +1,6 @@
-//! The difference of one file as people and other programs read it. [`FileDiff`] is the value that is counted, coloured and cut;
-//! its `Display` is a unified diff as `git diff` would print it. The short diff for the model is in [`crate::short_diff`].
+//! The difference of one file as people and other programs read it. [`FileDiff`] is the value that is counted, coloured
+//! and cut; its `Display` is a unified diff as `git diff` would print it. The short diff for the model is in
+//! [`crate::short_diff`].
 
 use std::{borrow::Cow, fmt, ops::Range};
 
@@ -11,7 +12,6 @@ use crate::{
     text::{LineEnding, Text},
 };
 
-/// Lines of context.
 const CONTEXT: usize = 3;
 
 /// One file before and after.
@@ -40,9 +40,9 @@ pub enum DiffKind {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum DiffBody {
-    /// Without hunks if no line differs: an empty file came or went, it was only renamed, or only its encoding is another.
+    /// Without hunks if no line differs: an empty file came or went, it was only renamed, or only its encoding is
+    /// another.
     Text(Vec<DiffHunk>),
-    /// One side is binary, and they differ.
     Binary,
 }
 
@@ -162,8 +162,8 @@ impl FileDiff {
         headings
     }
 
-    /// This diff with `redact` applied to its paths and to the text of each row. `redact` must not add newlines; a path that it
-    /// turns into something that is no path stays as it is.
+    /// This diff with `redact` applied to its paths and to the text of each row. `redact` must not add newlines; a path
+    /// that it turns into something that is no path stays as it is.
     #[must_use]
     pub fn redacted<'a>(&'a self, redact: impl Fn(&'a str) -> Cow<'a, str>) -> Self {
         let path = |path: &'a RelPath| RelPath::new(&redact(path.as_str())).unwrap_or_else(|_| path.clone());

@@ -1,5 +1,5 @@
-//! The kind of a file, by its name alone: one word for the snapshot that a model reads, and a short type for other programs.
-//! Nothing is decided by either, so the table holds common endings only.
+//! The kind of a file, by its name alone: one word for the snapshot that a model reads, and a short type for other
+//! programs. No decision depends on it, so the table has common extensions only.
 
 use crate::path::RelPath;
 
@@ -96,8 +96,8 @@ pub fn kind_of(path: &RelPath) -> &'static str {
     by_ending.or_else(|| look_up(NAMES, name_without_ending(&name))).unwrap_or("file")
 }
 
-/// The same for programs: `go`, `md`, `yaml`. It is the ending of the name in its usual spelling, or the name of a known file without
-/// one (`makefile`); `file` where neither says anything.
+/// The same for programs: `go`, `md`, `yaml`. It is the ending of the name in its usual spelling, or the name of a
+/// known file without one (`makefile`); `file` where neither says anything.
 pub fn type_of(path: &RelPath) -> String {
     let name = path.name().to_ascii_lowercase();
     let known_name = || Some(name.trim_start_matches('.')).filter(|name| look_up(NAMES, name).is_some());

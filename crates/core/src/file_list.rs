@@ -1,4 +1,4 @@
-//! The files of a repository, as far as they are known, and which of them matter most: there may be a hundred thousand, and a prompt has
+//! The known files of a repository, and which of them matter most: there may be a hundred thousand, and a prompt has
 //! room for a few lines.
 
 use std::{cmp::Ordering, ops::Deref, sync::OnceLock};
@@ -11,31 +11,31 @@ pub struct FileList {
     touched: Vec<FileState>,
     untouched: Vec<(String, usize)>,
     few_untouched: Vec<FileState>,
-    /// Made when it is first asked for: a list that has not changed is shown again and again.
+    /// Computed on demand, because a list that has not changed is shown again and again.
     overview: OnceLock<Overview>,
 }
 
-/// What stands for a list in a few lines.
+/// A summary of the list in a few lines.
 #[derive(Debug)]
 pub(crate) struct Overview {
-    /// How many files there are, with those that were deleted.
+    /// The number of files, deleted ones included.
     pub total: usize,
     pub deleted: usize,
     pub changed_outside: usize,
-    /// Those that matter most: what somebody else changed, then what was modified last, then what nobody has touched.
+    /// The files that matter most: changed from outside, then most recently modified, then untouched.
     pub first: Vec<FileState>,
-    /// How many each directory holds itself, by path, with a slash at its end; the root's is empty.
+    /// The number of files directly in each directory, by path with a trailing slash; the root's path is empty.
     pub directories: Vec<(String, usize)>,
 }
 
 impl FileList {
-    /// The files that were touched, by path. `untouched` says how many others there are in each directory, by path, with a slash at its end;
-    /// `few_untouched` are these files themselves, where they are few.
+    /// A list of touched files, sorted by path. `untouched` counts the other files in each directory, by path with a
+    /// trailing slash; `few_untouched` are these files themselves, if there are few.
     pub fn new(touched: Vec<FileState>, untouched: Vec<(String, usize)>, few_untouched: Vec<FileState>) -> Self {
         Self { touched, untouched, few_untouched, overview: OnceLock::new() }
     }
 
-    /// How many files there are in each directory that nobody touched.
+    /// The number of untouched files in each directory.
     pub fn untouched(&self) -> &[(String, usize)] {
         &self.untouched
     }
@@ -70,7 +70,7 @@ impl PartialEq for FileList {
 impl Eq for FileList {}
 
 impl Overview {
-    /// More lines than these fit nowhere.
+    /// No caller has room for more lines.
     const MOST_LINES: usize = 64;
 
     fn of(list: &FileList) -> Self {
@@ -94,13 +94,13 @@ impl Overview {
     }
 }
 
-/// The directory of a file, with the slash at its end; empty for the root.
+/// The directory of a file with a trailing slash; empty for the root.
 pub(crate) fn directory(file: &FileState) -> &str {
     let path = file.path.as_str();
     path.rfind('/').map_or("", |slash| &path[..=slash])
 }
 
-/// How many files each directory holds. Files are in order, so those of one directory mostly stand together.
+/// The number of files in each directory. Files are sorted, so those of one directory are mostly adjacent.
 fn directories(files: &[FileState]) -> Vec<(&str, usize)> {
     let mut directories: Vec<(&str, usize)> = Vec::new();
     for file in files {
@@ -116,7 +116,7 @@ fn is_in(file: &FileState, directory: &str) -> bool {
     file.path.as_str().strip_prefix(directory).is_some_and(|name| !name.as_bytes().contains(&b'/'))
 }
 
-/// Each directory once, by path.
+/// Each directory once, sorted by path.
 fn together(mut directories: Vec<(&str, usize)>) -> Vec<(&str, usize)> {
     directories.sort_by_key(|(path, _)| *path);
     directories.dedup_by(|(next, more), (path, files)| {
@@ -127,7 +127,7 @@ fn together(mut directories: Vec<(&str, usize)>) -> Vec<(&str, usize)> {
     directories
 }
 
-/// The first ones in an order, without bringing all of them into it.
+/// The first items in an order, without sorting all of them.
 pub(crate) fn first<T>(items: impl Iterator<Item = T>, most: usize, order: impl Fn(&T, &T) -> Ordering) -> Vec<T> {
     let mut kept: Vec<T> = Vec::with_capacity(2 * most);
     let mut is_full = false;

@@ -1,10 +1,11 @@
-//! The gate decides whether a session may edit a file, given the lines it has read and the file's current content. It looks at
-//! its arguments only.
+//! The gate decides whether a session may edit a file, given the lines it has read and the file's current content. It
+//! looks at its arguments only.
 //!
-//! Each gate function lets one kind of change pass. [`edit`] needs any part of the file to have been read. [`overwrite`] needs
-//! every line of the current version. [`take_away`] (delete and move) needs what an edit needs, since both can be undone.
-//! Versions are compared by content hash, never by time. A stale file is refused with the lines that changed, and showing them
-//! counts as reading them: `view_after` in the refusal is what the session knows once it has seen the text.
+//! Each gate function lets one kind of change pass. [`edit`] needs any part of the file to have been read.
+//! [`overwrite`] needs every line of the current version. [`take_away`] (delete and move) needs what an edit needs,
+//! since both can be undone. Versions are compared by content hash, never by time. A stale file is refused with the
+//! lines that changed, and showing them counts as reading them: `view_after` in the refusal is what the session knows
+//! once it has seen the text.
 
 use crate::{
     content::{Blob, Content},
@@ -27,14 +28,22 @@ pub enum Present {
     Absent,
     /// Text.
     Text(Text),
-    /// A file that cannot be shown, and why not: it is no text, or too large.
+    /// A file that cannot be shown, because it is binary or too large.
     Blob(Blob, Cause),
     /// Something that cannot be read as a file.
     Unreadable(Cause),
 }
 
 impl Present {
-    /// What the file holds, if it is a file.
+    /// The text of the file, if it holds text.
+    pub fn text(&self) -> Option<&Text> {
+        match self {
+            Present::Text(text) => Some(text),
+            Present::Absent | Present::Blob(..) | Present::Unreadable(_) => None,
+        }
+    }
+
+    /// The content, if it is a file.
     pub fn content(&self) -> Option<Content> {
         match self {
             Present::Text(text) => Some(Content::Text(text.clone())),
@@ -44,38 +53,38 @@ impl Present {
     }
 }
 
-/// What is known of a session's knowledge of a file.
+/// What Surehand knows about what a session has seen of a file.
 #[derive(Debug, Clone, Copy)]
 pub enum Tracking<'a> {
-    /// Nobody keeps track: nothing is refused for being unread or stale.
+    /// There is no tracker, so nothing is refused as unread or stale.
     Off,
     /// The session has not seen the file.
     Unseen,
-    /// The session was told that the file, as it is now, cannot be shown, and has sent the same call again.
+    /// The session was told that the current file cannot be shown, and has sent the same call again.
     Warned,
-    /// The session has seen this of it.
+    /// The session has seen lines of it.
     Seen {
-        /// Which lines of which version.
+        /// Which lines, and of which version.
         view: &'a View,
-        /// That version, if it is still on record.
+        /// The text of that version, if it is still stored.
         text: Option<&'a Text>,
-        /// What became of its lines since, if that is known from the changes themselves and need not be guessed by comparing.
+        /// How its lines moved since, if the changes themselves are recorded and no comparison needs to guess.
         provenance: Option<&'a LineMap>,
     },
 }
 
-/// A file that a call wants to change, with all that is needed to decide about it.
+/// A file that a call wants to change, with everything that the decision depends on.
 #[derive(Debug, Clone, Copy)]
 pub struct Target<'a> {
-    /// Its one spelling.
+    /// Its canonical path.
     pub path: &'a RelPath,
     /// What the session has seen.
     pub tracking: Tracking<'a>,
     /// What is there now.
     pub present: &'a Present,
-    /// How strict to be.
+    /// The policy in force.
     pub policy: &'a Policy,
-    /// How much is allowed.
+    /// The limits in force.
     pub limits: &'a Limits,
 }
 
@@ -93,30 +102,30 @@ impl<'a> Target<'a> {
         }
     }
 
-    /// Whether anybody keeps track of this session.
+    /// Whether this session is tracked.
     pub fn is_tracked(&self) -> bool {
         !matches!(self.tracking, Tracking::Off)
     }
 }
 
-/// An edit that may be made.
+/// An edit that has passed the gate.
 #[derive(Debug, Clone, Copy)]
 pub struct Permit<'a> {
-    /// The file as it is.
+    /// The current text.
     pub now: &'a Text,
-    /// The file as the session takes it to be, where that is something else: the edit is meant for this, and must be proven to
-    /// fit what is there.
+    /// The text that the session knows, if it differs. The edit is meant for this text, and must be proven to fit the
+    /// current one.
     pub picture: Option<&'a Text>,
-    /// What became of the lines of the picture, if that is known.
+    /// How the lines of the picture moved, if that is recorded.
     pub provenance: Option<&'a LineMap>,
 }
 
-/// Lets an edit of an existing file pass and gives the text to edit.
+/// Lets an edit of an existing file pass, and returns the text to edit.
 ///
 /// `anchors` are the lines that an anchored edit names; a stale refusal says where they are now.
 pub fn edit<'a>(target: &Target<'a>, anchors: Option<&[Anchor]>) -> Result<Permit<'a>, Refusal> {
     if let (Tracking::Unseen, true) = (target.tracking, target.policy.require_read) {
-        // This comes first. Where a read could not show the file either, the refusal gives that reason instead.
+        // This check comes first. If a read could not show the file either, the refusal gives that reason instead.
         return Err(target.refuse(match target.present {
             Present::Absent => Cause::NoSuchFile,
             Present::Text(_) => Cause::unread(),
@@ -125,7 +134,7 @@ pub fn edit<'a>(target: &Target<'a>, anchors: Option<&[Anchor]>) -> Result<Permi
     }
     let now = match target.present {
         Present::Text(text) => text,
-        Present::Absent => return Err(target.refuse(missing(target))),
+        Present::Absent => return Err(target.refuse(missing_cause(target))),
         Present::Blob(_, cause) | Present::Unreadable(cause) => return Err(target.refuse(cause.clone())),
     };
     let picture = match target.tracking {
@@ -135,68 +144,66 @@ pub fn edit<'a>(target: &Target<'a>, anchors: Option<&[Anchor]>) -> Result<Permi
         _ => None,
     };
     if picture.is_none() {
-        current(target, now, anchors)?;
+        check_current(target, now, anchors)?;
     }
     Ok(Permit { now, picture, provenance: picture.and_then(|picture| provenance(target, picture, now)) })
 }
 
-/// Lets a file be taken from its place, to be deleted or moved: as for an edit, any part of it must have been seen, and it must
-/// be what it was. What is no text cannot be seen, and need not be.
+/// Lets a file be deleted or moved. As for an edit, any part of it must have been seen, and it must not have changed.
+/// Binary files need not have been seen.
 pub fn take_away(target: &Target<'_>) -> Result<(), Refusal> {
     match target.present {
         Present::Blob(..) => Ok(()),
         Present::Unreadable(cause) => Err(target.refuse(cause.clone())),
-        Present::Absent => Err(target.refuse(missing(target))),
+        Present::Absent => Err(target.refuse(missing_cause(target))),
         Present::Text(_) if matches!(target.tracking, Tracking::Unseen) && target.policy.require_read => {
             Err(target.refuse(Cause::unread()))
         }
-        Present::Text(text) => current(target, text, None),
+        Present::Text(text) => check_current(target, text, None),
     }
 }
 
-/// A file that is not there: it never was, as far as this session knows, or it was deleted.
-fn missing(target: &Target<'_>) -> Cause {
+/// Why a file is not there: it never was, as far as the session knows, or it was deleted.
+fn missing_cause(target: &Target<'_>) -> Cause {
     if target.view().is_some() { Cause::Deleted } else { Cause::NoSuchFile }
 }
 
-/// Lets the replacement of a whole file pass. What cannot be shown is replaced only if the session says so twice; without a tracker
-/// nobody can tell the second time from the first, so it must be deleted.
+/// Lets the replacement of a whole file pass. A file that cannot be shown is replaced only if the session sends the
+/// call twice. Without a tracker, the second call cannot be told from the first, so the file must be deleted.
 pub fn overwrite(target: &Target<'_>) -> Result<(), Refusal> {
     let text = match (target.present, target.tracking) {
         (Present::Absent, _) | (Present::Blob(..), Tracking::Warned) => return Ok(()),
-        (Present::Blob(blob, cause), Tracking::Off) => return Err(unshown(target, blob, cause, IfRepeated::IsRefused)),
-        (Present::Blob(blob, cause), _) => return Err(unshown(target, blob, cause, IfRepeated::Replaces)),
+        (Present::Blob(blob, cause), Tracking::Off) => return Err(refuse_unshown(target, blob, cause, IfRepeated::IsRefused)),
+        (Present::Blob(blob, cause), _) => return Err(refuse_unshown(target, blob, cause, IfRepeated::Replaces)),
         (Present::Unreadable(cause), _) => return Err(target.refuse(cause.clone())),
         (_, Tracking::Unseen) if target.policy.require_read => return Err(target.refuse(Cause::unread())),
         (Present::Text(text), _) => text,
     };
-    current(target, text, None)?;
+    check_current(target, text, None)?;
     let Some(view) = target.view() else { return Ok(()) };
     if !target.policy.require_read || view.is_whole() {
         return Ok(());
     }
     let unseen = view.unseen_lines();
     let fresh = Excerpt::of(text, &unseen);
-    let mut view = view.clone();
-    view.show_set(&fresh.shown);
+    let view = view.clone().showing(&fresh.shown);
     Err(target.refuse(Cause::Partial { unseen, fresh, by: PartialUse::Overwrite }).teaching(view))
 }
 
 /// The refusal to replace a file that cannot be shown.
-pub(crate) fn unshown(target: &Target<'_>, blob: &Blob, cause: &Cause, if_repeated: IfRepeated) -> Refusal {
+pub(crate) fn refuse_unshown(target: &Target<'_>, blob: &Blob, cause: &Cause, if_repeated: IfRepeated) -> Refusal {
     target.refuse(Cause::Unshown { why: Box::new(cause.clone()), version: blob.version(), if_repeated })
 }
 
-/// Whether what the session saw is what is there now.
-fn current(target: &Target<'_>, now: &Text, anchors: Option<&[Anchor]>) -> Result<(), Refusal> {
+fn check_current(target: &Target<'_>, now: &Text, anchors: Option<&[Anchor]>) -> Result<(), Refusal> {
     let Some(view) = target.view() else { return Ok(()) };
     if view.version() != now.version() {
-        return Err(stale(target, now, anchors));
+        return Err(refuse_stale(target, now, anchors));
     }
     if view.is_unknown() { Err(target.refuse(Cause::Invalidated)) } else { Ok(()) }
 }
 
-/// What became of the lines that the session saw, if that is on record. What does not fit the texts is not believed.
+/// How the seen lines moved, if that is recorded. A record that does not fit the texts is ignored.
 fn provenance<'a>(target: &Target<'a>, seen: &Text, now: &Text) -> Option<&'a LineMap> {
     match target.tracking {
         Tracking::Seen { provenance, .. } => provenance.filter(|map| map.fits(seen, now)),
@@ -204,8 +211,8 @@ fn provenance<'a>(target: &Target<'a>, seen: &Text, now: &Text) -> Option<&'a Li
     }
 }
 
-/// The refusal of an edit of a changed file. It holds the lines that changed, so that the next call can be right at once.
-pub(crate) fn stale(target: &Target<'_>, now: &Text, anchors: Option<&[Anchor]>) -> Refusal {
+/// The refusal of an edit of a changed file. It holds the changed lines, so that the next call can succeed.
+pub(crate) fn refuse_stale(target: &Target<'_>, now: &Text, anchors: Option<&[Anchor]>) -> Refusal {
     let Tracking::Seen { view, text: seen, .. } = target.tracking else { return target.refuse(Cause::unread()) };
     let Some(seen) = seen else { return stale_without_text(target, now, anchors) };
     let proof = Proof::between(provenance(target, seen, now), seen, now);
@@ -224,28 +231,28 @@ pub(crate) fn stale(target: &Target<'_>, now: &Text, anchors: Option<&[Anchor]>)
     target.refuse(Cause::Stale { affected, fresh, mismatches, remaps, anchors, total_lines }).teaching(view_after)
 }
 
-/// The same where the text that the session saw is not on record: nothing can be carried over, and every line is as good as new.
+/// The same if the text that the session saw is no longer stored: nothing can be carried over, so every line counts as
+/// new.
 fn stale_without_text(target: &Target<'_>, now: &Text, anchors: Option<&[Anchor]>) -> Refusal {
     let (affected, total_lines) = (LineSet::whole(now.line_count()), now.line_count());
     let fresh = Excerpt::of(now, &affected);
-    let mut view_after = View::of(now);
-    view_after.show_set(&fresh.shown);
+    let view_after = View::of(now).showing(&fresh.shown);
     let unknown = |anchor: &Anchor| MeantLine { anchor: *anchor, shown: None, place: None };
     let meant: Vec<MeantLine<'_>> = anchors.unwrap_or_default().iter().map(unknown).collect();
     let (mismatches, remaps, anchors) = (mismatches(&meant, now), Vec::new(), anchors.is_some());
     target.refuse(Cause::Stale { affected, fresh, mismatches, remaps, anchors, total_lines }).teaching(view_after)
 }
 
-/// The line that an anchor of a caller means.
+/// The line that an anchor means.
 struct MeantLine<'a> {
     anchor: Anchor,
     /// What the session was shown under its number.
     shown: Option<&'a str>,
-    /// Where the line is now, if it is proven to be there.
+    /// Where the line is now, if that is proven.
     place: Option<LineNo>,
 }
 
-/// What the anchors mean, each once.
+/// What the anchors mean, without duplicates.
 fn meant_lines<'a>(anchors: &[Anchor], view: &View, proof: &Proof<'_>, seen: &'a Text) -> Vec<MeantLine<'a>> {
     let is_proven = |line: &LineNo| proof.covers(&[*line].into_iter().collect());
     let mut meant: Vec<MeantLine<'a>> = Vec::new();
@@ -280,7 +287,7 @@ fn mismatches(meant: &[MeantLine<'_>], now: &Text) -> Vec<Mismatch> {
     meant.iter().filter_map(mismatch).collect()
 }
 
-/// The present anchors of lines that are proven to be the ones that were meant.
+/// The current anchors of lines that are proven to be the ones that were meant.
 fn remaps(meant: &[MeantLine<'_>], now: &Text) -> Vec<Remap> {
     let remap = |meant: &MeantLine<'_>| {
         let place = meant.place?;

@@ -2,10 +2,28 @@
 
 use std::{fmt, str::FromStr};
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha2::{Digest, Sha256};
 
 use crate::lines::LineNo;
+
+/// Serializes a type as the text of its `Display`, and parses that text again.
+macro_rules! serde_as_text {
+    ($type:ty) => {
+        impl serde::Serialize for $type {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_str(self)
+            }
+        }
+
+        impl<'de> serde::Deserialize<'de> for $type {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let text: std::borrow::Cow<'de, str> = serde::Deserialize::deserialize(deserializer)?;
+                text.parse().map_err(serde::de::Error::custom)
+            }
+        }
+    };
+}
+pub(crate) use serde_as_text;
 
 /// The version of a file: SHA-256 of its bytes, so that anyone can check it with `sha256sum`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -88,20 +106,10 @@ impl FromStr for ContentHash {
     }
 }
 
-impl Serialize for ContentHash {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
+serde_as_text!(ContentHash);
 
-impl<'de> Deserialize<'de> for ContentHash {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
-    }
-}
-
-/// Two letters that catch a model's slip when it names a line. 676 values are far too few to prove identity, and are never
-/// used for it: that is what the text kept on our side is for.
+/// Two letters that catch a model's slip when it names a line. 676 values are far too few to prove identity, and are
+/// never used for that: identity is the full text on our side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct LineHash([u8; 2]);
 
@@ -145,17 +153,7 @@ impl fmt::Display for Anchor {
     }
 }
 
-impl Serialize for Anchor {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for Anchor {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
-    }
-}
+serde_as_text!(Anchor);
 
 /// Not a line name of the form `12#ab`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -1,27 +1,26 @@
-//! The names of sessions and of changes.
+//! The ids of sessions and changes, and the macro for more ids of this kind.
 
-use std::fmt;
+/// Defines types for ids, which are strings.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! string_ids {
+    ($($(#[$doc:meta])* $name:ident)*) => {$(
+        $(#[$doc])*
+        #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
+        #[serde(transparent)]
+        pub struct $name(pub String);
 
-use serde::{Deserialize, Serialize};
-
-/// One model's context window, from its start to its reset.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct SessionId(pub String);
-
-impl fmt::Display for SessionId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+    )*};
 }
 
-/// The name of a change: what one call did, to one file or several.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct ChangeId(pub String);
-
-impl fmt::Display for ChangeId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
+string_ids! {
+    /// One model's context window, from its start to its reset.
+    SessionId
+    /// The id of a change: what one call did, to one file or several.
+    ChangeId
 }

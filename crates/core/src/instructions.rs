@@ -1,20 +1,20 @@
-//! Directory instructions: what the owner of a repository asks of whoever works in a directory, in an `AGENTS.md` there. This
-//! says which of them are news to a session, and to which calls they belong. The files are found by the engine; the words are in
-//! [`crate::render::instructions`].
+//! Directory instructions: what the owner of a repository asks of agents that work in a directory, in its `AGENTS.md`.
+//! This module decides which instructions are new to a session, and to which calls they belong. The engine finds the
+//! files; [`crate::render::instructions`] renders them.
 
 use std::collections::HashMap;
 
-use crate::{hash::ContentHash, lines::LineNo, path::RelPath, refusal::Cause, text::Text};
+use crate::{hash::ContentHash, lines::LineNo, path::RelPath, text::Text};
 
-/// What the owner of a workspace may set about instructions.
+/// The settings for instructions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InstructionSettings {
-    /// The names that files with instructions have; of one directory the first that says something counts. None switches
-    /// instructions off.
+    /// The names of instruction files; the first one found in a directory counts. An empty list switches instructions
+    /// off.
     pub names: Vec<String>,
-    /// How much of one file is told.
+    /// The limit for one file.
     pub tokens: usize,
-    /// How much is told with one reply.
+    /// The limit for one reply.
     pub total_tokens: usize,
 }
 
@@ -27,35 +27,35 @@ impl Default for InstructionSettings {
 /// Instructions that a session does not have yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Instruction {
-    /// The directory that they are for; `None` is the root.
+    /// The directory that they apply to; `None` is the root.
     pub directory: Option<RelPath>,
-    /// The file that they stand in, by its name in that directory.
+    /// The file.
     pub path: RelPath,
-    /// What it says.
+    /// Its text.
     pub text: Text,
-    /// Why they are told.
+    /// Why they are sent.
     pub news: InstructionNews,
 }
 
-/// Why instructions are told.
+/// Why instructions are sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InstructionNews {
     /// The session has never had them.
     First,
-    /// They are not what the session was given.
+    /// They changed since the session had them.
     Changed,
 }
 
-/// Instructions that are told with one reply.
+/// The instructions of one reply.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ToldInstructions {
-    /// Those of parents before those of children.
+    /// Parents before children.
     pub parts: Vec<ToldInstruction>,
     /// The files that did not fit.
     pub later: Vec<RelPath>,
 }
 
-/// What of one file is told.
+/// The part of one file that is sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToldInstruction {
     /// The file.
@@ -66,28 +66,28 @@ pub struct ToldInstruction {
     pub cut: Option<InstructionCut>,
 }
 
-/// The place at which instructions were cut.
+/// Where instructions were cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct InstructionCut {
-    /// The first line that is not told in full.
+    /// The first line that is not sent in full.
     pub from: LineNo,
-    /// How many characters of it are told.
+    /// How many characters of it are sent.
     pub chars: usize,
 }
 
 impl ToldInstructions {
-    /// The files that are told.
+    /// The files that are sent.
     pub fn paths(&self) -> Vec<RelPath> {
         self.parts.iter().map(|part| part.instruction.path.clone()).collect()
     }
 }
 
-/// The files that a session was given as instructions, each with the version that it was given last.
+/// The instruction files that a session has received, each with the version.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct InstructionRecord(HashMap<RelPath, ContentHash>);
 
 impl InstructionRecord {
-    /// Whether this file says something that the session was not given. The same words from another file are no news.
+    /// Whether this file has instructions that the session does not have. The same text from another file is not new.
     pub fn news(&self, path: &RelPath, version: ContentHash) -> Option<InstructionNews> {
         let last = self.0.get(path);
         if last == Some(&version) || self.0.values().any(|given| *given == version) {
@@ -96,12 +96,12 @@ impl InstructionRecord {
         Some(if last.is_some() { InstructionNews::Changed } else { InstructionNews::First })
     }
 
-    /// The session was given this.
+    /// Records that the session received this version.
     pub fn give(&mut self, path: RelPath, version: ContentHash) {
         self.0.insert(path, version);
     }
 
-    /// The session no longer has what it was given from this file. `false` if there was nothing.
+    /// Records that the session no longer has the instructions of this file. Returns `false` if it had none.
     pub fn forget(&mut self, path: &RelPath) -> bool {
         self.0.remove(path).is_some()
     }
@@ -113,51 +113,11 @@ impl FromIterator<(RelPath, ContentHash)> for InstructionRecord {
     }
 }
 
-/// A directory and those above it, the outermost first. The root, which is `None`, is the empty one.
+/// A directory and its parents, outermost first. The root (`None`) is the empty path.
 pub fn chain(directory: Option<&RelPath>) -> impl Iterator<Item = &str> {
     let path = directory.map_or("", RelPath::as_str);
     let above = path.match_indices('/').map(|(at, _)| &path[..at]);
     [""].into_iter().chain(above).chain((!path.is_empty()).then_some(path))
-}
-
-/// Whether who is refused for this is about to work on the file all the same, once they have read or corrected something.
-pub fn is_about_to_work(cause: &Cause) -> bool {
-    match cause {
-        Cause::Unread { .. }
-        | Cause::Stale { .. }
-        | Cause::Invalidated
-        | Cause::Partial { .. }
-        | Cause::NotFound { .. }
-        | Cause::Ambiguous { .. }
-        | Cause::NoChange
-        | Cause::AnchorMismatch { .. }
-        | Cause::Overlap { .. }
-        | Cause::Exists { .. }
-        | Cause::Unshown { .. }
-        | Cause::Unencodable { .. }
-        | Cause::ChangedSince { .. }
-        | Cause::Conflict { .. } => true,
-        Cause::Deleted
-        | Cause::NoSuchFile
-        | Cause::NothingThere
-        | Cause::Binary { .. }
-        | Cause::Encoding { .. }
-        | Cause::BadPatch { .. }
-        | Cause::CannotUndo { .. }
-        | Cause::TooLarge { .. }
-        | Cause::TooLargeToKeep { .. }
-        | Cause::OutsideWorkspace
-        | Cause::Protected
-        | Cause::BadRange { .. }
-        | Cause::BadArguments { .. }
-        | Cause::BadAnchor { .. }
-        | Cause::EmptyPattern
-        | Cause::NoSuchTask { .. }
-        | Cause::TaskOfOthers { .. }
-        | Cause::NoSuchTool { .. }
-        | Cause::NotAFile { .. }
-        | Cause::Io { .. } => false,
-    }
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! The decisions of Surehand, as pure functions over values.
 //!
 //! Nothing here touches files, clocks, randomness, SQL, threads or a protocol. [`plan`] turns what a session has seen
-//! ([`View`]), what is there now ([`Present`]) and an edit into a [`Planned`] change or a [`Refusal`]; [`render`] writes every
-//! word that a model reads about it.
+//! ([`View`]), what is there now ([`Present`]) and an edit into a [`Planned`] change or a [`Refusal`]; [`render`]
+//! writes every word that a model reads about it.
 //!
 //! ```
 //! use surehand_core::{Limits, Policy, Present, RefusalCode, RelPath, Target, Text, View, edit::replace::Replace, gate::Tracking, plan};
@@ -20,6 +20,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+pub mod attribution;
 mod confusables;
 pub mod content;
 pub mod edit;
@@ -28,6 +29,7 @@ pub mod excerpt;
 pub mod file_diff;
 pub mod file_kind;
 mod file_list;
+pub mod forecast;
 pub mod gate;
 pub mod hash;
 mod ids;
@@ -35,9 +37,11 @@ pub mod instructions;
 pub mod line_map;
 mod line_numbers;
 pub mod lines;
+pub mod merge3;
 pub mod notice;
 pub mod outcome;
 pub mod path;
+mod path_pattern;
 pub mod plan;
 pub mod policy;
 mod proof;
@@ -50,16 +54,20 @@ pub mod short_diff;
 pub mod stamp;
 pub mod text;
 mod text_sink;
+pub mod timestamp;
 pub mod tokens;
 mod tool;
 pub mod tracked;
+pub mod undo;
 pub mod view;
+pub mod visible;
 pub mod working_set;
 
 pub use content::{Blob, Content};
 pub use edit::Edit;
 pub use excerpt::KnownLines;
 pub use file_list::FileList;
+pub use forecast::{Collision, Forecast};
 pub use gate::{Present, Target};
 pub use hash::{Anchor, ContentHash, ContentHasher, LineHash};
 pub use ids::{ChangeId, SessionId};
@@ -68,10 +76,11 @@ pub use lines::{LineNo, LineRange, LineSet};
 pub use notice::{ChangeAuthor, ChangedFile, Notice};
 pub use outcome::{Done, Outcome};
 pub use path::RelPath;
+pub use path_pattern::{BadPattern, PathPattern};
 pub use plan::{FileAction, Planned};
-pub use policy::{ContextMode, Limits, OnChange, Policy};
+pub use policy::{ContextMode, Limits, OnChange, OnOverlap, Policy};
 pub use refusal::{Cause, Refusal, RefusalCode, Remap};
-pub use repo_state::{FileState, FileStatus, RepoState, Task, TaskList, TaskOwner, TaskStatus};
+pub use repo_state::{FileState, FileStatus, RepoState, SharedTask, SharedTaskList, Task, TaskList, TaskOwner, TaskStatus};
 pub use stamp::Stamp;
 pub use text::Text;
 pub use tool::{EditDialect, Tool, ToolKind, ToolNames};

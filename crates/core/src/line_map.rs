@@ -1,9 +1,9 @@
 //! Where each line of an old text is in a new one.
 //!
-//! A map comes from a diff ([`LineMap::between`]) or from the edits themselves ([`exact_map`]). A diff only guesses which of
-//! several equal lines was kept; the map of an edit knows. Code that must not follow a guess asks `crate::proof` which lines
-//! are beyond doubt, or uses an exact map. Maps compose ([`LineMap::then`]) and invert ([`LineMap::inverse`]), so a chain of
-//! recorded edits carries a line across many versions.
+//! A map comes from a diff ([`LineMap::between`]) or from the edits themselves ([`exact_map`]). A diff only guesses
+//! which of several equal lines was kept; the map of an edit knows. Code that must not follow a guess asks
+//! `crate::proof` which lines are beyond doubt, or uses an exact map. Maps compose ([`LineMap::then`]) and invert
+//! ([`LineMap::inverse`]), so a chain of recorded edits carries a line across many versions.
 
 mod line_tokens;
 
@@ -12,28 +12,29 @@ use std::{borrow::Cow, fmt, ops::Range, str::FromStr};
 use imara_diff::{Algorithm, Diff, IndentHeuristic};
 
 use crate::{
+    hash::serde_as_text,
     line_map::line_tokens::LineTokens,
     lines::{LineNo, LineRange, LineSet},
     text::Text,
 };
 
-/// A run of lines that was replaced by another; either may be empty. Indexes are 0-based and half-open.
+/// A run of lines that was replaced by another. Either may be empty. Indexes are 0-based and half-open.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hunk {
-    /// Lines of the old text that are gone.
+    /// The lines of the old text that were removed.
     pub before: Range<usize>,
-    /// Lines of the new text in their place.
+    /// The lines of the new text in their place.
     pub after: Range<usize>,
 }
 
 impl Hunk {
-    /// By how much the lines below move.
+    /// How far the lines below move.
     pub fn shift(&self) -> i64 {
         self.after.len() as i64 - self.before.len() as i64
     }
 }
 
-/// What was removed and added, moved to where a reader expects it.
+/// Compares two lists of lines, and shifts each difference to where a reader expects it.
 fn compare(old: &[&str], new: &[&str]) -> Diff {
     let tokens = LineTokens::of(old, new);
     let mut diff = Diff::default();
@@ -66,7 +67,7 @@ impl LineMap {
 
         let mut hunks = Vec::new();
         if old_middle.is_empty() || new_middle.is_empty() {
-            // Nothing but an insertion or a removal: no need to search.
+            // A pure insertion or removal needs no search.
             if old_middle.len() + new_middle.len() > 0 {
                 hunks.push(Hunk { before: 0..old_middle.len(), after: 0..new_middle.len() });
             }
@@ -84,26 +85,31 @@ impl LineMap {
         Self { hunks, before_lines: old.len(), after_lines: new.len() }
     }
 
-    /// The map of an edit that is known exactly: nothing is guessed about which of two equal lines is the old one.
+    /// The map of an edit that is known exactly, so it is certain which of several equal lines was kept.
     ///
     /// `hunks` are in order and do not overlap.
     pub(crate) fn exact(hunks: Vec<Hunk>, before_lines: usize, after_lines: usize) -> Self {
         Self { hunks, before_lines, after_lines }
     }
 
-    /// The map of a new file with so many lines.
+    /// The map of a new file with this many lines.
     pub(crate) fn added(lines: usize) -> Self {
         let hunk = Hunk { before: 0..0, after: 0..lines };
         Self::exact(if lines > 0 { vec![hunk] } else { Vec::new() }, 0, lines)
     }
 
-    /// The map of a file whose lines are not touched.
+    /// The map of a file whose lines do not change.
     pub(crate) fn same() -> Self {
         Self::exact(Vec::new(), 0, 0)
     }
 
-    /// The map that keeps these runs of old lines, which are in order, and nothing else.
-    fn keeping(runs: impl Iterator<Item = (Range<usize>, i64)>, before_lines: usize, after_lines: usize) -> Self {
+    /// The map of a text that does not change.
+    pub(crate) fn unchanged(lines: usize) -> Self {
+        Self::exact(Vec::new(), lines, lines)
+    }
+
+    /// The map that keeps exactly these runs of old lines, which are in order.
+    pub(crate) fn keeping(runs: impl Iterator<Item = (Range<usize>, i64)>, before_lines: usize, after_lines: usize) -> Self {
         let end = (before_lines..before_lines, after_lines as i64 - before_lines as i64);
         let (mut hunks, mut old, mut new) = (Vec::new(), 0, 0);
         for (run, shift) in runs.chain([end]) {
@@ -143,14 +149,14 @@ impl LineMap {
         Self::keeping(self.kept().flat_map(continued), self.before_lines, next.after_lines)
     }
 
-    /// The map of the change that takes this one back.
+    /// The map of the inverse change.
     #[must_use]
     pub fn inverse(&self) -> LineMap {
         let swap = |hunk: &Hunk| Hunk { before: hunk.after.clone(), after: hunk.before.clone() };
         Self { hunks: self.hunks.iter().map(swap).collect(), before_lines: self.after_lines, after_lines: self.before_lines }
     }
 
-    /// The same map, where lines that were replaced by equal ones are kept: somebody has changed them, and changed them back.
+    /// The same map, but lines that were replaced by equal lines are kept: they were changed, and changed back.
     #[must_use]
     pub fn without_restored(mut self, before: &Text, after: &Text) -> LineMap {
         let is_restored = |hunk: &Hunk| {
@@ -162,7 +168,7 @@ impl LineMap {
         self
     }
 
-    /// The same map, with the lines compared that were replaced: those that came out the same are kept.
+    /// The same map, refined: the replaced lines are compared, and equal ones are kept.
     #[must_use]
     pub(crate) fn refined(&self, before: &Text, after: &Text) -> LineMap {
         let within = |hunk: &Hunk| {
@@ -178,8 +184,7 @@ impl LineMap {
         Self { hunks, before_lines: self.before_lines, after_lines: self.after_lines }
     }
 
-    /// Whether this can be a map between these two texts: they have as many lines as it says, and the lines that it keeps are the
-    /// same.
+    /// Whether this can be a map between these texts: the line counts agree, and the lines that it keeps are equal.
     pub fn fits(&self, before: &Text, after: &Text) -> bool {
         let same = |(run, shift): (Range<usize>, i64)| {
             let bytes = |text: &Text, from: usize, to: usize| text.start_of(from)..text.start_of(to);
@@ -201,14 +206,27 @@ impl LineMap {
         starts.zip(ends).map(|((old, new), end)| (old..end, new as i64 - old as i64)).filter(|(run, _)| !run.is_empty())
     }
 
-    /// Where an old line is now; `None` when it was changed or removed.
+    /// Where an old line is now; `None` if it was changed or removed.
     pub fn new_place(&self, line: LineNo) -> Option<LineNo> {
-        let (_, shift) = self.kept().find(|(run, _)| run.contains(&line.index()))?;
-        line.moved(shift)
+        let index = line.index();
+        let (above, below) = self.hunks.split_at(self.hunks.partition_point(|hunk| hunk.before.end <= index));
+        let is_kept = index < self.before_lines && below.first().is_none_or(|hunk| index < hunk.before.start);
+        let shift = above.last().map_or(0, |hunk| hunk.after.end as i64 - hunk.before.end as i64);
+        if is_kept { line.moved(shift) } else { None }
     }
 
-    /// The lines of the new text that somebody who knows the old one must look at: new and changed lines, and the neighbours of
-    /// a place where lines were removed.
+    /// The number of lines in the old text.
+    pub fn before_lines(&self) -> usize {
+        self.before_lines
+    }
+
+    /// The number of lines in the new text.
+    pub fn after_lines(&self) -> usize {
+        self.after_lines
+    }
+
+    /// The lines of the new text that a reader of the old one must look at: new and changed lines, and the neighbours
+    /// of removed lines.
     pub fn affected(&self) -> LineSet {
         let around = |hunk: &Hunk| {
             if hunk.after.is_empty() {
@@ -220,8 +238,7 @@ impl LineMap {
         self.hunks.iter().filter_map(|hunk| LineRange::from_indexes(around(hunk))).collect()
     }
 
-    /// How the numbers of the lines below each hunk moved: after this new line, by this much. Hunks that change no numbers
-    /// are left out.
+    /// How the line numbers moved: after this new line, by this much. Hunks that move nothing are left out.
     pub fn shifts(&self) -> Vec<LineShift> {
         let mut total = 0;
         let mut shifts = Vec::new();
@@ -243,7 +260,8 @@ fn moved(line: usize, by: i64) -> usize {
     usize::try_from(line as i64 + by).expect("a kept line has a place in both texts")
 }
 
-/// As it is stored: how many lines there were, then for each hunk `START-REMOVED+ADDED`, where `START` counts the lines above it.
+/// The stored form: the number of lines, then for each hunk `START-REMOVED+ADDED`, where `START` counts the lines above
+/// it.
 impl fmt::Display for LineMap {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.before_lines)?;
@@ -251,7 +269,7 @@ impl fmt::Display for LineMap {
     }
 }
 
-/// A text that is no stored line map.
+/// The text is not a stored line map.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not a line map")]
 pub struct NotALineMap;
@@ -280,20 +298,9 @@ impl FromStr for LineMap {
     }
 }
 
-impl serde::Serialize for LineMap {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
+serde_as_text!(LineMap);
 
-impl<'de> serde::Deserialize<'de> for LineMap {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let stored: Cow<'de, str> = serde::Deserialize::deserialize(deserializer)?;
-        stored.parse().map_err(serde::de::Error::custom)
-    }
-}
-
-/// The lines after `after` (0 = from the top) stand `by` lines further down than before.
+/// The lines after `after` (0 stands for the top) are `by` lines further down than before.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct LineShift {
     /// The last line that is not covered, in new numbers.
@@ -302,16 +309,16 @@ pub struct LineShift {
     pub by: i64,
 }
 
-/// One replacement in what a certain text says.
+/// One replacement in a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Splice<'a> {
-    /// What goes, as offsets into [`Text::as_str`].
+    /// What is replaced, as offsets into [`Text::as_str`].
     pub range: Range<usize>,
-    /// What comes in their place.
+    /// The replacement.
     pub with: Cow<'a, str>,
 }
 
-/// Applies splices (in order, not overlapping) and tells exactly which lines they replaced by which.
+/// Applies splices (in order, not overlapping), and returns exactly which bytes replaced which.
 pub fn splice(text: &Text, splices: &[Splice<'_>]) -> (String, Vec<SplicedBytes>) {
     let grown: usize = splices.iter().map(|s| s.with.len()).sum();
     let mut content = String::with_capacity(text.as_str().len() + grown);
@@ -335,7 +342,8 @@ pub struct SplicedBytes {
     after: Range<usize>,
 }
 
-/// The line map of an edit, from the bytes it replaced. Lines at the rim of a replacement that come out the same count as kept.
+/// The line map of an edit, computed from the bytes that it replaced. Lines at the edge of a replacement that do not
+/// change count as kept.
 pub fn exact_map(before: &Text, after: &Text, sources: &[SplicedBytes]) -> LineMap {
     let mut places: Vec<TouchedLines<'_>> = Vec::new();
     for source in sources {
@@ -355,20 +363,21 @@ pub fn exact_map(before: &Text, after: &Text, sources: &[SplicedBytes]) -> LineM
     LineMap::exact(hunks.collect(), before.line_count(), after.line_count())
 }
 
-/// Lines that are touched by one replacement, or by several that touch each other.
+/// Lines that one replacement touches, or several adjacent ones.
 struct TouchedLines<'a> {
     hunk: Hunk,
-    /// The first and the last of them.
+    /// The first and the last replacement.
     sources: (&'a SplicedBytes, &'a SplicedBytes),
 }
 
 impl TouchedLines<'_> {
-    /// The hunk without the lines at its rims that come out the same.
+    /// The hunk without the lines at its edges that do not change.
     fn trimmed(self, before: &Text, after: &Text) -> Hunk {
         let TouchedLines { mut hunk, sources: (first, last) } = self;
         let same = |old: usize, new: usize| before.full_line(LineNo::at_index(old)) == after.full_line(LineNo::at_index(new));
         if !std::ptr::eq(first, last) {
-            // One replacement may have put in what another took out: only lines that none of them touches are the same ones.
+            // One replacement may insert what another removed, so only lines that no replacement touches are the same
+            // lines.
             let start = (before.start_of(hunk.before.start), after.start_of(hunk.after.start));
             let is_above = start.0 + first.after.start == start.1 + first.before.start;
             let is_below = |old: usize, new: usize| {
@@ -379,7 +388,8 @@ impl TouchedLines<'_> {
             trim_head(&mut hunk, |old, new| is_above && before.start_of(old + 1) <= first.before.start && same(old, new));
             return hunk;
         }
-        // Of two equal lines, the old one is below what was put in front of it and above what was put behind it.
+        // Of two equal lines, the old one is below what was inserted in front of it, and above what was inserted behind
+        // it.
         match ReplacementStart::of(before, hunk.before.start, first.before.start) {
             ReplacementStart::Above => {
                 trim_tail(&mut hunk, same);
@@ -392,7 +402,8 @@ impl TouchedLines<'_> {
             ReplacementStart::Behind => {
                 let first = hunk.before.start;
                 trim_head(&mut hunk, same);
-                // Its first line is the first of what comes, also where it has got or lost an ending and so is not quite what it was.
+                // Its first line is the first inserted line, even if the line gained or lost an ending and so is not
+                // exactly the same.
                 let kept = usize::from(hunk.before.start == first);
                 let mut rest =
                     Hunk { before: hunk.before.start + kept..hunk.before.end, after: hunk.after.start + kept..hunk.after.end };
@@ -418,14 +429,14 @@ fn trim_tail(hunk: &mut Hunk, same: impl Fn(usize, usize) -> bool) {
     }
 }
 
-/// Where a replacement begins, seen from its first line.
+/// Where a replacement begins, relative to its first line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ReplacementStart {
-    /// Where the line begins.
+    /// At the start of the line.
     Above,
-    /// Somewhere in it.
+    /// Within the line.
     Inside,
-    /// After all that it says, at its ending or where it would have one.
+    /// After the text of the line, at its ending.
     Behind,
 }
 
@@ -442,7 +453,7 @@ impl ReplacementStart {
     }
 }
 
-/// The lines that hold these bytes, and the line that what follows them is on.
+/// The lines that contain these bytes, and the line that the following bytes are on.
 fn touched_lines(text: &Text, bytes: &Range<usize>) -> Range<usize> {
     let count = text.line_count();
     let behind_last_line = bytes.start >= text.as_str().len() && (text.as_str().is_empty() || text.as_str().ends_with('\n'));

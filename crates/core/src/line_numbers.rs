@@ -1,8 +1,8 @@
-//! How a line of a file is numbered where it is shown to a model.
+//! How lines are numbered where a model sees them.
 
 use crate::{hash::LineHash, lines::LineNo, text_sink::TextSink};
 
-/// How a line is numbered in front of its text.
+/// How a line is numbered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LineNumbers {
     /// `12|`
@@ -27,7 +27,7 @@ impl LineNumbers {
         }
     }
 
-    /// How many bytes stand in front of a line.
+    /// The number of bytes in front of a line.
     pub(crate) fn width(self, line: LineNo) -> usize {
         let digits = line.get().ilog10() as usize + 1;
         match self {
@@ -37,7 +37,7 @@ impl LineNumbers {
     }
 }
 
-/// The decimal digits of a number and what stands behind it. The general way of formatting takes half the time of a large read.
+/// Appends a decimal number and the byte behind it. The standard formatting would take half the time of a large read.
 fn put_number(out: &mut impl TextSink, number: u32, behind: u8) {
     let mut digits = [0; 11];
     let mut rest = number;

@@ -2,85 +2,99 @@
 
 use serde::Serialize;
 
-use crate::path::RelPath;
+use crate::{forecast::Collision, path::RelPath};
 
-/// Something to tell with the next reply.
+/// An event to report with the next reply.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Notice {
-    /// Somebody wrote into a file that had just been replaced. Their bytes are kept.
+    /// Another program wrote into a file that had just been replaced. Its bytes are kept.
     Rescued {
-        /// The file they meant.
+        /// The file that it meant to write.
         path: RelPath,
-        /// Where their bytes are.
+        /// Where its bytes are.
         to: String,
     },
-    /// A commit that a crash had interrupted turned out to be complete.
+    /// A commit that a crash had interrupted was found to be complete.
     Completed {
         /// Its files.
         paths: Vec<RelPath>,
     },
-    /// A commit that a crash had interrupted was taken back.
+    /// A commit that a crash had interrupted was rolled back.
     TakenBack {
         /// Its files.
         paths: Vec<RelPath>,
-        /// Those of them that somebody has changed since; they stayed as they are.
+        /// The files that others have changed since; they were left as they are.
         kept: Vec<RelPath>,
     },
-    /// What a crash left could not be settled; it is left for a later start.
+    /// Recovery after a crash failed, and will be tried again at a later start.
     NotRecovered {
-        /// Why.
+        /// The reason.
         why: String,
     },
-    /// Files that a session has seen are not what it saw any more.
+    /// Files that a session has seen have changed.
     ChangedOutside {
-        /// Each once for what it has become.
+        /// Each file, once for each state.
         files: Vec<ChangedFile>,
     },
-    /// Changes of files are found out by looking at them, not by being told: slower, and as sure.
+    /// Files cannot be watched, so changes are found by comparing them: slower, but just as certain.
     NotWatching {
-        /// Why.
+        /// The reason.
         why: String,
     },
-    /// The state directory was removed while it was in use, and made anew.
+    /// The state directory was removed while it was in use, and was created again.
     StateLost,
-    /// The root of the workspace was removed and made again.
+    /// The root of the workspace was removed and created again.
     RootReplaced,
-    /// The state was damaged and begun anew.
+    /// The state was damaged, and a new one was started.
     StateSetAside {
         /// Where the damaged file is.
         to: String,
     },
-    /// The record of what was done to files was lost, and the list of files was made anew from those that are there.
+    /// The record of changes was lost, and the list of files was rebuilt from the disk.
     RepoStateRebuilt,
-    /// What was done could not be remembered.
+    /// A change could not be recorded.
     NotRemembered {
-        /// Why.
+        /// The reason.
         why: String,
+    },
+    /// Another agent has claimed the paths of an edit that was made.
+    Claimed {
+        /// The file.
+        path: RelPath,
+        /// The claimed paths.
+        pattern: String,
+        /// The short name of the other agent.
+        by: String,
+    },
+    /// An edit will conflict with what another checkout has changed.
+    Collides {
+        /// With what.
+        collision: Box<Collision>,
     },
 }
 
-/// A file that is not what a session saw.
+/// A file that differs from what a session saw.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ChangedFile {
-    /// Which.
+    /// Its path.
     pub path: RelPath,
-    /// Whether it is gone.
+    /// Whether it was deleted.
     pub deleted: bool,
-    /// Who did it.
+    /// Who changed it.
     pub by: ChangeAuthor,
 }
 
-/// Who changed a file, as far as that is known. Nobody is named on suspicion.
+/// Who changed a file, if that is known for certain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ChangeAuthor {
     /// A command that this session ran.
     Command,
-    /// Another session, with our tools.
+    /// Another session, with Surehand's tools.
     AnotherSession,
     /// A command that another session ran.
     CommandOfAnotherSession,
-    /// Nobody knows.
+    /// Unknown.
     Unknown,
 }

@@ -1,4 +1,4 @@
-//! Paths inside a workspace, as one spelling per file name.
+//! Paths in a workspace, with one spelling for each file name.
 
 use std::{borrow::Borrow, fmt, sync::Arc};
 
@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 /// A path relative to the workspace root, with `/` between its parts and no `.`, `..`, empty or doubled parts.
 ///
-/// Two spellings of one name give equal values. Links are not looked at here: that needs the disk. A clone shares the text: a
-/// session knows each of its files by the same path in half a dozen places.
+/// Two spellings of one name give equal values. Links are not resolved here, because that needs the disk. Clones share
+/// the text: a session keeps the path of each file in half a dozen places.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct RelPath(Arc<str>);
@@ -15,16 +15,16 @@ pub struct RelPath(Arc<str>);
 /// A path that cannot name a file in the workspace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BadPath {
-    /// No name at all, or the root itself.
+    /// An empty path, or the root itself.
     #[error("the path is empty")]
     Empty,
-    /// It climbs above the root.
+    /// A path above the root.
     #[error("the path leads outside the workspace")]
     Outside,
-    /// A NUL byte, which no file name has.
+    /// A path with a NUL byte, which no file name has.
     #[error("the path has a NUL character")]
     Nul,
-    /// Longer than any system takes.
+    /// A path longer than any system accepts.
     #[error("the path is longer than 4096 bytes")]
     TooLong,
 }
@@ -44,7 +44,7 @@ impl From<RelPath> for String {
 }
 
 impl RelPath {
-    /// Normalises a relative path by its words alone.
+    /// Normalises a relative path lexically.
     pub fn new(path: &str) -> Result<Self, BadPath> {
         if path.len() > 4096 {
             return Err(BadPath::TooLong);
@@ -75,16 +75,16 @@ impl RelPath {
         self.0.rsplit_once('/').map_or(&self.0, |(_, name)| name)
     }
 
-    /// The same file, for whoever stands above `directory`, which it is relative to. `None` is where they stand.
+    /// The path of the same file from the root that `directory` is relative to.
     pub fn in_directory(&self, directory: Option<&RelPath>) -> RelPath {
         match directory {
             None => self.clone(),
-            // Both are in normal form, so the two together are.
+            // Both are normalised, so the joined path is, too.
             Some(directory) => Self(format!("{directory}/{self}").into()),
         }
     }
 
-    /// The same file, relative to `directory`; `None` where it is not below it.
+    /// The path relative to `directory`; `None` if it is not below it.
     pub fn relative_to(&self, directory: &RelPath) -> Option<RelPath> {
         self.0.strip_prefix(directory.as_str())?.strip_prefix('/').map(|path| Self(path.into()))
     }

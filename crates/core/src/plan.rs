@@ -1,6 +1,6 @@
-//! Plans: the only way to change a file. Each function takes a [`Target`] and an edit, asks the gate, and returns a [`Planned`]
-//! change or a [`Refusal`]. `Planned` has no public constructor and `commit` takes nothing else, so a write that skips the gate
-//! does not compile.
+//! Plans: the only way to change a file. Each function takes a [`Target`] and an edit, asks the gate, and returns a
+//! [`Planned`] change or a [`Refusal`]. `Planned` has no public constructor and `commit` takes nothing else, so a write
+//! that skips the gate does not compile.
 
 use std::sync::OnceLock;
 
@@ -15,6 +15,7 @@ use crate::{
     },
     encoding::Encoding,
     excerpt::Excerpt,
+    file_diff::FileDiff,
     gate::{self, Present, Target},
     hash::Anchor,
     line_map::{LineMap, Splice, exact_map, splice},
@@ -27,21 +28,21 @@ use crate::{
     view::View,
 };
 
-/// What is done to a file.
+/// What a plan does to a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FileAction {
-    /// It gets this content; it is made if it was not there.
+    /// Writes this content, and creates the file if necessary.
     Write {
-        /// All of it.
+        /// The whole content.
         content: Content,
-        /// What else a new file gets; one that is there keeps what it has.
+        /// The attributes of a new file; an existing one keeps its own.
         marks: NewFileAttributes,
     },
-    /// It is removed.
+    /// Removes the file.
     Remove,
-    /// It gets another name, where there is no file.
+    /// Renames the file to a path where there is none.
     Move {
-        /// The name.
+        /// The new path.
         to: RelPath,
     },
 }
@@ -49,11 +50,11 @@ pub enum FileAction {
 /// Mode, owner and attributes of a new file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NewFileAttributes {
-    /// Those that new files get.
+    /// The defaults.
     Usual,
     /// Those of the file that it continues.
     Of(RelPath),
-    /// The mode that the file had when it was taken away.
+    /// This mode, which the file had when it was deleted.
     Mode(u32),
 }
 
@@ -63,11 +64,11 @@ pub struct Planned {
     path: RelPath,
     base: Option<Content>,
     act: FileAction,
-    /// Where a file is written as a whole, this is found out when somebody asks.
+    /// Computed on demand if the file is written as a whole.
     map: OnceLock<LineMap>,
     provenance: Option<LineMap>,
-    /// Where a file is written as a whole, all of it counts as seen. A view names the version, and a large text is not hashed before
-    /// somebody asks.
+    /// Computed on demand if the file is written as a whole, because a view needs the version, and hashing a large text
+    /// takes time.
     view_after: OnceLock<Option<View>>,
     replacements: usize,
     rebased: Option<Rebased>,
@@ -75,41 +76,42 @@ pub struct Planned {
     is_made_anew: bool,
 }
 
-/// The file that a new one continues, under another name and edited.
+/// The file that a new file continues, moved and edited at once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MovedFrom {
-    /// The name it had.
+    /// Its path.
     pub path: RelPath,
-    /// What it held.
+    /// Its text.
     pub text: Text,
 }
 
-/// What else had changed in a file whose edit was moved to its new place.
+/// What else had changed in a file whose edit was rebased.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rebased {
-    /// The lines that somebody else changed, as they are numbered now.
+    /// The lines that others changed, in current numbers.
     pub affected: LineSet,
-    /// What they are.
+    /// Their text.
     pub fresh: Excerpt,
 }
 
 impl Planned {
-    /// The file it changes; of a move, the name it has before.
+    /// The file that it changes; for a move, the path before.
     pub fn path(&self) -> &RelPath {
         &self.path
     }
 
-    /// What it was planned for; `None` where there was no file. It must still be this when it is replaced.
+    /// The content that it was planned for; `None` if there was no file. The file must still have this content when it
+    /// is replaced.
     pub fn base(&self) -> Option<&Content> {
         self.base.as_ref()
     }
 
-    /// What is done.
+    /// What it does.
     pub fn act(&self) -> &FileAction {
         &self.act
     }
 
-    /// What the file will hold, under whatever name; `None` when it is removed.
+    /// The content of the file afterwards, under whatever path; `None` if it is removed.
     pub fn after(&self) -> Option<&Content> {
         match &self.act {
             FileAction::Write { content, .. } => Some(content),
@@ -118,12 +120,12 @@ impl Planned {
         }
     }
 
-    /// The text that the file will hold, if it will hold text.
+    /// The text of the file afterwards, if it is text.
     pub fn text(&self) -> Option<&Text> {
         self.after().and_then(Content::text)
     }
 
-    /// The name that the file will have; `None` when it is removed.
+    /// The path of the file afterwards; `None` if it is removed.
     pub fn path_after(&self) -> Option<&RelPath> {
         match &self.act {
             FileAction::Write { .. } => Some(&self.path),
@@ -132,7 +134,7 @@ impl Planned {
         }
     }
 
-    /// The name that the file is moved to.
+    /// The path that the file is moved to.
     pub fn moved_to(&self) -> Option<&RelPath> {
         match &self.act {
             FileAction::Move { to } => Some(to),
@@ -140,7 +142,8 @@ impl Planned {
         }
     }
 
-    /// Which lines it replaces by which. Of a large file that is written as a whole, the first question takes a while.
+    /// Which lines it replaces by which. For a large file that is written as a whole, the first call compares two
+    /// texts.
     pub fn map(&self) -> &LineMap {
         self.map.get_or_init(|| {
             let base = self.base().and_then(Content::text);
@@ -148,24 +151,24 @@ impl Planned {
         })
     }
 
-    /// The same, from the edits themselves: which of several equal lines is the old one is known, not guessed. `None` where the
-    /// change is not a sum of edits.
+    /// The line map from the edits themselves, which is certain even among equal lines. `None` if the change is not a
+    /// sum of edits.
     pub fn provenance(&self) -> Option<&LineMap> {
         self.provenance.as_ref()
     }
 
-    /// Whether two texts are still to be compared before [`Planned::map`] can answer.
+    /// Whether [`Planned::map`] still has to compare two texts.
     pub fn needs_comparison(&self) -> bool {
         let replaces_text = self.base().and_then(Content::text).is_some() && self.text().is_some();
         replaces_text && self.map.get().is_none()
     }
 
-    /// What the session will have seen of it; `None` when nobody keeps track, or there is nothing to see.
+    /// The session's view afterwards; `None` without a tracker, or if there is nothing to see.
     pub fn view_after(&self) -> Option<&View> {
         self.view_after.get_or_init(|| self.text().map(View::whole)).as_ref()
     }
 
-    /// How many places were replaced.
+    /// The number of places that were replaced.
     pub fn replacements(&self) -> usize {
         self.replacements
     }
@@ -175,14 +178,28 @@ impl Planned {
         self.base.is_none()
     }
 
-    /// Whether it creates a file that the session has seen and that has gone since.
+    /// Whether it creates a file that the session has seen and that was deleted since.
     pub fn is_made_anew(&self) -> bool {
         self.is_made_anew
     }
 
-    /// What else had changed, if the edit was moved to its new place.
+    /// What else had changed, if the edit was rebased.
     pub fn rebased(&self) -> Option<&Rebased> {
         self.rebased.as_ref()
+    }
+
+    /// The whole change as a diff, for people.
+    pub fn unified_diff(&self) -> FileDiff {
+        self.diff_to(self.path_after().unwrap_or(&self.path), self.after())
+    }
+
+    /// The diff from the file before to what it has become.
+    pub(crate) fn diff_to(&self, path: &RelPath, content: Option<&Content>) -> FileDiff {
+        let before = self.origin.as_ref().map(|origin| (&origin.path, Content::Text(origin.text.clone())));
+        match &before {
+            Some((origin, text)) => FileDiff::between((origin, Some(text)), (path, content)),
+            None => FileDiff::between((&self.path, self.base()), (path, content)),
+        }
     }
 
     /// The file that it continues, if it was moved and edited at once.
@@ -204,15 +221,15 @@ impl Planned {
     }
 }
 
-/// What `write_file` comes to.
+/// The plan of `write_file`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WritePlan {
-    /// The file has this content already: there is nothing to write.
+    /// The file has this content already, so there is nothing to write.
     Same {
         /// The content.
         text: Text,
     },
-    /// The file is to be written.
+    /// The file must be written.
     Write(Box<Planned>),
 }
 
@@ -223,9 +240,9 @@ pub fn edit_file(target: &Target<'_>, edit: &Replace<'_>) -> Result<Planned, Ref
     draft.finish()
 }
 
-/// Plans `multi_edit`: for each edit the index of its target. One that cannot be made refuses them all.
+/// Plans `multi_edit`; each edit has the index of its target. If one edit is refused, all are.
 ///
-/// Gives one plan for each target, in order; every target must have an edit.
+/// Returns one plan for each target, in order. Every target must have an edit.
 pub fn multi_edit(targets: &[Target<'_>], edits: &[(usize, Replace<'_>)]) -> Result<Vec<Planned>, Refusal> {
     let mut drafts: Vec<EditDraft<'_>> = targets.iter().map(|target| EditDraft::new(*target)).collect();
     for (number, (target, edit)) in edits.iter().enumerate() {
@@ -239,7 +256,7 @@ pub fn multi_edit(targets: &[Target<'_>], edits: &[(usize, Replace<'_>)]) -> Res
 }
 
 /// Plans `edit_lines`.
-pub fn edit_lines(target: &Target<'_>, edits: &[LineEdit<&str>]) -> Result<Planned, Refusal> {
+pub fn edit_lines(target: &Target<'_>, edits: &[LineEdit]) -> Result<Planned, Refusal> {
     let anchors: Vec<_> = edits.iter().flat_map(LineEdit::anchors).collect();
     let mut draft = EditDraft::new(*target);
     let meant = draft.meant(Some(&anchors))?;
@@ -250,13 +267,11 @@ pub fn edit_lines(target: &Target<'_>, edits: &[LineEdit<&str>]) -> Result<Plann
 
 /// Plans `write_file`.
 pub fn write_file(target: &Target<'_>, content: &str) -> Result<WritePlan, Refusal> {
-    let base = match target.present {
-        Present::Text(text) => Some(text),
-        Present::Absent | Present::Blob(..) | Present::Unreadable(_) => None,
-    };
+    let base = target.present.text();
     let content = base.map_or_else(|| content.to_owned(), |base| kept_endings(base, content));
     let text = match sized_text(target, base, content) {
-        // What may not be overwritten is not told that the new text does not fit it. To send the same call again would not help, though.
+        // If the file may not be overwritten at all, the refusal does not mention the new text. Sending the same call
+        // again would not help, though.
         Err(refusal) => {
             let comes_first = |refused: &Refusal| !matches!(refused.cause, Cause::Unshown { .. });
             return Err(gate::overwrite(target).err().filter(comes_first).unwrap_or(refusal));
@@ -264,7 +279,7 @@ pub fn write_file(target: &Target<'_>, content: &str) -> Result<WritePlan, Refus
         Ok(text) => text,
     };
     if base == Some(&text) {
-        // Nothing would be lost and nothing is written, so it does not matter what the session has seen.
+        // Nothing is written, so it does not matter what the session has seen.
         return Ok(WritePlan::Same { text });
     }
     gate::overwrite(target)?;
@@ -272,29 +287,41 @@ pub fn write_file(target: &Target<'_>, content: &str) -> Result<WritePlan, Refus
     Ok(WritePlan::Write(Box::new(Planned::whole(target, written(text), OnceLock::new(), view_after))))
 }
 
-/// What a patch does to one file: the index of its target, and of the one that it is moved to.
+/// What a patch does to one file.
 #[derive(Debug, Clone, Copy)]
 pub struct PatchStep<'a> {
-    /// What is done.
+    /// The part of the patch.
     pub file: &'a FilePatch<'a>,
-    /// To which target.
+    /// The index of the target.
     pub target: usize,
-    /// Where to.
+    /// The index of the target that it is moved to.
     pub to: Option<usize>,
 }
 
-/// Plans `apply_patch`. One file that cannot be changed as the patch says refuses it all. Gives the plans with the targets that they are
-/// about.
+/// Plans `apply_patch`. If one file cannot be changed, the whole patch is refused. Returns the plans with the indexes
+/// of their targets.
 pub fn apply_patch(targets: &[Target<'_>], steps: &[PatchStep<'_>]) -> Result<Vec<(usize, Planned)>, Refusal> {
     let mut sheet = PatchDraft { targets, fates: targets.iter().map(|_| TargetFate::Untouched).collect() };
     let place = |index: usize, chunk: usize| BatchPlace { edit: index + 1, of: steps.len(), kind: BatchKind::Patch { chunk } };
     for (index, step) in steps.iter().enumerate() {
-        sheet.take(step).map_err(|(refusal, chunk)| refusal.at(place(index, chunk)))?;
+        sheet.take(step).map_err(|PatchRefusal { refusal, chunk }| refusal.at(place(index, chunk)))?;
     }
     sheet.finish().map_err(|(target, refusal)| {
         let index = steps.iter().rposition(|step| step.target == target).unwrap_or_default();
         refusal.at(place(index, 0))
     })
+}
+
+/// A refusal with the number of the chunk that failed; 0 stands for the file.
+struct PatchRefusal {
+    refusal: Refusal,
+    chunk: usize,
+}
+
+impl From<Refusal> for PatchRefusal {
+    fn from(refusal: Refusal) -> Self {
+        Self { refusal, chunk: 0 }
+    }
 }
 
 /// What a patch has done to its targets so far.
@@ -304,36 +331,32 @@ struct PatchDraft<'a, 'b> {
 }
 
 enum TargetFate<'a> {
-    /// Nothing yet.
     Untouched,
-    /// It is edited; more edits may follow.
+    /// Edited; more edits may follow.
     Edited(Box<EditDraft<'a>>),
-    /// It is settled, by these plans.
+    /// Finished, with these plans.
     Settled(Vec<Planned>),
 }
 
 impl<'a> PatchDraft<'a, '_> {
-    /// Plans one step. A refusal comes with the number of the chunk that it is about, or 0.
-    fn take(&mut self, step: &PatchStep<'_>) -> Result<(), (Refusal, usize)> {
+    fn take(&mut self, step: &PatchStep<'_>) -> Result<(), PatchRefusal> {
         let target = self.targets[step.target];
-        let whole = |refusal: Refusal| (refusal, 0);
         match step.file {
             FilePatch::Add { content, .. } => {
-                let mut draft = self.begin(step.target).map_err(whole)?;
-                draft.create(content, CreatedBy::Adding).map_err(whole)?;
-                let plan = draft.finish().map_err(whole)?;
-                self.fates[step.target] = TargetFate::Settled(vec![plan]);
+                let mut draft = self.begin(step.target)?;
+                draft.create(content, CreatedBy::Adding)?;
+                self.fates[step.target] = TargetFate::Settled(vec![draft.finish()?]);
             }
             FilePatch::Delete { .. } => {
-                self.begin(step.target).map_err(whole)?;
-                self.fates[step.target] = TargetFate::Settled(vec![delete_file(&target).map_err(whole)?]);
+                self.begin(step.target)?;
+                self.fates[step.target] = TargetFate::Settled(vec![delete_file(&target)?]);
             }
             FilePatch::Update { chunks, .. } => {
                 let mut draft = match std::mem::replace(&mut self.fates[step.target], TargetFate::Untouched) {
                     TargetFate::Edited(draft) => *draft,
                     fate => {
                         self.fates[step.target] = fate;
-                        self.begin(step.target).map_err(whole)?
+                        self.begin(step.target)?
                     }
                 };
                 if !chunks.is_empty() {
@@ -341,14 +364,14 @@ impl<'a> PatchDraft<'a, '_> {
                 }
                 self.fates[step.target] = match step.to {
                     None => TargetFate::Edited(Box::new(draft)),
-                    Some(to) => TargetFate::Settled(self.moved(draft, to).map_err(whole)?),
+                    Some(to) => TargetFate::Settled(self.moved(draft, to)?),
                 };
             }
         }
         Ok(())
     }
 
-    /// A target that nothing has been done to.
+    /// Takes a target that is still untouched.
     fn begin(&self, target: usize) -> Result<EditDraft<'a>, Refusal> {
         match self.fates[target] {
             TargetFate::Untouched => Ok(EditDraft::new(self.targets[target])),
@@ -359,7 +382,7 @@ impl<'a> PatchDraft<'a, '_> {
         }
     }
 
-    /// A file that gets another name, perhaps with edits.
+    /// Moves a file, perhaps with edits.
     fn moved(&mut self, draft: EditDraft<'a>, to: usize) -> Result<Vec<Planned>, Refusal> {
         let (from, to_target) = (draft.target, self.targets[to]);
         self.begin(to)?;
@@ -374,10 +397,7 @@ impl<'a> PatchDraft<'a, '_> {
         let edited = draft.finish()?;
         let FileAction::Write { content, .. } = edited.act else { unreachable!("a draft is written") };
         let act = FileAction::Write { content, marks: NewFileAttributes::Of(from.path.clone()) };
-        let origin = match from.present {
-            Present::Text(text) => Some(MovedFrom { path: from.path.clone(), text: text.clone() }),
-            Present::Absent | Present::Blob(..) | Present::Unreadable(_) => None,
-        };
+        let origin = from.present.text().map(|text| MovedFrom { path: from.path.clone(), text: text.clone() });
         let written = Planned { path: to_target.path.clone(), base: None, act, origin, provenance: None, ..edited };
         Ok(vec![written, Planned::whole(&from, FileAction::Remove, LineMap::same(), None)])
     }
@@ -401,7 +421,7 @@ pub fn delete_file(target: &Target<'_>) -> Result<Planned, Refusal> {
     Ok(Planned::whole(target, FileAction::Remove, LineMap::same(), None))
 }
 
-/// Plans `move_file`: to this path, where this is now.
+/// Plans `move_file` to this path, which holds `there`.
 pub fn move_file(target: &Target<'_>, to: &RelPath, there: &Present) -> Result<Planned, Refusal> {
     gate::take_away(target)?;
     if target.path == to {
@@ -418,29 +438,46 @@ pub fn move_file(target: &Target<'_>, to: &RelPath, there: &Present) -> Result<P
     Ok(Planned::whole(target, FileAction::Move { to: to.clone() }, LineMap::same(), view_after))
 }
 
-/// Plans to bring back what a file held before, and for one that is gone the mode it had; no content takes the file away. Whether that may be done is for the caller to judge: what
-/// the session has seen does not matter here, but what somebody else has done since.
-pub fn restore(target: &Target<'_>, content: Option<&Content>, mode: Option<u32>) -> Result<Planned, Refusal> {
+/// Content that is to come back.
+#[derive(Debug, Clone, Default)]
+pub struct RestoredContent {
+    /// The content; `None` if the file is to be removed.
+    pub content: Option<Content>,
+    /// The mode that the file had when it was deleted.
+    pub mode: Option<u32>,
+    /// Which line of the present text becomes which, if that is known exactly.
+    pub lines: Option<LineMap>,
+}
+
+/// Plans to restore the earlier content of a file. The caller decides whether that is allowed: what the session has seen does not
+/// matter here, but later changes by others do.
+pub fn restore(target: &Target<'_>, restored: RestoredContent) -> Result<Planned, Refusal> {
     if let Present::Unreadable(cause) = target.present {
         return Err(target.refuse(cause.clone()));
     }
+    let RestoredContent { content, mode, lines } = restored;
     let Some(content) = content else { return Ok(Planned::whole(target, FileAction::Remove, LineMap::same(), None)) };
-    let now = match target.present {
-        Present::Text(text) => Some(text),
+    let now = target.present.text();
+    let provenance = match (now, content.text()) {
+        (Some(now), Some(text)) => lines.filter(|lines| lines.fits(now, text)),
         _ => None,
     };
-    let map = content.text().map_or_else(LineMap::same, |text| map_to(now, text));
-    // What the session knows of the file as it is, it knows of the same lines of what comes back.
+    let map = match (&provenance, now, content.text()) {
+        // A line that came in the place of an equal one is not shown as changed.
+        (Some(lines), Some(now), Some(text)) => lines.refined(now, text),
+        (_, now, Some(text)) => map_to(now, text),
+        (.., None) => LineMap::same(),
+    };
+    // What the session has seen of the current text also holds for the same lines of the restored one.
     let view_after = content.text().filter(|_| target.is_tracked()).map(|text| match (target.view(), now) {
         (Some(view), Some(now)) if view.version() == now.version() => view.carried(now, &map, text),
         _ => View::of(text),
     });
-    let act =
-        FileAction::Write { content: content.clone(), marks: mode.map_or(NewFileAttributes::Usual, NewFileAttributes::Mode) };
-    Ok(Planned::whole(target, act, map, view_after))
+    let act = FileAction::Write { content, marks: mode.map_or(NewFileAttributes::Usual, NewFileAttributes::Mode) };
+    Ok(Planned { provenance, ..Planned::whole(target, act, map, view_after) })
 }
 
-/// Plans to give a file back the name that it had, where there is no file now.
+/// Plans to rename a file back to a path where there is no file.
 pub fn move_back(target: &Target<'_>, to: &RelPath) -> Planned {
     Planned::whole(target, FileAction::Move { to: to.clone() }, LineMap::same(), target.view().cloned())
 }
@@ -456,19 +493,19 @@ fn map_to(base: Option<&Text>, text: &Text) -> LineMap {
     }
 }
 
-/// The edits of one file so far.
 struct EditDraft<'a> {
     target: Target<'a>,
-    /// Set by the first edit: the text as it is after the edits so far.
+    /// The text after the edits so far; set by the first one.
     text: Option<Text>,
-    /// What the session takes that text to be, where somebody else has changed it: the edits are meant for this, and made there
-    /// only as far as they are proven to fit.
+    /// The text that the session knows, if others have changed the file since. The edits are meant for this text, and
+    /// are applied to the current one only where they are proven to fit.
     picture: Option<Text>,
-    /// What became of the lines of the picture, if that is known.
+    /// How the lines of the picture moved, if that is recorded.
     since_picture: Option<LineMap>,
-    /// Of the picture if there is one, else of the text. It has the version of the text before the first edit until the last.
+    /// The view of the picture if there is one, else of the text. Until the last edit it has the version from before
+    /// the first.
     view: Option<View>,
-    /// What the edits so far have made of the lines of the file; `None` before the first, and where the file is new.
+    /// The line map of the edits so far; `None` before the first one and for a new file.
     map: Option<LineMap>,
     edits: usize,
     replacements: usize,
@@ -480,7 +517,7 @@ impl<'a> EditDraft<'a> {
         Self { target, text: None, picture: None, since_picture: None, view, map: None, edits: 0, replacements: 0 }
     }
 
-    /// The text that the next edit is meant for. Asks the gate before the first one.
+    /// The text that the next edit is meant for. Asks the gate before the first edit.
     fn meant(&mut self, anchors: Option<&[Anchor]>) -> Result<Text, Refusal> {
         let text = match &self.text {
             Some(text) => text,
@@ -494,12 +531,10 @@ impl<'a> EditDraft<'a> {
         Ok(self.picture.as_ref().unwrap_or(text).clone())
     }
 
-    /// The refusal of an edit that cannot be proven to fit what somebody else has made of the file; `None` when nobody has.
+    /// The refusal of an edit that is not proven to fit the current text; `None` if nobody else has changed the file.
     fn not_proven(&self, anchors: Option<&[Anchor]>) -> Option<Refusal> {
-        match (&self.picture, self.target.present) {
-            (Some(_), Present::Text(now)) => Some(gate::stale(&self.target, now, anchors)),
-            _ => None,
-        }
+        let now = self.target.present.text().filter(|_| self.picture.is_some())?;
+        Some(gate::refuse_stale(&self.target, now, anchors))
     }
 
     fn replace(&mut self, edit: &Replace<'_>) -> Result<(), Refusal> {
@@ -507,12 +542,10 @@ impl<'a> EditDraft<'a> {
             return self.create(edit.new, CreatedBy::Creating);
         }
         let meant = self.meant(None)?;
-        let splices = match replace_splices(&meant, edit) {
-            Ok(splices) => splices,
-            Err(cause) => return Err(self.not_proven(None).unwrap_or_else(|| self.refuse_match(cause, &meant))),
-        };
+        let splices = replace_splices(&meant, edit)
+            .map_err(|cause| self.not_proven(None).unwrap_or_else(|| self.refuse_match(cause, &meant)))?;
         if let (Some(_), Some(now)) = (&self.picture, &self.text) {
-            // Somebody who saw the file as it is now would have to mean the same places.
+            // In the current text the edit must mean the same places.
             let places = find(now, edit.old, if edit.all { Overlaps::Skip } else { Overlaps::Count }).places.len();
             if places != splices.len() {
                 return Err(self.not_proven(None).expect("there is a picture"));
@@ -521,24 +554,21 @@ impl<'a> EditDraft<'a> {
         self.apply(&splices, &LineSet::whole(meant.line_count()), None)
     }
 
-    /// Makes the changes of a patch. A refusal comes with the number of the chunk that it is about, or 0.
-    fn patch(&mut self, chunks: &[PatchChunk<'_>]) -> Result<(), (Refusal, usize)> {
-        let meant = self.meant(None).map_err(|refusal| (refusal, 0))?;
-        let splices = match patch_splices(&meant, chunks) {
-            Ok(splices) => splices,
-            Err(ChunkRefused { chunk, cause }) => {
-                return Err((self.not_proven(None).unwrap_or_else(|| self.refuse_match(cause, &meant)), chunk));
-            }
-        };
+    fn patch(&mut self, chunks: &[PatchChunk<'_>]) -> Result<(), PatchRefusal> {
+        let meant = self.meant(None)?;
+        let splices = patch_splices(&meant, chunks).map_err(|ChunkRefused { chunk, cause }| {
+            let refusal = self.not_proven(None).unwrap_or_else(|| self.refuse_match(cause, &meant));
+            PatchRefusal { refusal, chunk }
+        })?;
         let quoted = match (&self.picture, &self.text) {
             (Some(picture), Some(now)) => quoted_lines(picture, now, chunks),
             _ => LineSet::new(),
         };
-        self.apply(&splices, &quoted, None).map_err(|refusal| (refusal, 0))
+        Ok(self.apply(&splices, &quoted, None)?)
     }
 
-    /// A refusal of an edit whose text was not found shows lines of the file; they count as seen only if the file is still what
-    /// the session will be compared with, that is, if no earlier edit of the batch has changed it.
+    /// If the text was not found, the refusal shows lines of the file. They count as seen only if no earlier edit of
+    /// the batch has changed the file, because the session will be compared with the file on disk.
     fn refuse_match(&self, cause: Cause, text: &Text) -> Refusal {
         let shown = match &cause {
             Cause::NotFound { nearest: Some(nearest), .. } if self.edits == 0 => nearest.fresh.shown.clone(),
@@ -546,11 +576,7 @@ impl<'a> EditDraft<'a> {
         };
         let refusal = self.target.refuse(cause);
         match &self.view {
-            Some(view) if !shown.is_empty() && view.version() == text.version() => {
-                let mut view = view.clone();
-                view.show_set(&shown);
-                refusal.teaching(view)
-            }
+            Some(view) if !shown.is_empty() && view.version() == text.version() => refusal.teaching(view.clone().showing(&shown)),
             _ => refusal,
         }
     }
@@ -560,7 +586,7 @@ impl<'a> EditDraft<'a> {
             (Some(text), _) | (None, Present::Text(text)) => text.as_str().is_empty(),
             (None, Present::Absent) => true,
             (None, Present::Blob(blob, cause)) => {
-                return Err(gate::unshown(&self.target, blob, cause, IfRepeated::IsRefused));
+                return Err(gate::refuse_unshown(&self.target, blob, cause, IfRepeated::IsRefused));
             }
             (None, Present::Unreadable(cause)) => return Err(self.target.refuse(cause.clone())),
         };
@@ -577,8 +603,8 @@ impl<'a> EditDraft<'a> {
         Ok(())
     }
 
-    /// Makes splices that are for the text that was meant. `quoted` are the lines of it that the edit quotes, or whose place it
-    /// names by quoting what is beside them.
+    /// Applies splices to the text that was meant. `quoted` are its lines that the edit quotes, or that it names by
+    /// quoting their neighbours.
     fn apply(&mut self, splices: &[Splice<'_>], quoted: &LineSet, anchors: Option<&[Anchor]>) -> Result<(), Refusal> {
         let before = self.text.clone().expect("an edit is applied to the text that the gate gave");
         let Some(picture) = self.picture.clone() else {
@@ -596,7 +622,7 @@ impl<'a> EditDraft<'a> {
         let (after, map) = self.spliced(&before, &placed)?;
         let (imagined, imagined_map) = self.spliced(&picture, splices)?;
         self.view = self.view.as_ref().map(|view| view.during_own_edits(&imagined_map, &imagined));
-        // The lines that the edit puts in are the same in both texts.
+        // The inserted lines are the same in both texts.
         let since = self.since_picture.as_ref().map(|since| imagined_map.inverse().then(since).then(&map));
         self.since_picture = since.map(|since| since.without_restored(&imagined, &after));
         self.picture = Some(imagined);
@@ -625,25 +651,22 @@ impl<'a> EditDraft<'a> {
     }
 
     fn finish(mut self) -> Result<Planned, Refusal> {
-        let base = match self.target.present {
-            Present::Text(text) => Some(text),
-            Present::Absent | Present::Blob(..) | Present::Unreadable(_) => None,
-        };
+        let base = self.target.present.text();
         let Some(text) = self.text.take() else { return Err(self.target.refuse(Cause::NoChange)) };
         if base == Some(&text) {
-            // Edits of a batch that undo each other.
+            // The edits of the batch undo each other.
             return Err(self.target.refuse(Cause::NoChange));
         }
         let provenance = self.map.take().filter(|_| base.is_some());
         let map: LineMap = match (&provenance, base) {
             (Some(map), _) if self.edits == 1 => map.clone(),
-            // Of several edits one may have changed what another wrote: the comparison shows what came of it.
+            // A later edit may have changed what an earlier one wrote, so the result is compared.
             (Some(map), Some(base)) => map.refined(base, &text),
             _ => map_to(base, &text),
         };
         let (mut view_after, rebased) = self.settle_picture(&text);
         if view_after.is_none() && self.target.is_tracked() {
-            // Without a read the session knows only what it wrote itself; a file it may edit unread has no view before that.
+            // Without a read, the session knows only what it wrote. A file that may be edited unread has no view yet.
             view_after = Some(View::of(&text));
         }
         let act = written(text);
@@ -663,7 +686,7 @@ impl<'a> EditDraft<'a> {
         })
     }
 
-    /// What the session knows of the text in the end. Where it had another picture of it, it is told what differs.
+    /// The session's view at the end, and what else changed if it knew another text.
     fn settle_picture(&mut self, text: &Text) -> (Option<View>, Option<Rebased>) {
         let (Some(picture), Some(view)) = (self.picture.take(), &self.view) else {
             return (self.view.take().map(|view| view.settled(text)), None);
@@ -672,8 +695,7 @@ impl<'a> EditDraft<'a> {
         let proof = Proof::between(since_picture.as_ref(), &picture, text);
         let affected = proof.map().affected();
         let fresh = Excerpt::of(text, &affected);
-        let mut view = view.carried_by(&proof, text);
-        view.show_set(&fresh.shown);
+        let view = view.carried_by(&proof, text).showing(&fresh.shown);
         (Some(view), Some(Rebased { affected, fresh }))
     }
 }
@@ -682,7 +704,7 @@ fn unencodable(why: Unencodable, encoding: Encoding) -> Cause {
     Cause::Unencodable { why, encoding: encoding.name() }
 }
 
-/// New content of a file, in the encoding that it has; UTF-8 for a new one.
+/// The new content of a file in its encoding, or in UTF-8 for a new file.
 fn sized_text(target: &Target<'_>, base: Option<&Text>, content: String) -> Result<Text, Refusal> {
     let text = match base {
         Some(base) => base.with(content),

@@ -3,38 +3,57 @@
 /// How strict the gate is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Policy {
-    /// Whether an edit needs a read first. Off, only outside changes of files that were read are noticed.
+    /// Whether an edit needs a read first. If not, the gate only notices outside changes of files that were read.
     pub require_read: bool,
-    /// What becomes of an edit of a file that changed since it was read.
+    /// What happens to an edit of a file that changed since it was read.
     pub on_change: OnChange,
-    /// Whether a read of lines that are unchanged since this session was shown them is answered with a note instead of the
-    /// lines. Off by default: over plain MCP nobody tells the server when the client dropped them from its context.
+    /// Whether a repeated read of unchanged lines is answered with a note instead of the lines. Off by default: over
+    /// plain MCP, the server does not learn when the client dropped the lines from its context.
     pub short_rereads: bool,
+    /// What happens to an edit of paths that another agent has claimed.
+    pub claims: OnOverlap,
+    /// What happens to an edit that will conflict with what another checkout has changed.
+    pub collisions: OnOverlap,
 }
 
 impl Default for Policy {
     fn default() -> Self {
-        Self { require_read: true, on_change: OnChange::Refuse, short_rereads: false }
+        Self {
+            require_read: true,
+            on_change: OnChange::Refuse,
+            short_rereads: false,
+            claims: OnOverlap::Warn,
+            collisions: OnOverlap::Warn,
+        }
     }
 }
 
-/// What becomes of an edit of a file that changed since it was read.
+/// What happens to an edit that gets in the way of another agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnOverlap {
+    /// It is made, and the reply says what stands against it.
+    Warn,
+    /// It is refused.
+    Refuse,
+}
+
+/// What happens to an edit of a file that changed since it was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnChange {
     /// It is refused, with the lines that changed.
     Refuse,
-    /// It is made where its lines are now, if they are proven to be the ones that were seen; else it is refused.
+    /// It is applied where its lines are now if they are proven to be the ones that were seen, else refused.
     Rebase,
 }
 
-/// How the prompt of an agent is made.
+/// How an agent's prompt is built.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ContextMode {
-    /// From the present state.
+    /// From the current state.
     #[default]
     Snapshot,
-    /// From the whole conversation, folded when it gets too long.
+    /// From the whole conversation, which is folded when it gets too long.
     History,
 }
 
@@ -47,7 +66,7 @@ pub struct Limits {
     pub read_bytes: usize,
     /// Characters of one line; the rest is cut and the line counts as partly seen.
     pub line_chars: usize,
-    /// Bytes of a file that is read or edited at all.
+    /// Bytes of a file; a larger file is neither read nor edited.
     pub file_bytes: u64,
     /// Edits in one batch.
     pub batch_edits: usize,

@@ -1,5 +1,5 @@
-//! A refusal: a typed "no" that changed nothing on disk, with what is needed to do better. [`crate::render::refusal`] puts it
-//! into words.
+//! A refusal: a typed "no" that changed nothing on disk, and carries what the caller needs to try again.
+//! [`crate::render::refusal`] renders it as text.
 
 use std::fmt;
 
@@ -7,23 +7,24 @@ use serde::Serialize;
 
 use crate::{
     excerpt::Excerpt,
+    forecast::Collision,
     hash::{Anchor, ContentHash},
     lines::{LineNo, LineRange, LineSet},
+    outcome::undo::NotUndone,
     path::RelPath,
-    short_diff::TextDiff,
     view::View,
 };
 
-/// A call that was not carried out.
+/// A call that was refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
-    /// The file as the caller named it, or in our spelling once that is known.
+    /// The file as the caller spelled it, or by its canonical path once that is known.
     pub path: Option<String>,
-    /// What is true of the world.
+    /// The reason.
     pub cause: Cause,
-    /// Which edit of a batch it was.
+    /// The edit of the batch that was refused.
     pub batch: Option<BatchPlace>,
-    /// What the session knows of the file once it has been told: the lines in the refusal count as seen.
+    /// The session's view after it has read the refusal: the lines shown in it count as seen.
     pub view_after: Option<View>,
 }
 
@@ -32,23 +33,23 @@ pub struct Refusal {
 pub struct BatchPlace {
     /// 1-based.
     pub edit: usize,
-    /// How many edits there were.
+    /// The number of edits.
     pub of: usize,
-    /// What it is a batch of.
+    /// The kind of batch.
     pub kind: BatchKind,
 }
 
-/// What a batch is made of.
+/// The kind of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BatchKind {
     /// Replacements of text.
     Edits,
     /// Files of a patch.
     Patch {
-        /// Which chunk of the file it was, 1-based; 0 when it was about the file itself.
+        /// The chunk of the file, 1-based; 0 stands for the file itself.
         chunk: usize,
     },
-    /// Files that are brought back.
+    /// Files that an undo restores.
     Undo,
 }
 
@@ -58,33 +59,33 @@ pub enum BatchKind {
 pub enum Cause {
     /// The session has not seen the file.
     Unread {
-        /// The lines that the edit is about, where they are shown with the refusal.
+        /// The lines that the edit is about, if the refusal shows them.
         fresh: Excerpt,
     },
-    /// The file is not the one that the session saw.
+    /// The file has changed since the session saw it.
     Stale {
-        /// The lines that are new, changed, or beside a removal, as they are numbered now.
+        /// The lines that are new, changed, or beside a removal, in current numbers.
         affected: LineSet,
-        /// What those lines are.
+        /// Their text.
         fresh: Excerpt,
         /// For anchored edits: the anchors that do not name the lines that the session saw.
         mismatches: Vec<Mismatch>,
-        /// For anchored edits: the same lines under the anchors they have now.
+        /// For anchored edits: the current anchors of the lines that were meant.
         remaps: Vec<Remap>,
         /// Whether the lines are shown with anchors.
         anchors: bool,
-        /// How many lines the file has now.
+        /// The number of lines in the file now.
         total_lines: usize,
     },
-    /// Somebody said that the file may have changed.
+    /// The file was invalidated: it may have changed.
     Invalidated,
-    /// The session saw the file; it is gone.
+    /// The file was deleted after the session saw it.
     Deleted,
-    /// Lines that the call would replace were never seen.
+    /// The call would replace lines that were never seen.
     Partial {
         /// Those lines.
         unseen: LineSet,
-        /// What they are.
+        /// Their text.
         fresh: Excerpt,
         /// What the call would have done with them.
         by: PartialUse,
@@ -95,14 +96,14 @@ pub enum Cause {
     NothingThere,
     /// The text to replace is not in the file.
     NotFound {
-        /// The lines most like it.
+        /// The most similar lines.
         nearest: Option<Box<NearestLines>>,
-        /// Where the replacement stands already.
+        /// Where the replacement is already present.
         already_at: Option<LineNo>,
-        /// Whether it was given with the line numbers of a read in front.
+        /// Whether the text has the line numbers of a read in front of its lines.
         prefixed: Option<PrefixedText>,
     },
-    /// The text to replace is there more than once.
+    /// The text to replace occurs more than once.
     Ambiguous {
         /// The lines on which the matches start.
         lines: Vec<LineNo>,
@@ -111,11 +112,11 @@ pub enum Cause {
     NoChange,
     /// Anchors do not name the lines that the session saw.
     AnchorMismatch {
-        /// All of them.
+        /// All mismatches.
         mismatches: Vec<Mismatch>,
         /// The lines around them.
         fresh: Excerpt,
-        /// Where the meant lines are now, if that is known.
+        /// Where the meant lines are now, if that is proven.
         remaps: Vec<Remap>,
     },
     /// Two edits of one call touch the same lines.
@@ -125,81 +126,81 @@ pub enum Cause {
         /// The later of the two, 1-based.
         second: usize,
     },
-    /// There is a file already where one was to be made.
+    /// A file exists where the call would create one.
     Exists {
-        /// What would have made it.
+        /// What would have created it.
         by: CreatedBy,
     },
-    /// Not text.
+    /// A binary file.
     Binary {
         /// Size in bytes.
         size: u64,
-        /// What it looks like.
+        /// The detected type.
         kind: &'static str,
     },
-    /// Text in an encoding that it breaks.
+    /// The bytes are not valid in the encoding that they claim.
     Encoding {
         /// Size in bytes.
         size: u64,
-        /// The first byte that does not fit.
+        /// Offset of the first invalid byte.
         at: usize,
     },
     /// The call would replace a file that cannot be shown.
     Unshown {
-        /// Why not: [`Cause::Binary`], [`Cause::Encoding`] or [`Cause::TooLarge`].
+        /// The reason: [`Cause::Binary`], [`Cause::Encoding`] or [`Cause::TooLarge`].
         why: Box<Cause>,
-        /// What it holds.
+        /// Its current version.
         version: ContentHash,
-        /// What the same call does when it is sent again.
+        /// What happens if the same call is sent again.
         if_repeated: IfRepeated,
     },
     /// The file is too large to be kept for undo.
     TooLargeToKeep {
         /// Size in bytes.
         size: u64,
-        /// The largest that is kept.
+        /// The limit, in bytes.
         limit: u64,
     },
     /// The new text cannot be written in the encoding of the file.
     Unencodable {
-        /// Why not.
+        /// The reason.
         why: Unencodable,
         /// The encoding.
         encoding: &'static str,
     },
-    /// A patch that cannot be understood.
+    /// A patch with invalid syntax.
     BadPatch {
         /// The line of the patch, 1-based.
         line: usize,
         /// What is wrong with it.
         why: String,
     },
-    /// Undoing would overwrite what has been done since.
+    /// Nothing can be taken back without overwriting later changes.
     ChangedSince {
-        /// From what is there now to what would come back; `None` where there is no text to compare.
-        diff: Option<Box<TextDiff>>,
+        /// What is left, for each file.
+        left: Vec<NotUndone>,
     },
-    /// There is nothing to undo, or what it was is no longer kept.
+    /// There is nothing to undo, or it is no longer stored.
     CannotUndo {
-        /// Why.
+        /// The reason.
         why: String,
     },
-    /// Over a limit.
+    /// Something exceeds a limit.
     TooLarge {
-        /// What was counted.
+        /// The unit.
         unit: &'static str,
-        /// How much there was.
+        /// How much there is.
         size: u64,
         /// How much is allowed.
         limit: u64,
-        /// The setting that says so.
+        /// The setting of the limit.
         setting: &'static str,
     },
-    /// The path leads out of the workspace.
+    /// The path is outside the workspace.
     OutsideWorkspace,
-    /// The path is somebody's internals (`.git`, `.surehand`).
+    /// The path belongs to git or to Surehand.
     Protected,
-    /// A range of lines that makes no sense.
+    /// An invalid range of lines.
     BadRange {
         /// What is wrong with it.
         why: String,
@@ -209,53 +210,65 @@ pub enum Cause {
         /// What is wrong with them.
         why: String,
     },
-    /// Something that is no anchor where one was to be.
+    /// A malformed anchor.
     BadAnchor {
         /// Which edit of the call it was, 1-based.
         edit: usize,
-        /// What was given.
+        /// The malformed text.
         given: String,
     },
-    /// A search for nothing.
+    /// An empty search pattern.
     EmptyPattern,
     /// There is no task with this number.
     NoSuchTask {
         /// The number.
         id: u32,
     },
-    /// This task is somebody else's.
+    /// The task belongs to another run, session or story.
     TaskOfOthers {
         /// The number.
         id: u32,
-        /// A run, a session or a story.
+        /// Its owner.
         whose: String,
     },
-    /// There is no such tool, or it is not offered.
+    /// The tool does not exist or is not offered.
     NoSuchTool {
-        /// What was called.
+        /// The name in the call.
         name: String,
     },
-    /// Other programs kept changing the file while we tried.
+    /// Other programs kept changing the file during the attempts.
     Conflict {
         /// What happened.
         why: String,
     },
+    /// Another agent has claimed the path, and the user's settings say that claims are kept.
+    Claimed {
+        /// The claimed paths.
+        pattern: String,
+        /// The short name of the other agent.
+        by: String,
+    },
+    /// The edit would conflict with what another checkout has changed, and the user's settings refuse that.
+    Collides {
+        /// With what.
+        collision: Box<Collision>,
+    },
     /// Not a regular file.
     NotAFile {
-        /// What it is instead.
+        /// What it is.
         kind: &'static str,
     },
-    /// The system said no.
+    /// A system call failed.
     Io {
-        /// What was tried, and the system's words.
+        /// What was attempted, and the error of the system.
         why: String,
     },
 }
 
-/// What a call does when it is sent again, that would replace a file that cannot be shown.
+/// What happens if a call that would replace a file that cannot be shown is sent again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IfRepeated {
-    /// It replaces the file, if that is still the same.
+    /// It replaces the file, if that has not changed meanwhile.
     Replaces,
     /// It is refused again.
     IsRefused,
@@ -264,26 +277,26 @@ pub enum IfRepeated {
 /// Why a text cannot be written in an encoding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unencodable {
-    /// This character has no place in it.
+    /// This character does not exist in it.
     Character(char),
-    /// The file as it is could not be written back as it is.
+    /// Encoding the file's text does not give the bytes of the file.
     Inexact,
-    /// It would be taken for another encoding the next time it is read.
+    /// The result would be detected as another encoding.
     Mistakable,
 }
 
-/// What would have made a file.
+/// The operation that would have created a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CreatedBy {
     /// `edit_file` with an empty `old_string`.
     Creating,
     /// `move_file`, or a move in a patch.
     Moving,
-    /// A file that a patch adds.
+    /// A patch that adds a file.
     Adding,
 }
 
-/// What would have happened to lines that were never seen.
+/// What a call would have done with lines that were never seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PartialUse {
     /// `write_file` would have replaced the whole file.
@@ -292,16 +305,16 @@ pub enum PartialUse {
     Lines,
 }
 
-/// An anchor and the line it does not fit.
+/// An anchor that does not fit its line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Mismatch {
-    /// As the caller gave it.
+    /// The anchor from the call.
     pub anchor: Anchor,
     /// The line that the session was shown under this number, if any.
     pub expected: Option<String>,
     /// The text of the line that has this number now; `None` past the end.
     pub found: Option<String>,
-    /// What is wrong.
+    /// The reason.
     pub why: MismatchKind,
 }
 
@@ -309,63 +322,63 @@ pub struct Mismatch {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MismatchKind {
-    /// There is no such line.
+    /// The line does not exist.
     PastEnd,
-    /// The line has another text.
+    /// The line has other text.
     OtherText,
     /// The line was shown under this number, but has moved since.
     Moved,
-    /// Two lines fit: the one that has this number now and the one that was last shown under it.
+    /// Two lines fit: the line that has this number now, and the line that was last shown under it.
     TwoFit,
-    /// The line that was shown under this number is gone; another one that reads the same has the number now.
+    /// The line that was shown under this number is gone; an equal line has the number now.
     Gone,
     /// The line was never shown.
     Unseen,
 }
 
-/// The same line, by the anchor the caller gave and by the one it has now.
+/// A line's anchor from the call, and its current anchor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Remap {
-    /// As given.
+    /// The anchor from the call.
     pub from: Anchor,
-    /// As it is now.
+    /// The current anchor.
     pub to: Anchor,
 }
 
 /// A text to replace that has the prefixes of a read (`12|`, `12#ab|`) in front of its lines.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PrefixedText {
-    /// Where the text is without them.
+    /// Where the text occurs without the prefixes.
     pub places: Vec<LineRange>,
-    /// Whether the replacement has them too.
+    /// Whether the replacement has prefixes as well.
     pub also_new: bool,
 }
 
-/// The lines most like a text that was not found.
+/// The lines most similar to a text that was not found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NearestLines {
-    /// Where they are.
+    /// Their range.
     pub lines: LineRange,
-    /// What they are; of many, those around the first difference.
+    /// Their text; if there are many, those around the first difference.
     pub fresh: Excerpt,
-    /// What to use instead, if it looks the same.
+    /// The exact text to use, if it looks the same.
     pub same_looks: Option<SameLooks>,
-    /// Where they first differ.
+    /// The first difference.
     pub diverges: Option<Divergence>,
 }
 
-/// A text of the file that looks like the one that was not found.
+/// A text of the file that looks like the text that was not found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SameLooks {
     /// The text, if it is not too long to show.
     pub exact: Option<String>,
-    /// All ways in which it differs.
+    /// All differences.
     pub differs_in: Vec<HiddenDifference>,
-    /// How many other places look the same.
+    /// The number of other places that look the same.
     pub others: usize,
 }
 
-/// A way to differ that is hard to see.
+/// A difference that is hard to see.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum HiddenDifference {
     /// White space.
@@ -381,44 +394,44 @@ pub enum HiddenDifference {
 /// The first place at which a text differs from what was expected.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Divergence {
-    /// A line reads otherwise.
+    /// A line differs.
     Line {
         /// The line in the file.
         line: LineNo,
         /// The 1-based column, in characters.
         column: usize,
-        /// That line as the caller gave it.
+        /// The line from the call.
         expected: LinePiece,
-        /// That line in the file.
+        /// The line in the file.
         found: LinePiece,
     },
-    /// The file has lines here that the caller left out.
+    /// The call left out lines of the file.
     LeftOut {
         /// Those lines.
         lines: LineRange,
     },
-    /// The caller gave a line here that the file does not have.
+    /// The call has a line that the file does not have.
     Extra {
-        /// As it was given.
+        /// That line.
         expected: String,
-        /// The line of the file before which it would be; `None` at the end.
+        /// The line of the file that it would precede; `None` at the end.
         before: Option<LineNo>,
     },
-    /// The caller gave a newline at the end, and the file ends without one.
+    /// The text in the call ends with a newline, and the file does not.
     NoFinalNewline,
 }
 
-/// A place in a line. Of a long line there is only what is around it.
+/// A position in a line. For a long line, only its surroundings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LinePiece {
-    /// The line, or the piece of it.
+    /// The line, or the part of it.
     pub text: String,
-    /// How many characters come before the place.
+    /// The number of characters before the position.
     pub at: usize,
 }
 
 impl LinePiece {
-    /// The place that so many characters of a line come before.
+    /// The position after this many characters of a line.
     pub fn of(line: &str, at: usize) -> Self {
         const AROUND: usize = 200;
         let start = at.saturating_sub(AROUND);
@@ -444,7 +457,7 @@ impl Refusal {
         Self { path: Some(path.to_string()), cause, batch: None, view_after: None }
     }
 
-    /// A refusal about a file that could not even be found by this spelling.
+    /// A refusal about a path that could not be resolved.
     pub fn of_spelling(path: &str, cause: Cause) -> Self {
         Self { path: Some(path.chars().take(200).collect()), cause, batch: None, view_after: None }
     }
@@ -454,7 +467,7 @@ impl Refusal {
         Self { path: None, cause, batch: None, view_after: None }
     }
 
-    /// The same, with what the session knows once it has been told.
+    /// The same, with the session's view after it has read the refusal.
     pub fn teaching(self, view: View) -> Self {
         Self { view_after: Some(view), ..self }
     }
@@ -474,12 +487,12 @@ impl Refusal {
         self.cause.code()
     }
 
-    /// The file in our spelling, if it is known by that.
+    /// The canonical path, if it is known.
     pub fn known_path(&self) -> Option<RelPath> {
         self.path.as_deref().and_then(|path| RelPath::new(path).ok())
     }
 
-    /// The lines that the caller should look at, as they are numbered now.
+    /// The lines that the caller should look at, in current numbers.
     pub fn affected_ranges(&self) -> LineSet {
         match &self.cause {
             Cause::Stale { affected, .. } => affected.clone(),
@@ -500,7 +513,7 @@ impl Refusal {
         }
     }
 
-    /// Where the lines meant by an anchored edit are now.
+    /// The current anchors of the lines that an anchored edit means.
     pub fn remaps(&self) -> &[Remap] {
         match &self.cause {
             Cause::Stale { remaps, .. } | Cause::AnchorMismatch { remaps, .. } => remaps,
@@ -516,15 +529,15 @@ impl Refusal {
 pub enum RefusalCode {
     /// The session has not seen the file.
     Unread,
-    /// The file is not the one that the session saw.
+    /// The file has changed since the session saw it.
     Stale,
-    /// The session saw the file; it is gone.
+    /// The file was deleted after the session saw it.
     Deleted,
-    /// Lines that the call would replace were never seen.
+    /// The call would replace lines that were never seen.
     Partial,
-    /// There is no such file, or no such text in it.
+    /// The file, or the text in it, does not exist.
     NotFound,
-    /// The text to replace is there more than once.
+    /// The text to replace occurs more than once.
     Ambiguous,
     /// The call would change nothing.
     NoChange,
@@ -532,32 +545,36 @@ pub enum RefusalCode {
     AnchorMismatch,
     /// Two edits of one call touch the same lines.
     Overlap,
-    /// There is a file already where one was to be made.
+    /// A file exists where the call would create one.
     Exists,
-    /// Not text.
+    /// A binary file.
     Binary,
-    /// Text in an encoding that it breaks, or that the new text does not fit.
+    /// The bytes are not valid in the encoding that they claim, or the new text does not fit the encoding.
     Encoding,
-    /// A patch that cannot be understood.
+    /// A patch with invalid syntax.
     BadPatch,
-    /// Over a limit.
+    /// Something exceeds a limit.
     TooLarge,
-    /// The path leads out of the workspace.
+    /// The path is outside the workspace.
     OutsideWorkspace,
     /// The path belongs to git or to Surehand.
     Protected,
-    /// A range of lines that makes no sense.
+    /// An invalid range of lines.
     BadRange,
     /// Arguments that do not fit the tool.
     BadArguments,
     /// Other programs kept changing the file.
     Conflict,
-    /// The system said no.
+    /// Another agent has claimed the path.
+    Claimed,
+    /// The edit would conflict with a change in another checkout.
+    Collision,
+    /// A system call failed.
     Io,
 }
 
 impl RefusalCode {
-    /// As programs read it.
+    /// The code as programs read it.
     pub fn as_str(self) -> &'static str {
         match self {
             RefusalCode::Unread => "unread",
@@ -579,6 +596,8 @@ impl RefusalCode {
             RefusalCode::BadRange => "bad_range",
             RefusalCode::BadArguments => "bad_arguments",
             RefusalCode::Conflict => "conflict",
+            RefusalCode::Claimed => "claimed",
+            RefusalCode::Collision => "collision",
             RefusalCode::Io => "io",
         }
     }
@@ -591,44 +610,82 @@ impl fmt::Display for RefusalCode {
 }
 
 impl Cause {
-    /// The session has not seen the file, and is shown nothing of it.
+    /// The session has not seen the file, and the refusal shows none of it.
     pub fn unread() -> Self {
         Self::Unread { fresh: Excerpt::default() }
     }
 
     /// The stable name of the cause, for programs.
     pub fn code(&self) -> RefusalCode {
+        self.class().0
+    }
+
+    /// When the same call makes sense again.
+    pub(crate) fn retry(&self) -> Retry {
+        self.class().1
+    }
+
+    /// Whether the next call will probably be about the same file, after the caller has read or corrected something.
+    pub fn leads_back_to_file(&self) -> bool {
+        self.class().2 == FollowUp::SameFile
+    }
+
+    /// The table in which each cause has its code, its retry rule and its follow-up.
+    fn class(&self) -> (RefusalCode, Retry, FollowUp) {
+        use FollowUp::{Elsewhere, SameFile};
+        use Retry::{AfterReading, Corrected, Later};
         match self {
-            Cause::Unread { .. } => RefusalCode::Unread,
-            Cause::Stale { .. } | Cause::Invalidated => RefusalCode::Stale,
-            Cause::Deleted => RefusalCode::Deleted,
-            Cause::Partial { .. } => RefusalCode::Partial,
-            Cause::NoSuchFile | Cause::NothingThere | Cause::NotFound { .. } => RefusalCode::NotFound,
-            Cause::Ambiguous { .. } => RefusalCode::Ambiguous,
-            Cause::NoChange => RefusalCode::NoChange,
-            Cause::AnchorMismatch { .. } => RefusalCode::AnchorMismatch,
-            Cause::Overlap { .. } => RefusalCode::Overlap,
-            Cause::Exists { .. } => RefusalCode::Exists,
-            Cause::Binary { .. } => RefusalCode::Binary,
-            Cause::Encoding { .. } | Cause::Unencodable { .. } => RefusalCode::Encoding,
-            Cause::BadPatch { .. } => RefusalCode::BadPatch,
-            Cause::ChangedSince { .. } => RefusalCode::Stale,
-            Cause::CannotUndo { .. } => RefusalCode::NoChange,
-            Cause::TooLarge { .. } | Cause::TooLargeToKeep { .. } => RefusalCode::TooLarge,
-            Cause::Unshown { why, .. } => why.code(),
-            Cause::OutsideWorkspace => RefusalCode::OutsideWorkspace,
-            Cause::Protected => RefusalCode::Protected,
-            Cause::BadRange { .. } => RefusalCode::BadRange,
-            Cause::BadArguments { .. }
-            | Cause::BadAnchor { .. }
-            | Cause::EmptyPattern
-            | Cause::NoSuchTask { .. }
-            | Cause::TaskOfOthers { .. }
-            | Cause::NoSuchTool { .. } => RefusalCode::BadArguments,
-            Cause::Conflict { .. } => RefusalCode::Conflict,
-            Cause::NotAFile { .. } | Cause::Io { .. } => RefusalCode::Io,
+            Cause::Unread { .. } => (RefusalCode::Unread, AfterReading, SameFile),
+            Cause::Stale { .. } | Cause::Invalidated => (RefusalCode::Stale, AfterReading, SameFile),
+            Cause::Deleted => (RefusalCode::Deleted, AfterReading, Elsewhere),
+            Cause::Partial { .. } => (RefusalCode::Partial, AfterReading, SameFile),
+            Cause::NoSuchFile | Cause::NothingThere => (RefusalCode::NotFound, Corrected, Elsewhere),
+            Cause::NotFound { .. } => (RefusalCode::NotFound, AfterReading, SameFile),
+            Cause::Ambiguous { .. } => (RefusalCode::Ambiguous, AfterReading, SameFile),
+            Cause::NoChange => (RefusalCode::NoChange, AfterReading, SameFile),
+            Cause::AnchorMismatch { .. } => (RefusalCode::AnchorMismatch, AfterReading, SameFile),
+            Cause::Overlap { .. } => (RefusalCode::Overlap, AfterReading, SameFile),
+            Cause::Exists { .. } => (RefusalCode::Exists, AfterReading, SameFile),
+            Cause::Binary { .. } => (RefusalCode::Binary, Corrected, Elsewhere),
+            Cause::Encoding { .. } => (RefusalCode::Encoding, Corrected, Elsewhere),
+            Cause::Unencodable { .. } => (RefusalCode::Encoding, Corrected, SameFile),
+            Cause::BadPatch { .. } => (RefusalCode::BadPatch, Corrected, Elsewhere),
+            Cause::ChangedSince { .. } => (RefusalCode::Stale, Corrected, SameFile),
+            Cause::CannotUndo { .. } => (RefusalCode::NoChange, Corrected, Elsewhere),
+            Cause::TooLarge { .. } | Cause::TooLargeToKeep { .. } => (RefusalCode::TooLarge, Corrected, Elsewhere),
+            Cause::Unshown { why, if_repeated: IfRepeated::Replaces, .. } => (why.code(), Later, SameFile),
+            Cause::Unshown { why, if_repeated: IfRepeated::IsRefused, .. } => (why.code(), Corrected, SameFile),
+            Cause::OutsideWorkspace => (RefusalCode::OutsideWorkspace, Corrected, Elsewhere),
+            Cause::Protected => (RefusalCode::Protected, Corrected, Elsewhere),
+            Cause::BadRange { .. } => (RefusalCode::BadRange, Corrected, Elsewhere),
+            Cause::BadArguments { .. } | Cause::BadAnchor { .. } | Cause::EmptyPattern | Cause::NoSuchTool { .. } => {
+                (RefusalCode::BadArguments, Corrected, Elsewhere)
+            }
+            Cause::NoSuchTask { .. } | Cause::TaskOfOthers { .. } => (RefusalCode::BadArguments, Corrected, Elsewhere),
+            Cause::Conflict { .. } => (RefusalCode::Conflict, Later, SameFile),
+            Cause::Claimed { .. } => (RefusalCode::Claimed, Later, Elsewhere),
+            Cause::Collides { .. } => (RefusalCode::Collision, Corrected, SameFile),
+            Cause::NotAFile { .. } => (RefusalCode::Io, Corrected, Elsewhere),
+            Cause::Io { .. } => (RefusalCode::Io, Later, Elsewhere),
         }
     }
+}
+
+/// When a refused call makes sense again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Retry {
+    /// After a read of the file.
+    AfterReading,
+    /// Only with other arguments.
+    Corrected,
+    /// At once, or after someone else has acted, as the refusal says.
+    Later,
+}
+
+#[derive(PartialEq, Eq)]
+enum FollowUp {
+    SameFile,
+    Elsewhere,
 }
 
 #[cfg(test)]

@@ -1,42 +1,39 @@
-//! The state of a repository as far as sessions touched it: which files there are, what was done to them, and what is left to do.
-//! [`crate::render::snapshot`] puts it into a few hundred tokens.
+//! The state of a repository: the files that sessions touched, what became of them, and the tasks.
+//! [`crate::render::snapshot`] renders it in a few hundred tokens.
 
 use std::{fmt, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{file_list::FileList, hash::ContentHash, path::RelPath};
+use crate::{file_list::FileList, hash::ContentHash, path::RelPath, timestamp::Millis};
 
-/// Milliseconds since 1970, UTC.
-pub type Millis = i64;
-
-/// What is known of a repository.
+/// The state of a repository.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RepoState {
     /// The workspace, as an absolute path.
     pub work_dir: String,
     /// The files that were touched, by path, and how many others there are.
     pub files: Arc<FileList>,
-    /// What there is to do.
+    /// The tasks.
     pub tasks: TaskList,
-    /// When it was last brought up to date.
+    /// When it was last updated.
     pub last_updated: Millis,
 }
 
-/// One file.
+/// A touched file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileState {
-    /// Relative to the workspace.
+    /// Its path, relative to the workspace.
     pub path: RelPath,
-    /// What it holds, or held when it was deleted.
+    /// Its version; for a deleted file the last one.
     pub hash: ContentHash,
-    /// How many bytes.
+    /// Its size in bytes.
     pub size: u64,
     /// When its content last changed.
     pub modified: Millis,
-    /// What was done to it.
+    /// What became of it.
     pub status: FileStatus,
-    /// Whether somebody else has changed it since a session last saw it.
+    /// Whether another writer has changed it since a session last saw it.
     pub changed_outside: bool,
 }
 
@@ -44,61 +41,80 @@ pub struct FileState {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FileStatus {
-    /// It was made.
+    /// It was created.
     Created,
-    /// It was changed.
+    /// It was modified.
     Modified,
-    /// It was looked at.
+    /// It was read.
     Unchanged,
-    /// It is gone.
+    /// It was deleted.
     Deleted,
 }
 
-/// Something to do.
+/// A task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Task {
-    /// A number that stays with it. No other task of the workspace ever has it.
+    /// Its number. No other task of the workspace ever has it.
     pub id: u32,
-    /// What is to be done.
+    /// What to do.
     pub description: String,
-    /// How far it is.
+    /// Its status.
     pub status: TaskStatus,
-    /// What comes first: 1 before 2.
+    /// Its rank: 1 comes before 2.
     pub priority: u32,
-    /// The story that it belongs to; empty for none.
+    /// Its story; empty for none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub story: String,
-    /// Whose it is; nobody's where a person has added it.
+    /// Its owner; `None` if a person added it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner: Option<TaskOwner>,
 }
 
-/// How far a task is.
+/// The status of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TaskStatus {
-    /// Not begun.
+    /// Not started.
     Pending,
-    /// Begun.
+    /// Started.
     InProgress,
     /// Done.
     Completed,
-    /// Not to be done any more.
+    /// No longer needed.
     Cancelled,
 }
 
-/// A model that has tasks.
+impl TaskStatus {
+    const ALL: [Self; 4] = [Self::Pending, Self::InProgress, Self::Completed, Self::Cancelled];
+
+    /// The name for models and programs.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::InProgress => "in_progress",
+            Self::Completed => "completed",
+            Self::Cancelled => "cancelled",
+        }
+    }
+
+    /// The status with this name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|status| status.name() == name)
+    }
+}
+
+/// The owner of a task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "String", from = "String")]
 pub enum TaskOwner {
-    /// That of a run. Its list is its plan, and nobody else's.
+    /// A run. Its list is its own plan.
     Run(String),
-    /// That of a session. All sessions work on one list: a session begins anew with every conversation, and the work goes on.
+    /// A session. All sessions share one list, because every conversation starts a new session while the work goes on.
     Session(String),
 }
 
 impl TaskOwner {
-    /// Whether a task of this owner is for somebody else to change. A person is nobody here, and may change everything.
+    /// Whether a task of this owner belongs to someone else than `me`. A person (`None`) may change every task.
     pub fn is_others(owner: Option<&Self>, me: Option<&Self>) -> bool {
         match (owner, me) {
             (None, _) | (_, None) | (Some(Self::Session(_)), Some(Self::Session(_))) => false,
@@ -132,19 +148,49 @@ impl From<String> for TaskOwner {
     }
 }
 
-/// What there is to do, for somebody.
+/// A task on the board, which agents of all checkouts can claim.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct SharedTask {
+    /// Its number on the board.
+    pub id: i64,
+    /// What to do.
+    pub description: String,
+    /// Its status.
+    pub status: TaskStatus,
+    /// The order: 1 comes before 2.
+    pub priority: u32,
+    /// Whether the caller holds it.
+    pub mine: bool,
+    /// The short name of its holder.
+    pub by: Option<String>,
+}
+
+/// The tasks of a story on the board.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct SharedTaskList {
+    /// The story.
+    pub story: String,
+    /// The tasks, by number.
+    pub tasks: Vec<SharedTask>,
+    /// Whether the caller wanted one.
+    pub wanted: bool,
+    /// The one that it has got.
+    pub claimed: Option<i64>,
+}
+
+/// The tasks that one agent or person sees.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TaskList {
-    /// The story that it is about; empty for none.
+    /// The story; empty for none.
     pub story: String,
-    /// All tasks of the story that are for him, by number; completed ones too.
+    /// All their tasks of the story by number, completed ones included.
     pub tasks: Vec<Task>,
-    /// The open tasks that are not, by number.
+    /// The open tasks of others, by number.
     pub of_others: Vec<Task>,
 }
 
 impl TaskList {
-    /// What of all these is for somebody who works on a story.
+    /// Selects the tasks for someone who works on a story.
     pub fn of(story: &str, tasks: Vec<Task>, me: Option<&TaskOwner>) -> Self {
         let is_for_me = |task: &Task| task.story == story && !TaskOwner::is_others(task.owner.as_ref(), me);
         let (tasks, mut of_others): (Vec<Task>, Vec<Task>) = tasks.into_iter().partition(is_for_me);
@@ -152,14 +198,14 @@ impl TaskList {
         Self { story: story.to_owned(), tasks, of_others }
     }
 
-    /// The tasks that are still open, in the order in which they are to be done.
+    /// The open tasks, by priority.
     pub fn open(&self) -> Vec<&Task> {
         let mut open: Vec<&Task> = self.tasks.iter().filter(|task| task.is_open()).collect();
         open.sort_by_key(|task| (task.status != TaskStatus::InProgress, task.priority, task.id));
         open
     }
 
-    /// Whether there were tasks, and none of them is open.
+    /// Whether there were tasks and all are closed.
     pub fn is_done(&self) -> bool {
         !self.tasks.is_empty() && !self.tasks.iter().any(Task::is_open)
     }
@@ -171,7 +217,7 @@ impl TaskList {
 }
 
 impl Task {
-    /// Whether there is still something to do.
+    /// Whether it is still open.
     pub fn is_open(&self) -> bool {
         matches!(self.status, TaskStatus::Pending | TaskStatus::InProgress)
     }

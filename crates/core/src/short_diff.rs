@@ -1,5 +1,5 @@
-//! A short diff for a model: the lines that changed with a few around them, as far as there is room. Which lines it shows is
-//! decided here, because what is shown is what counts as seen.
+//! A short diff for a model: the changed lines with some context, bounded. This module decides which lines are shown,
+//! because shown lines count as seen.
 
 use std::ops::Range;
 
@@ -10,10 +10,10 @@ use crate::{
     text::Text,
 };
 
-/// A short diff with fresh numbers.
+/// A short diff with current numbers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ShortDiff {
-    /// In order.
+    /// The rows, from top to bottom.
     pub rows: Vec<ShortDiffRow>,
     /// The lines of the new text that are shown in full.
     pub shown: LineSet,
@@ -22,31 +22,20 @@ pub struct ShortDiff {
 /// A row of a diff. Removed lines have their old numbers, all others their new ones.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ShortDiffRow {
-    /// Lines in between are not shown.
+    /// Omitted lines.
     Gap,
-    /// A line around the change.
+    /// A line of context.
     Same(LineNo),
-    /// A line that went.
+    /// A removed line.
     Removed(LineNo),
-    /// A line that came.
+    /// An added line.
     Added(LineNo),
-    /// So many more lines went.
+    /// This many more removed lines.
     MoreRemoved(usize),
-    /// These lines came as well.
+    /// More added lines.
     MoreAdded(LineRange),
-    /// So many more changes, which left these lines.
+    /// This many more changes, which touch these lines.
     MoreChanges(usize, LineSet),
-}
-
-/// Two texts and what differs.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TextDiff {
-    /// The one.
-    pub before: Text,
-    /// The other.
-    pub after: Text,
-    /// What differs.
-    pub diff: ShortDiff,
 }
 
 impl ShortDiff {
@@ -58,18 +47,10 @@ impl ShortDiff {
     }
 }
 
-impl TextDiff {
-    /// From one text to another.
-    pub fn of(before: Text, after: Text) -> Self {
-        let diff = ShortDiff::between(&before, &after, &LineMap::between(&before, &after));
-        Self { before, after, diff }
-    }
-}
-
 const CONTEXT: usize = 2;
 const MAX_ROWS: usize = 60;
 
-/// Of a longer line only so many characters are shown.
+/// The number of characters that are shown of a longer line.
 pub(crate) const ROW_CHARS: usize = 300;
 
 struct Layout<'a> {

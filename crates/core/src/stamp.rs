@@ -1,4 +1,4 @@
-//! A file's stamp: what the system says about it without reading it.
+//! A file's stamp: what the system reports about it without reading it.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,28 +7,28 @@ use serde::{Deserialize, Serialize};
 pub struct Stamp {
     /// The device that holds it.
     pub device: u64,
-    /// Its number there.
+    /// Its inode number.
     pub inode: u64,
     /// Its length in bytes.
     pub size: u64,
-    /// Last change of the content, in nanoseconds since 1970; programs can set it as they like.
+    /// Last change of the content, in nanoseconds since 1970; programs can set it.
     pub modified: i64,
-    /// Last change of the file in any way, in nanoseconds since 1970; no program can set it.
+    /// Last change of any kind, in nanoseconds since 1970; programs cannot set it.
     pub changed: i64,
-    /// When the stamp was taken, by the same clock. At least [`settled_at`] where the system gives every change after a look a
-    /// time of its own; never later than `changed` where the times prove nothing.
+    /// When the stamp was taken, by the same clock. At least [`settled_at`] if the system gives every later change a
+    /// new time; never later than `changed` if its times prove nothing.
     pub taken: i64,
 }
 
-/// The coarsest step in which kernels advance the clock that file times are taken from. Two changes within one step may
-/// leave the same stamp.
+/// The coarsest step of the kernel clocks that file times come from. Two changes within one step may leave equal
+/// stamps.
 const CLOCK_STEP: i64 = 20_000_000;
 
-/// The first moment, in nanoseconds since 1970, at which a change leaves another time than this one.
+/// The first moment, in nanoseconds since 1970, at which another change would get a different time.
 ///
-/// File systems cut the time of the clock down to the precision that they store: two seconds on FAT, one second on ext4 with
-/// small inodes, 10 ms on exFAT. A time that a file system of such a precision could have stored is taken to be from one.
-/// A finer clock gives such a time too, by chance; then a file is read once more than needed.
+/// File systems truncate times to the precision that they store: two seconds on FAT, one second on ext4 with small
+/// inodes, 10 ms on exFAT. A time that such a file system could have stored is assumed to come from one. With a finer
+/// clock this happens by chance, and costs one extra read.
 pub fn settled_at(changed: i64) -> i64 {
     const SECOND: i64 = 1_000_000_000;
     let precision = match changed.rem_euclid(SECOND) {
@@ -41,17 +41,17 @@ pub fn settled_at(changed: i64) -> i64 {
 }
 
 impl Stamp {
-    /// Whether a change right after it was taken could go unseen, because the file system's clock had not moved on.
+    /// Whether a change right after it was taken could go unnoticed, because the file system's clock had not moved on.
     pub fn is_racy(&self) -> bool {
         self.taken < settled_at(self.changed)
     }
 
-    /// Whether both speak of the same file in the same state.
+    /// Whether both describe the same file in the same state.
     pub fn agrees_with(&self, other: &Stamp) -> bool {
         Self { taken: 0, ..*self } == Self { taken: 0, ..*other }
     }
 
-    /// Whether both speak of the same file, in whatever state.
+    /// Whether both describe the same file, in any state.
     pub fn same_file(&self, other: &Stamp) -> bool {
         (self.device, self.inode) == (other.device, other.inode)
     }
@@ -69,7 +69,8 @@ mod tests {
         assert!(Stamp { taken: 900_000_000, ..stamp }.is_racy(), "a clock that was set back");
     }
 
-    /// After `settles_after` milliseconds, and not before, the stamp of a file with this change time proves its content.
+    /// After `settles_after` milliseconds, and not before, the stamp of a file with this change time proves its
+    /// content.
     #[track_caller]
     fn check_settles(changed: i64, settles_after: i64) {
         let stamp = |millis: i64| Stamp {

@@ -1,5 +1,5 @@
-//! The text of a file: its exact bytes, and what they say as lines. Line endings, a byte order mark, the encoding and a missing
-//! final newline are kept as they are; they are only hidden from whoever looks at a line.
+//! The text of a file: its exact bytes, and its lines. Line endings, a byte order mark, the encoding and a missing
+//! final newline are preserved; they are only hidden from code that looks at a line.
 
 use std::{
     fmt,
@@ -20,28 +20,27 @@ const BOM: &str = "\u{feff}";
 pub struct Text(Arc<TextInner>);
 
 struct TextInner {
-    /// What the file says.
+    /// The decoded content.
     content: String,
     encoding: Encoding,
-    /// The bytes of the file, where they are not those of `content`.
+    /// The bytes of the file, if they differ from `content`.
     encoded: Option<Vec<u8>>,
-    /// Whether encoding `content` gives those bytes again.
+    /// Whether encoding `content` gives the bytes of the file again.
     is_exact: bool,
     /// Where the first line starts: after a byte order mark, if there is one.
     body: usize,
-    /// Where each line starts.
     starts: Vec<u32>,
     version: OnceLock<ContentHash>,
 }
 
-/// Why bytes are not text that we edit.
+/// Why bytes cannot be edited as text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NotText {
     /// There are NUL bytes near the start.
     Binary,
-    /// Broken from this byte on, in the encoding that it claims to be in.
+    /// The bytes are not valid in the encoding that they claim.
     Encoding {
-        /// Offset of the first byte that makes no sense.
+        /// Offset of the first invalid byte.
         at: usize,
     },
     /// More than 4 GiB.
@@ -51,21 +50,21 @@ pub enum NotText {
 /// Why a text cannot take new content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unfit {
-    /// The new content is no text.
+    /// The new content is not text.
     NotText(NotText),
-    /// This character has no place in the encoding of the file.
+    /// This character does not exist in the encoding of the file.
     Character {
-        /// The first of them.
+        /// The first such character.
         char: char,
         /// The encoding.
         encoding: Encoding,
     },
-    /// The bytes of the file are not the ones that its text would be written as: what is not part of an edit would change, too.
+    /// Encoding the text does not give the bytes of the file, so bytes outside the edit would change, too.
     Inexact {
         /// The encoding.
         encoding: Encoding,
     },
-    /// Written in its encoding the new content would be taken for text in another one, and read as something else.
+    /// In this encoding, the new content would look like text in another encoding, and would be read as something else.
     Mistakable {
         /// The encoding.
         encoding: Encoding,
@@ -100,7 +99,7 @@ impl Text {
         Self::try_new(bytes).map_err(|(_, not_text)| not_text)
     }
 
-    /// The same; gives bytes back that are no text.
+    /// The same, but returns bytes that are not text.
     pub(crate) fn try_new(bytes: Vec<u8>) -> Result<Self, (Vec<u8>, NotText)> {
         if let Some(encoding) = encoding::marked(&bytes) {
             return Self::decoded(encoding::decode_utf16(&bytes, encoding), bytes);
@@ -126,7 +125,7 @@ impl Text {
         Self::indexed(decoded, None).map_err(|(_, not_text)| not_text)
     }
 
-    /// This text with other content, in the encoding that it has.
+    /// This text with new content, in the same encoding.
     pub fn with(&self, content: String) -> Result<Self, Unfit> {
         let encoding = self.encoding();
         if encoding == Encoding::Utf8 {
@@ -139,7 +138,7 @@ impl Text {
             return Err(Unfit::NotText(NotText::Binary));
         }
         let bytes = encoding.encode(&content).map_err(|char| Unfit::Character { char, encoding })?;
-        // An encoding is told by what the bytes look like, and too few of them may look like something else.
+        // Encodings are detected by how the bytes look, and a short text may look like another encoding.
         if !Self::new(bytes.clone()).is_ok_and(|read| read.as_str() == content) {
             return Err(Unfit::Mistakable { encoding });
         }
@@ -147,8 +146,8 @@ impl Text {
         Self::indexed(decoded, Some(bytes)).map_err(|(_, not_text)| Unfit::NotText(not_text))
     }
 
-    /// This text in UTF-8 with other content. Where that begins and ends as this does, its lines are known: an edit of a large
-    /// file looks only at what it changes.
+    /// This text in UTF-8 with new content. Lines in the common prefix and suffix are not indexed again, so an edit of
+    /// a large file looks only at what changes.
     fn edited(&self, content: String) -> Result<Self, NotText> {
         let (old, new) = (self.as_str().as_bytes(), content.as_bytes());
         let prefix = same_start(old, new);
@@ -160,19 +159,19 @@ impl Text {
         }
         let suffix = same_end(&old[prefix..], &new[prefix..]);
         let (old_end, new_end) = (old.len() - suffix, new.len() - suffix);
-        // A line starts after a line break: those up to `prefix` and those behind `old_end` have theirs in what stayed.
+        // A line starts after a line break. The starts up to `prefix` and after `old_end` are known already.
         let starts = &self.0.starts;
         let (above, below) =
             (starts.partition_point(|&at| at as usize <= prefix), starts.partition_point(|&at| at as usize <= old_end));
         let between = memchr::memchr_iter(b'\n', &new[prefix..new_end]).map(|at| (prefix + at + 1) as u32);
         let moved = |at: &u32| (*at as usize - old_end + new_end) as u32;
-        // A line break at the end of the text starts no line before something comes after it.
+        // A line break at the end of the text starts a line only when something follows it.
         let continued = (prefix == old.len() && old.ends_with(b"\n")).then_some(prefix as u32);
         let above = starts[..above].iter().copied().chain(continued);
         let all = above.chain(between).chain(starts[below..].iter().map(moved));
         let mut indexed = Vec::with_capacity(starts.len() + 16);
         indexed.extend(all);
-        // The last line may have lost what came after its line break.
+        // The last line may have lost what followed its line break.
         indexed.pop_if(|at| *at as usize >= new.len());
         let (encoding, body) = (Encoding::Utf8, self.0.body);
         let version = OnceLock::new();
@@ -212,7 +211,7 @@ impl Text {
         self.0.encoding
     }
 
-    /// All that it says, a byte order mark included.
+    /// The decoded content, with a byte order mark if there is one.
     pub fn as_str(&self) -> &str {
         &self.0.content
     }
@@ -232,7 +231,7 @@ impl Text {
         *self.0.version.get_or_init(|| ContentHash::of(self.bytes()))
     }
 
-    /// How many lines it has. A final newline does not start another line; an empty file has none.
+    /// The number of lines. A final newline does not start another line; an empty file has none.
     pub fn line_count(&self) -> usize {
         self.0.starts.len()
     }
@@ -242,7 +241,7 @@ impl Text {
         self.line_count().checked_sub(1).map(LineNo::at_index)
     }
 
-    /// Whether there is such a line.
+    /// Whether the line exists.
     pub fn has_line(&self, line: LineNo) -> bool {
         line.index() < self.line_count()
     }
@@ -253,7 +252,7 @@ impl Text {
         start..self.start_of(range.end.index() + 1).max(start)
     }
 
-    /// Whether one of these lines has more bytes than this, its ending included.
+    /// Whether one of these lines is longer than this many bytes, ending included.
     pub(crate) fn has_line_over(&self, range: LineRange, bytes: usize) -> bool {
         let starts = self.0.starts.get(range.start.index()..=range.end.index()).unwrap_or_default();
         let is_over = |pair: &[u32]| (pair[1] - pair[0]) as usize > bytes;
@@ -261,7 +260,7 @@ impl Text {
         starts.windows(2).any(is_over) || last > bytes
     }
 
-    /// Where the line at this index starts; the end of the text past the last line.
+    /// Where the line with this index starts; the end of the text past the last line.
     pub fn start_of(&self, index: usize) -> usize {
         self.0.starts.get(index).map_or(self.as_str().len(), |&start| start as usize)
     }
@@ -290,7 +289,7 @@ impl Text {
         }
     }
 
-    /// The line that holds this byte; the last line at and past the end.
+    /// The line that contains this byte; the last line at and past the end.
     pub fn line_at(&self, offset: usize) -> LineNo {
         LineNo::at_index(self.0.starts.partition_point(|&start| start as usize <= offset).saturating_sub(1))
     }
@@ -305,7 +304,7 @@ impl Text {
         (0..self.line_count()).map(LineNo::at_index).map(|line| self.full_line(line))
     }
 
-    /// The ending that most lines have; `\n` where there is none.
+    /// The most common line ending; `\n` if there is none.
     pub fn usual_ending(&self) -> LineEnding {
         let newlines = memchr::memchr_iter(b'\n', self.as_str().as_bytes()).count();
         let with_return = memchr::memmem::find_iter(self.as_str().as_bytes(), b"\r\n").count();
@@ -318,20 +317,23 @@ impl Text {
     }
 }
 
-/// So many bytes are compared at once.
-const PIECE: usize = 4096;
+/// How many bytes are compared at once: large pieces first, then smaller ones where those differ.
+const PIECES: [usize; 3] = [4096, 64, 1];
 
-/// How many bytes two texts have in common at the start.
+/// The length of the common prefix, in bytes.
 pub fn same_start(one: &[u8], other: &[u8]) -> usize {
-    let pieces = one.chunks_exact(PIECE).zip(other.chunks_exact(PIECE)).take_while(|(a, b)| a == b).count() * PIECE;
-    pieces + one[pieces..].iter().zip(&other[pieces..]).take_while(|(a, b)| a == b).count()
+    PIECES.iter().fold(0, |same, &piece| {
+        let (one, other) = (one[same..].chunks_exact(piece), other[same..].chunks_exact(piece));
+        same + one.zip(other).take_while(|(a, b)| a == b).count() * piece
+    })
 }
 
-/// How many bytes two texts have in common at the end.
+/// The length of the common suffix, in bytes.
 pub fn same_end(one: &[u8], other: &[u8]) -> usize {
-    let pieces = one.rchunks_exact(PIECE).zip(other.rchunks_exact(PIECE)).take_while(|(a, b)| a == b).count() * PIECE;
-    let (one, other) = (&one[..one.len() - pieces], &other[..other.len() - pieces]);
-    pieces + one.iter().rev().zip(other.iter().rev()).take_while(|(a, b)| a == b).count()
+    PIECES.iter().fold(0, |same, &piece| {
+        let (one, other) = (&one[..one.len() - same], &other[..other.len() - same]);
+        same + one.rchunks_exact(piece).zip(other.rchunks_exact(piece)).take_while(|(a, b)| a == b).count() * piece
+    })
 }
 
 impl AsRef<[u8]> for Text {

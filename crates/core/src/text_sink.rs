@@ -1,18 +1,17 @@
-//! Where rendered text goes: a string, or the inside of a JSON string. A read that is rendered the second way is ready to be sent.
-//! Otherwise it would be copied once more, and every byte looked at, only to put it into JSON.
+//! The destination of rendered text: a string, or the inside of a JSON string. A read that is rendered into JSON is
+//! ready to be sent; otherwise it would be scanned and copied once more.
 
-/// Where a text is written.
+/// A destination for text.
 pub(crate) trait TextSink {
-    /// Adds text.
     fn put(&mut self, text: &str);
 
-    /// Adds ASCII that has nothing in it that JSON escapes.
+    /// Appends ASCII without characters that JSON escapes.
     fn put_plain(&mut self, text: &[u8]);
 
     /// Ends a line.
     fn end_line(&mut self);
 
-    /// Makes room for so many bytes.
+    /// Reserves room for this many bytes.
     fn reserve(&mut self, bytes: usize);
 }
 
@@ -56,7 +55,7 @@ impl TextSink for JsonString<'_> {
     }
 }
 
-/// Appends text as it stands inside a JSON string.
+/// Appends text escaped for JSON.
 fn escape(text: &str, out: &mut Vec<u8>) {
     let mut rest = text.as_bytes();
     loop {
@@ -68,9 +67,9 @@ fn escape(text: &str, out: &mut Vec<u8>) {
     }
 }
 
-/// How many bytes there are before the first one that must be escaped.
+/// The number of bytes before the first one that must be escaped.
 fn plain_length(bytes: &[u8]) -> usize {
-    // With a fixed size the compiler looks at all bytes of a block at once.
+    // With a fixed size the compiler vectorizes the loop.
     let (blocks, _) = bytes.as_chunks::<32>();
     let plain = blocks.iter().take_while(|block| !block.iter().fold(false, |found, byte| found | must_be_escaped(*byte))).count();
     let start = plain * 32;
@@ -85,7 +84,7 @@ fn plain_length(bytes: &[u8]) -> usize {
     start + bytes[start..].iter().take_while(|byte| !must_be_escaped(**byte)).count()
 }
 
-/// A bit in each of eight bytes that must be escaped. Above the lowest of them a bit may be set that should not be.
+/// Sets a bit for each of eight bytes that must be escaped. Only the lowest bit is reliable.
 fn escaped_in(word: u64) -> u64 {
     const ONES: u64 = u64::from_le_bytes([1; 8]);
     let below = |limit: u8, word: u64| word.wrapping_sub(ONES * u64::from(limit)) & !word;

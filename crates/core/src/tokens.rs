@@ -1,11 +1,12 @@
-//! How many tokens a text is at most, for budgets, without a tokenizer: that would be 35 MB of program and 50 ms at start.
+//! An upper bound on the number of tokens in a text, for budgets, without a tokenizer: that would add 35 MB to the
+//! program and 50 ms to its start.
 //!
-//! The text is cut into the same pieces as a tokenizer of the o200k family cuts it (`pieces`); no token goes beyond a piece. What
-//! common pieces cost is in a table (`table`), which a test compares with the real tokenizer. For all others there is a law:
-//! two neighbours that make a token together never stay apart. So of all ways to cut a piece in which no two neighbours make a
-//! *known* token, the one with the most parts is a bound (`most`). It is about a seventh above the real count for source code,
-//! documentation and lists of paths, up to a third for other English prose, and more for what is outside ASCII, where each byte
-//! counts as a token.
+//! The text is split into the same pieces as by a tokenizer of the o200k family (`pieces`); no token crosses a piece. A
+//! table (`table`) has the cost of common pieces, and a test compares it with the real tokenizer. For all other pieces
+//! there is a law: two neighbours that form a token together are always merged. So of all ways to split a piece in
+//! which no two neighbours form a *known* token, the one with the most parts is a bound (`most`). It is about a seventh
+//! above the real count for source code, documentation and lists of paths, up to a third for other English prose, and
+//! more outside ASCII, where each byte counts as a token.
 
 mod pieces;
 mod table;
@@ -13,7 +14,7 @@ mod table;
 use pieces::{Pieces, TextPiece};
 use table::TokenTable;
 
-/// How many tokens the text is at most.
+/// An upper bound on the number of tokens.
 ///
 /// ```
 /// assert_eq!(surehand_core::tokens::estimate("the state of the repository"), 5);
@@ -25,24 +26,26 @@ pub fn estimate(text: &str) -> usize {
 
 fn cost(table: &TokenTable, piece: TextPiece<'_>) -> usize {
     match piece {
-        TextPiece::Word { lead, word, whole } => table.word(lead, word).unwrap_or_else(|| most(table, whole)),
-        TextPiece::Signs(signs) => table.signs(signs).unwrap_or_else(|| bound(table, signs)),
+        TextPiece::Word { lead, word, whole } => table.word(lead, word).unwrap_or_else(|| most_by_fragments(table, whole)),
+        TextPiece::Signs(signs) => table.signs(signs).unwrap_or_else(|| most_tokens(table, signs)),
         TextPiece::Number => 1,
-        TextPiece::Part(part) => bound(table, part),
-        TextPiece::Blanks { lines, rest } => bound(table, lines) + bound(table, rest) + usize::from(lines.len() + rest.len() > 1),
+        TextPiece::Part(part) => most_tokens(table, part),
+        TextPiece::Blanks { lines, rest } => {
+            most_tokens(table, lines) + most_tokens(table, rest) + usize::from(lines.len() + rest.len() > 1)
+        }
         TextPiece::Foreign(bytes) => bytes,
     }
 }
 
-fn bound(table: &TokenTable, part: &[u8]) -> usize {
-    most(table, part).min(in_runs(table, part))
+fn most_tokens(table: &TokenTable, part: &[u8]) -> usize {
+    most_by_fragments(table, part).min(in_runs(table, part))
 }
 
-/// The most tokens that a part of a piece can hold, as far as the known fragments tell. Tokens that reach beyond the part
-/// are not counted, whoever holds their other end pays for them.
-fn most(table: &TokenTable, part: &[u8]) -> usize {
-    // The best so far, by the length of the last token: neighbours that make a known token are never both there. Where no such
-    // token can end there is a zero, which is never better than `more`.
+/// The most tokens that a part of a piece can hold, as far as the known fragments tell. A token that reaches beyond the
+/// part is counted where its other end is.
+fn most_by_fragments(table: &TokenTable, part: &[u8]) -> usize {
+    // The best result so far, by the length of the last token: neighbours that form a known token never both occur. If
+    // no such token can end here the value is zero, which is never better than `more`.
     #[derive(Clone, Copy, Default)]
     struct Ending {
         one: usize,
@@ -74,8 +77,9 @@ fn most(table: &TokenTable, part: &[u8]) -> usize {
     best
 }
 
-/// The same for rulers and indentation: tokens within a run of one character join up to a length that is known for each. A token that
-/// reaches from one run into another is paid for by a character that counts alone, or else by the place where they meet.
+/// The same for rulers and indentation: a run of one character merges into tokens of a length that is known for each
+/// character. A token that crosses from one run into another is counted by a character that counts alone, or by the
+/// place where the runs meet.
 fn in_runs(table: &TokenTable, part: &[u8]) -> usize {
     let mut tokens = 0;
     let mut is_behind_joined = false;
@@ -160,7 +164,8 @@ mod tests {
         all.enumerate().map(|(at, (area, name))| line(at, area, name)).collect()
     }
 
-    /// Bits of text that meet each other in all ways: words, fragments of them, all classes of characters, borders of classes.
+    /// Bits of text that meet each other in all ways: words, fragments of them, all classes of characters, borders of
+    /// classes.
     fn bits() -> impl Strategy<Value = String> {
         prop_oneof![
             6 => select(include_str!("tokens/words.txt").split_ascii_whitespace().collect::<Vec<_>>()).prop_map(str::to_owned),

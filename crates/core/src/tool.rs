@@ -1,6 +1,6 @@
-//! The tools that a model can have, what kind each is, and the names by which a model knows them. This is the one place in which
-//! a tool is named: whoever decides by tool matches on [`Tool`] or [`ToolKind`], so that a new tool does not compile before it has
-//! its place everywhere.
+//! The tools that a model can have, what kind each is, and the names by which a model knows them. This is the one place
+//! in which a tool is named: whoever decides by tool matches on [`Tool`] or [`ToolKind`], so that a new tool does not
+//! compile before it has its place everywhere.
 
 use std::borrow::Cow;
 
@@ -32,6 +32,8 @@ pub enum Tool {
     MoveFile,
     /// Takes changes back.
     Undo,
+    /// Brings files back to what they were.
+    Restore,
     /// Shows the state of the repository.
     RepoState,
     /// Keeps the list of tasks.
@@ -72,7 +74,7 @@ impl EditDialect {
 
 impl Tool {
     /// All tools, in the order in which they are listed.
-    pub const ALL: [Tool; 14] = [
+    pub const ALL: [Tool; 15] = [
         Tool::ReadFile,
         Tool::ListFiles,
         Tool::SearchFiles,
@@ -84,29 +86,42 @@ impl Tool {
         Tool::DeleteFile,
         Tool::MoveFile,
         Tool::Undo,
+        Tool::Restore,
         Tool::RepoState,
         Tool::UpdateTasks,
         Tool::Forget,
     ];
 
+    /// What is true of a tool, in one table.
+    const fn traits(self) -> ToolTraits {
+        use EditDialect::{Lines, Patch, Text};
+        use ToolKind::{Edits, Forgets, Reads, Tasks};
+        match self {
+            Tool::ReadFile => ToolTraits::new("read_file", Reads),
+            Tool::ListFiles => ToolTraits { walks_directories: true, ..ToolTraits::new("list_files", Reads) },
+            Tool::SearchFiles => ToolTraits { walks_directories: true, ..ToolTraits::new("search_files", Reads) },
+            Tool::EditFile => ToolTraits { dialect: Some(Text), ..ToolTraits::new("edit_file", Edits) },
+            Tool::MultiEdit => {
+                ToolTraits { dialect: Some(Text), changes_several_files: true, ..ToolTraits::new("multi_edit", Edits) }
+            }
+            Tool::EditLines => ToolTraits { dialect: Some(Lines), ..ToolTraits::new("edit_lines", Edits) },
+            Tool::ApplyPatch => {
+                ToolTraits { dialect: Some(Patch), changes_several_files: true, ..ToolTraits::new("apply_patch", Edits) }
+            }
+            Tool::WriteFile => ToolTraits::new("write_file", Edits),
+            Tool::DeleteFile => ToolTraits::new("delete_file", Edits),
+            Tool::MoveFile => ToolTraits::new("move_file", Edits),
+            Tool::Undo => ToolTraits { changes_several_files: true, ..ToolTraits::new("undo", Edits) },
+            Tool::Restore => ToolTraits { changes_several_files: true, ..ToolTraits::new("restore", Edits) },
+            Tool::RepoState => ToolTraits::new("repo_state", Reads),
+            Tool::UpdateTasks => ToolTraits::new("update_tasks", Tasks),
+            Tool::Forget => ToolTraits::new("forget", Forgets),
+        }
+    }
+
     /// Its name; a promise.
     pub const fn name(self) -> &'static str {
-        match self {
-            Tool::ReadFile => "read_file",
-            Tool::ListFiles => "list_files",
-            Tool::SearchFiles => "search_files",
-            Tool::EditFile => "edit_file",
-            Tool::MultiEdit => "multi_edit",
-            Tool::EditLines => "edit_lines",
-            Tool::ApplyPatch => "apply_patch",
-            Tool::WriteFile => "write_file",
-            Tool::DeleteFile => "delete_file",
-            Tool::MoveFile => "move_file",
-            Tool::Undo => "undo",
-            Tool::RepoState => "repo_state",
-            Tool::UpdateTasks => "update_tasks",
-            Tool::Forget => "forget",
-        }
+        self.traits().name
     }
 
     /// The tool of this name.
@@ -116,61 +131,41 @@ impl Tool {
 
     /// What kind of tool it is.
     pub const fn kind(self) -> ToolKind {
-        match self {
-            Tool::ReadFile | Tool::ListFiles | Tool::SearchFiles | Tool::RepoState => ToolKind::Reads,
-            Tool::EditFile
-            | Tool::MultiEdit
-            | Tool::EditLines
-            | Tool::ApplyPatch
-            | Tool::WriteFile
-            | Tool::DeleteFile
-            | Tool::MoveFile
-            | Tool::Undo => ToolKind::Edits,
-            Tool::UpdateTasks => ToolKind::Tasks,
-            Tool::Forget => ToolKind::Forgets,
-        }
-    }
-
-    /// Whether one call of it may change several files.
-    pub const fn changes_several_files(self) -> bool {
-        match self {
-            Tool::MultiEdit | Tool::ApplyPatch | Tool::Undo => true,
-            Tool::ReadFile
-            | Tool::ListFiles
-            | Tool::SearchFiles
-            | Tool::EditFile
-            | Tool::EditLines
-            | Tool::WriteFile
-            | Tool::DeleteFile
-            | Tool::MoveFile
-            | Tool::RepoState
-            | Tool::UpdateTasks
-            | Tool::Forget => false,
-        }
+        self.traits().kind
     }
 
     /// The dialect that it belongs to; most tools belong to none and are there in all of them.
     pub const fn dialect(self) -> Option<EditDialect> {
-        match self {
-            Tool::EditFile | Tool::MultiEdit => Some(EditDialect::Text),
-            Tool::EditLines => Some(EditDialect::Lines),
-            Tool::ApplyPatch => Some(EditDialect::Patch),
-            Tool::ReadFile
-            | Tool::ListFiles
-            | Tool::SearchFiles
-            | Tool::WriteFile
-            | Tool::DeleteFile
-            | Tool::MoveFile
-            | Tool::Undo
-            | Tool::RepoState
-            | Tool::UpdateTasks
-            | Tool::Forget => None,
-        }
+        self.traits().dialect
+    }
+
+    /// Whether one call of it may change several files.
+    pub const fn changes_several_files(self) -> bool {
+        self.traits().changes_several_files
+    }
+
+    /// Whether it may read many files, which can take seconds.
+    pub const fn walks_directories(self) -> bool {
+        self.traits().walks_directories
     }
 }
 
-/// The names by which a model knows its tools. A text for this model names only these: a client that brings its own tools has other
-/// names for some of ours and lacks the rest.
+struct ToolTraits {
+    name: &'static str,
+    kind: ToolKind,
+    dialect: Option<EditDialect>,
+    changes_several_files: bool,
+    walks_directories: bool,
+}
+
+impl ToolTraits {
+    const fn new(name: &'static str, kind: ToolKind) -> Self {
+        Self { name, kind, dialect: None, changes_several_files: false, walks_directories: false }
+    }
+}
+
+/// The names by which a model knows its tools. A text for this model names only these: a client that brings its own
+/// tools has other names for some of ours and lacks the rest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolNames {
     /// Every model can read somehow.

@@ -1,53 +1,48 @@
-//! How the record of a file changes when the file is touched. Memory and store apply the same rule, also to records that arrive
-//! late.
+//! How the record of a file changes when the file is touched. Memory and store apply the same rule, also to touches
+//! that arrive late.
 
-use crate::{
-    hash::ContentHash,
-    path::RelPath,
-    repo_state::{FileStatus, Millis},
-    view::OutsideState,
-};
+use crate::{hash::ContentHash, path::RelPath, repo_state::FileStatus, timestamp::Millis, view::OutsideState};
 
-/// What is known of a file that sessions have touched.
+/// What is known about a file that sessions have touched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileRecord {
-    /// What it holds, or held when it was deleted.
+    /// Its version; for a deleted file the last one.
     pub version: ContentHash,
-    /// What was done to it.
+    /// What became of it.
     pub status: FileStatus,
-    /// Whether somebody else has changed it since a session last saw it.
+    /// Whether another writer has changed it since a session last saw it.
     pub changed_outside: bool,
-    /// When it was last touched.
+    /// The time of the last touch.
     pub at: Millis,
 }
 
-/// What was done to a file.
+/// What happened to a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Touch {
-    /// A session read it, and it holds this.
+    /// A session read this version.
     Read(ContentHash),
-    /// A session made it, and it holds this.
+    /// A session created it, with this version.
     Created(ContentHash),
     /// A session changed it.
     Modified {
-        /// What it held, where that is known.
+        /// The version before, if known.
         from: Option<ContentHash>,
-        /// What it holds.
+        /// The version after.
         to: ContentHash,
     },
-    /// A session gave it this name.
+    /// A session moved it to this path.
     Moved {
-        /// The name that it had.
+        /// The path before.
         from: RelPath,
-        /// What it holds.
+        /// Its version.
         to: ContentHash,
     },
-    /// A session took it away.
+    /// A session deleted it.
     Deleted {
-        /// What it held, where that is known.
+        /// The last version, if known.
         was: Option<ContentHash>,
     },
-    /// Somebody else has made this of it. If nothing is known of it, it is just found to be this.
+    /// Another writer changed it. If nothing is known of the file, this is simply its state.
     Outside(OutsideState),
 }
 
@@ -59,10 +54,10 @@ impl Touch {
 }
 
 impl FileRecord {
-    /// What is known after a touch; `None` when it is what was known before.
+    /// The record after a touch; `None` if it does not change.
     ///
-    /// Touches may arrive late, because each process writes down its own: one that is older than the last is left out, unless it begins at
-    /// what is known. `other` gives what is known of another file.
+    /// Touches may arrive late, because each process records its own. A touch that is older than the last one is
+    /// ignored, unless it starts at the known version. `other` returns the record of another file.
     pub fn after(known: Option<Self>, touch: &Touch, at: Millis, other: impl FnOnce(&RelPath) -> Option<Self>) -> Option<Self> {
         let is_late = known.is_some_and(|known| at < known.at && !touch.follows(known));
         let next = match *touch {
@@ -83,7 +78,7 @@ impl FileRecord {
         (!is_late && !known.is_some_and(is_same)).then_some(next)
     }
 
-    /// A session has seen this version, or made it.
+    /// A session has seen or written this version.
     fn put(known: Option<Self>, version: ContentHash, status: FileStatus, at: Millis) -> Self {
         let status = match known {
             Some(Self { status: FileStatus::Created, .. }) => FileStatus::Created,
@@ -94,7 +89,7 @@ impl FileRecord {
         Self { version, status, changed_outside: false, at: known.map_or(at, |known| at.max(known.at)) }
     }
 
-    /// Somebody has looked, and found it to be this.
+    /// The file was found in this state.
     fn found(known: Option<Self>, now: OutsideState, at: Millis) -> Option<Self> {
         let is_deleted = known.is_some_and(|known| known.status == FileStatus::Deleted);
         match (known, now) {
@@ -112,7 +107,7 @@ impl FileRecord {
 }
 
 impl Touch {
-    /// Whether it belongs to what is known, however late it comes: it began at that, or tells who made or saw it.
+    /// Whether a late touch still applies: it starts at the known version, or tells which session made or saw it.
     fn follows(&self, known: FileRecord) -> bool {
         let version = Some(known.version);
         let belongs = match self {

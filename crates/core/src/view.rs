@@ -1,9 +1,9 @@
 //! A view: which lines of which version of a file a session has seen, and under which number each line was last shown.
 //!
-//! A view only grows by what the model was really shown. When the file changes, lines that stayed the same are carried over by a
-//! line map and keep the number they were *shown* under; the rest drop out. So an anchor such as `12#ab` means the line that was
-//! last shown as 12, wherever that line is now. If the line that has number 12 now also fits the anchor, the edit is refused as
-//! ambiguous.
+//! A view only grows by what the model was really shown. When the file changes, lines that stayed the same are carried
+//! over by a line map and keep the number they were *shown* under; the rest drop out. So an anchor such as `12#ab`
+//! means the line that was last shown as 12, wherever that line is now. If the line that has number 12 now also fits
+//! the anchor, the edit is refused as ambiguous.
 
 use std::borrow::Cow;
 
@@ -17,57 +17,55 @@ use crate::{
     text::Text,
 };
 
-/// A session's knowledge of one file. It speaks of one version only; when the file changes, the lines that are still the same
-/// are carried over and the others drop out.
+/// What a session knows of one file, at one version. When the file changes, unchanged lines are carried over to the new
+/// version and the others drop out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct View {
     version: ContentHash,
     total_lines: usize,
     seen: Vec<Span>,
-    /// Lines that have been shown under another number since, by the numbers that were last shown for them. Whoever uses one of these
-    /// means that line, not the one that has the number now.
+    /// Lines that have been shown under another number since, by the earlier number. An anchor with an earlier number
+    /// means that line, not the line that has the number now.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     former: Vec<Span>,
-    /// Numbers under which lines were last shown that are gone. Whoever uses one of them means a line that is not there.
+    /// Numbers of lines that are gone. An anchor with one of them means a line that no longer exists.
     #[serde(default, skip_serializing_if = "LineSet::is_empty")]
     gone: LineSet,
     unknown: bool,
-    /// What the file had become when the session was last told that it changed.
+    /// The state of the file that the session was last told about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     told: Option<OutsideState>,
 }
 
-/// What somebody else made of a file.
+/// The state of a file after a change from outside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OutsideState {
-    /// This version.
+    /// It has this version.
     Version(ContentHash),
-    /// It is not there any more, or is nothing that can be read.
+    /// It was deleted, or cannot be read.
     Gone,
 }
 
-/// A run of lines that were seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 struct Span {
     lines: LineRange,
-    /// The number under which the first of them was last shown; `None` when the session knows their text without having been
-    /// shown a number (it wrote them).
+    /// The number under which the first line was last shown; `None` if the session wrote the lines and was never shown
+    /// a number.
     shown: Option<LineNo>,
-    /// Whether those numbers have been shown for other lines since. Then they lead here only as what was once meant.
+    /// Whether other lines have been shown under these numbers since. Then the numbers only tell which lines an old
+    /// anchor meant.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     superseded: bool,
 }
 
 impl Span {
-    /// The part of the span that lies in `lines`.
     fn part(self, lines: LineRange) -> Option<Span> {
         let lines = LineRange::new(self.lines.start.max(lines.start), self.lines.end.min(lines.end))?;
         let by = i64::from(lines.start.get()) - i64::from(self.lines.start.get());
         Some(Span { lines, shown: self.shown.and_then(|shown| shown.moved(by)), ..self })
     }
 
-    /// The numbers under which its lines were last shown.
     fn shown_range(self) -> Option<LineRange> {
         let start = self.shown?;
         LineRange::new(start, start.moved(i64::from(self.lines.count()) - 1)?)
@@ -80,62 +78,62 @@ impl Span {
         self.part(LineRange { start: numbers.start.moved(by)?, end: numbers.end.moved(by)? })
     }
 
-    /// Where its lines stand relative to the numbers they were shown under.
+    /// How far its lines have moved from the numbers they were shown under.
     fn moved(self) -> Option<i64> {
         Some(i64::from(self.lines.start.get()) - i64::from(self.shown?.get()))
     }
 }
 
 impl View {
-    /// A view of this text of which nothing has been seen yet.
+    /// A view of this text with nothing seen yet.
     pub fn of(text: &Text) -> Self {
         let (version, total_lines) = (text.version(), text.line_count());
         Self { version, total_lines, seen: Vec::new(), former: Vec::new(), gone: LineSet::new(), unknown: false, told: None }
     }
 
-    /// A view of the whole text, every line under its number.
+    /// A view of the whole text, each line shown under its own number.
     pub fn whole(text: &Text) -> Self {
         Self::whole_of(text.version(), text.line_count())
     }
 
-    /// The view of somebody who was shown a whole text of so many lines once, and nothing else.
+    /// The view of a session that was shown a whole text with this many lines.
     pub fn whole_of(version: ContentHash, lines: usize) -> Self {
         let span = |lines: LineRange| Span { lines, shown: Some(lines.start), superseded: false };
         let seen = LineRange::from_indexes(0..lines).map(span).into_iter().collect();
         Self { version, total_lines: lines, seen, former: Vec::new(), gone: LineSet::new(), unknown: false, told: None }
     }
 
-    /// The version it speaks of.
+    /// The version that the view describes.
     pub fn version(&self) -> ContentHash {
         self.version
     }
 
-    /// How many lines the file had.
+    /// The number of lines in that version.
     pub fn total_lines(&self) -> usize {
         self.total_lines
     }
 
-    /// Whether somebody said that the file may have changed: it must be read again, whatever its bytes are.
+    /// Whether the file was invalidated: it must be read again, whatever its content is.
     pub fn is_unknown(&self) -> bool {
         self.unknown
     }
 
-    /// Records that the session is told what the file has become. `false` when it knows already.
-    pub fn tell(&mut self, now: OutsideState) -> bool {
+    /// Records that the session was told about this state. Returns `false` if it knew already.
+    pub fn record_told(&mut self, now: OutsideState) -> bool {
         if self.last_known() == now {
             return false;
         }
-        // What is again as it was seen needs no word, but the next change of it does.
+        // A return to the version seen needs no notice, but the next change after it does.
         self.told = (now != OutsideState::Version(self.version)).then_some(now);
         self.told.is_some()
     }
 
-    /// What the session takes the file to be: what it was told last, or else what it saw.
+    /// The state of the file as the session knows it: what it was told last, else what it saw.
     pub fn last_known(&self) -> OutsideState {
         self.told.unwrap_or(OutsideState::Version(self.version))
     }
 
-    /// Marks it as unknown until the file is read again.
+    /// Marks the file as unknown until it is read again.
     pub fn invalidate(&mut self) {
         self.unknown = true;
     }
@@ -150,7 +148,7 @@ impl View {
         self.seen.iter().map(|span| span.lines).collect()
     }
 
-    /// The lines that were not.
+    /// The lines that were not seen.
     pub fn unseen_lines(&self) -> LineSet {
         LineSet::whole(self.total_lines).minus(&self.seen_lines())
     }
@@ -172,12 +170,12 @@ impl View {
         lines.minus(&fresh).is_empty()
     }
 
-    /// The line that was last shown under this number; it may stand elsewhere now.
+    /// The line that was last shown under this number; it may be elsewhere now.
     pub fn line_shown_as(&self, number: LineNo) -> Option<LineNo> {
         self.lines_shown_as(number, false).next()
     }
 
-    /// The line that was shown under this number before another one was; `None` when there were several.
+    /// The line that was shown under this number before another line was; `None` if there were several.
     pub fn line_once_shown_as(&self, number: LineNo) -> Option<LineNo> {
         let mut lines = self.lines_shown_as(number, true);
         lines.next().filter(|_| lines.next().is_none())
@@ -189,23 +187,30 @@ impl View {
         self.seen.iter().chain(&self.former).filter(shown).filter_map(move |span| number.moved(span.moved()?))
     }
 
-    /// Records that a set of lines was shown in full under their present numbers.
+    /// Records that these lines were shown in full under their current numbers.
     pub fn show_set(&mut self, lines: &LineSet) {
         lines.ranges().iter().for_each(|range| self.show(*range));
     }
 
-    /// Records that these lines were shown in full under their present numbers.
+    /// This view after these lines were shown in full under their current numbers.
+    #[must_use]
+    pub fn showing(mut self, lines: &LineSet) -> Self {
+        self.show_set(lines);
+        self
+    }
+
+    /// Records that these lines were shown in full under their current numbers.
     pub fn show(&mut self, lines: LineRange) {
-        // These numbers now mean these lines: what was shown under them before has lost its number.
+        // These numbers now mean these lines, so lines that had these numbers before lose them.
         let mut spans = Vec::with_capacity(self.seen.len() + 2);
         let mut former = std::mem::take(&mut self.former);
         for span in self.seen.drain(..) {
-            // And these lines now have these numbers, but whoever uses the ones they had still means them.
+            // These lines now have these numbers, but an anchor with an earlier number still means them.
             former.extend(span.part(lines).filter(|part| !part.superseded && part.moved().is_some_and(|by| by != 0)));
-            for span in outside(span, lines) {
+            for span in parts_outside(span, lines) {
                 match span.shown_within(lines).filter(|_| !span.superseded) {
                     Some(taken) => {
-                        spans.extend(outside(span, taken.lines));
+                        spans.extend(parts_outside(span, taken.lines));
                         spans.push(Span { superseded: true, ..taken });
                     }
                     None => spans.push(span),
@@ -214,12 +219,12 @@ impl View {
         }
         for span in former {
             match span.shown_within(lines) {
-                Some(taken) => self.former.extend(outside(span, taken.lines)),
+                Some(taken) => self.former.extend(parts_outside(span, taken.lines)),
                 None => self.former.push(span),
             }
         }
         spans.push(Span { lines, shown: Some(lines.start), superseded: false });
-        self.seen = tidy(spans);
+        self.seen = join_neighbours(spans);
         if !self.gone.is_empty() {
             self.gone = self.gone.minus(&[lines].into_iter().collect());
         }
@@ -230,13 +235,13 @@ impl View {
         self.gone.contains(number)
     }
 
-    /// The view of the text that this one, which is of `from`, turned into by somebody else's hand. Lines that are the same are
-    /// still seen; numbers lead on only to lines that are proven to be the ones that were shown under them.
+    /// The view after a change by another writer, from `from` to `to`. Unchanged lines are still seen. A number leads
+    /// to a line only if the line is proven to be the one that was shown under it.
     pub fn carried(&self, from: &Text, map: &LineMap, to: &Text) -> View {
         self.carried_by(&Proof::by_contents(Cow::Borrowed(map), from, to), to)
     }
 
-    /// The same, with a proof of where lines are now.
+    /// Like [`View::carried`], with a proof of where the lines are now.
     pub(crate) fn carried_by(&self, proof: &Proof<'_>, to: &Text) -> View {
         let map = proof.map();
         let proven = proof.proven_of(&self.seen.iter().chain(&self.former).map(|span| span.lines).collect());
@@ -253,25 +258,29 @@ impl View {
             spans.extend(parts.ranges().iter().filter_map(|range| span.part(*range)).map(|part| Span { shown: None, ..part }));
         }
         let former: Vec<Span> = self.former.iter().flat_map(sure).collect();
-        self.moved_to(to.version(), to, tidy(carried_spans(&tidy(spans), map)), carried_formers(&former, map))
+        self.moved_to(
+            to.version(),
+            to,
+            join_neighbours(carried_spans(&join_neighbours(spans), map)),
+            carried_formers(&former, map),
+        )
     }
 
-    /// The same for a session that was not shown what happened: the lines beside a removal are not seen either, or a whole file would
-    /// seem seen to somebody who still has the removed lines in mind.
+    /// Like [`View::carried`], for a session that was not shown the change. The lines beside a removal are not seen
+    /// either: otherwise the whole file would count as seen by a session that still has the removed lines in mind.
     pub fn carried_unshown(&self, from: &Text, map: &LineMap, to: &Text) -> View {
         let mut view = self.carried(from, map, to);
         view.hide_set(&map.affected());
         view
     }
 
-    /// Takes back that these lines were seen.
     fn hide_set(&mut self, lines: &LineSet) {
         for range in lines.ranges() {
-            self.seen = self.seen.drain(..).flat_map(|span| outside(span, *range)).collect();
+            self.seen = self.seen.drain(..).flat_map(|span| parts_outside(span, *range)).collect();
         }
     }
 
-    /// The view of another text with these spans. Numbers that lead nowhere any more are remembered as such.
+    /// The view of another text with these spans. Numbers that no longer lead to a line are kept as gone.
     fn moved_to(&self, version: ContentHash, to: &Text, seen: Vec<Span>, former: Vec<Span>) -> View {
         let numbers = |seen: &[Span], former: &[Span]| -> LineSet {
             seen.iter().chain(former).filter(|span| !span.superseded).filter_map(|span| span.shown_range()).collect()
@@ -281,14 +290,14 @@ impl View {
         View { version, total_lines: to.line_count(), seen, former, gone, unknown: self.unknown, told: None }
     }
 
-    /// The view of the text that the session itself made of it: what it wrote, it knows, though not under which number. Lines of
-    /// which it changed a part without having seen the rest, it does not know.
+    /// The view after the session's own edit. The session knows the lines that it wrote, but no numbers for them. It
+    /// does not know a line that it changed in part without having seen the rest.
     pub fn after_own_edit(&self, map: &LineMap, to: &Text) -> View {
         self.during_own_edits(map, to).settled(to)
     }
 
-    /// The same for a text that more edits follow: the view keeps its version until it is [settled](View::settled), because to
-    /// hash every text on the way would take longer than the edits.
+    /// Like [`View::after_own_edit`], if more edits follow: the view keeps its old version until it is
+    /// [settled](View::settled), because hashing each text in between would take longer than the edits.
     pub(crate) fn during_own_edits(&self, map: &LineMap, to: &Text) -> View {
         let mut spans = carried_spans(&self.seen, map);
         let seen = self.seen_lines();
@@ -298,21 +307,21 @@ impl View {
         };
         let written = map.hunks().iter().filter(knew).filter_map(|hunk| LineRange::from_indexes(hunk.after.clone()));
         spans.extend(written.map(|lines| Span { lines, shown: None, superseded: false }));
-        self.moved_to(self.version, to, tidy(spans), carried_formers(&self.former, map))
+        self.moved_to(self.version, to, join_neighbours(spans), carried_formers(&self.former, map))
     }
 
-    /// The view with the version of the text that it has become one of.
+    /// The view with the version of this text.
     pub(crate) fn settled(self, to: &Text) -> View {
         View { version: to.version(), ..self }
     }
 
-    /// Takes back that the file may have changed: the session has been told what did.
+    /// Ends the invalidation: the session has been told what changed.
     pub fn know_again(&mut self) {
         self.unknown = false;
     }
 }
 
-/// The spans in new numbers. Both the runs of kept lines and the spans are in order, so one pass is enough.
+/// The spans in new numbers. Both lists are sorted, so one pass is enough.
 fn carried_spans(spans: &[Span], map: &LineMap) -> Vec<Span> {
     let mut carried = Vec::with_capacity(spans.len());
     let mut from = 0;
@@ -327,7 +336,7 @@ fn carried_spans(spans: &[Span], map: &LineMap) -> Vec<Span> {
     carried
 }
 
-/// The same for spans that may be about the same lines, and are few.
+/// The same for earlier numbers, of which there are few, and which may overlap.
 fn carried_formers(spans: &[Span], map: &LineMap) -> Vec<Span> {
     if spans.is_empty() {
         return Vec::new();
@@ -345,7 +354,7 @@ fn carried_formers(spans: &[Span], map: &LineMap) -> Vec<Span> {
     spans.iter().flat_map(carried).collect()
 }
 
-/// The part of a span that lies in a run of lines, which have moved.
+/// The part of a span that lies in a run of lines that has moved.
 fn moved_with(span: Span, run: LineRange, by: i64) -> Option<Span> {
     let part = span.part(run)?;
     let moved = |line: LineNo| line.moved(by).expect("a kept line has a place in the new text");
@@ -353,14 +362,14 @@ fn moved_with(span: Span, run: LineRange, by: i64) -> Option<Span> {
 }
 
 /// The parts of a span before and after `hole`.
-fn outside(span: Span, hole: LineRange) -> impl Iterator<Item = Span> {
+fn parts_outside(span: Span, hole: LineRange) -> impl Iterator<Item = Span> {
     let before = hole.start.moved(-1).and_then(|end| LineRange::new(LineNo::FIRST, end));
     let after = hole.end.moved(1).and_then(|start| LineRange::new(start, span.lines.end.max(start)));
     [before, after].into_iter().flatten().filter_map(move |side| span.part(side))
 }
 
-/// Sorted, with neighbours joined that continue each other.
-fn tidy(mut spans: Vec<Span>) -> Vec<Span> {
+/// Sorts the spans, and joins neighbours that continue each other.
+fn join_neighbours(mut spans: Vec<Span>) -> Vec<Span> {
     spans.sort_by_key(|span| span.lines.start);
     let mut joined: Vec<Span> = Vec::with_capacity(spans.len());
     for span in spans {
@@ -446,8 +455,8 @@ mod tests {
     proptest! {
         #[test]
         fn spans_follow_a_plain_model(steps in prop::collection::vec((0usize..2, 1u32..12, 0u32..6), 0..12)) {
-            // The model: for every line, the number it was last shown under (0 = known without a number), or nothing; and for every number
-            // the line that it was last shown for, by a name that moves with it.
+            // The model: for every line, the number it was last shown under (0 = known without a number), or nothing;
+            // and for every number the line that it was last shown for, by a name that moves with it.
             let mut total = 12;
             let mut model: Vec<Option<u32>> = vec![None; total];
             let mut names: Vec<u32> = (0..12).collect();

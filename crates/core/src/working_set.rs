@@ -1,5 +1,5 @@
-//! The working set: the lines that a model has open. They stand in its prompt as they are now, and only as long as they stand
-//! there the model knows them. What was used longest ago leaves first.
+//! The working set: the lines that a model has open. A prompt shows them as they are now, and the model knows them only
+//! as long as they are shown. When space runs out, the least recently used lines leave.
 
 use std::collections::HashMap;
 
@@ -18,8 +18,8 @@ use crate::{
     tool::ToolNames,
 };
 
-/// The files that a model has open, those that have not changed for longest first: so a prompt that begins with them stays the
-/// same for longest.
+/// The files that a model has open. The one that has not changed for longest comes first, so that the beginning of the
+/// prompt stays the same for as long as possible.
 #[derive(Debug, Clone, Default)]
 pub struct WorkingSet {
     files: Vec<OpenFile>,
@@ -30,9 +30,9 @@ pub struct WorkingSet {
 struct OpenFile {
     path: RelPath,
     text: Text,
-    /// In order, apart from each other.
+    /// Sorted, and not adjacent.
     uses: Vec<LineUse>,
-    /// When the file itself was used last; an empty one has no lines.
+    /// When the file itself was last used; an empty file has no lines.
     at: u64,
 }
 
@@ -46,21 +46,21 @@ struct LineUse {
 /// The working set as a prompt shows it.
 #[derive(Debug, Clone, Default)]
 pub struct FittedFiles {
-    /// For the model.
+    /// The text for the model.
     pub text: String,
-    /// What is shown in full: this is what the model knows.
+    /// The lines that are shown in full: those that the model knows.
     pub shown: Vec<KnownLines>,
-    /// What was open and did not fit; of an empty file no lines.
+    /// The lines that were open and did not fit; none for an empty file.
     pub left: Vec<KnownLines>,
 }
 
-/// What is open, without the texts: enough to open it again.
+/// The open lines without their text, enough to open them again.
 pub type OpenLines = Vec<(RelPath, LineSet)>;
 
 impl WorkingSet {
-    /// The model was shown these lines of a file, or wrote them. Where nothing comes of that which was not open already, the file
-    /// keeps its place.
-    pub fn used(&mut self, path: &RelPath, text: &Text, lines: &LineSet) {
+    /// Records that the model was shown these lines of a file, or wrote them. If all of them were open already, the
+    /// file keeps its position.
+    pub fn record_shown(&mut self, path: &RelPath, text: &Text, lines: &LineSet) {
         self.clock += 1;
         let at = self.clock;
         let place = self.files.iter().position(|open| open.path == *path);
@@ -76,8 +76,8 @@ impl WorkingSet {
         }
     }
 
-    /// A file is this now. What is open of it follows, with what somebody put in between; what is gone closes, and with its last line
-    /// the file.
+    /// Updates a file to its current text. Open lines move with it, together with lines inserted among them. Lines that
+    /// are gone are closed, and with its last line the file.
     pub fn refresh(&mut self, path: &RelPath, now: Option<&Text>) {
         let Some(place) = self.files.iter().position(|open| open.path == *path) else { return };
         match now {
@@ -90,7 +90,7 @@ impl WorkingSet {
         }
     }
 
-    /// Everything leaves.
+    /// Closes everything.
     pub fn clear(&mut self) {
         self.files.clear();
     }
@@ -100,20 +100,20 @@ impl WorkingSet {
         self.files.iter().map(|open| open.path.clone()).collect()
     }
 
-    /// What is open, in the order in which it is shown.
-    pub fn places(&self) -> OpenLines {
+    /// The open lines, in the order in which they are shown.
+    pub fn open_lines(&self) -> OpenLines {
         self.files.iter().map(|open| (open.path.clone(), open.lines())).collect()
     }
 
-    /// The version of a file that is open.
+    /// The version of an open file.
     pub fn version(&self, path: &RelPath) -> Option<ContentHash> {
         self.files.iter().find(|open| open.path == *path).map(|open| open.text.version())
     }
 
-    /// Shows what fits into so many tokens; the rest leaves.
+    /// Shows what fits into this many tokens, and drops the rest.
     ///
-    /// When something has to leave, a little more does: else every line that comes would drive out another, and a prompt that
-    /// begins with these files would be a new one in every turn.
+    /// If something must be dropped, a little more is dropped than necessary. Otherwise each new line would displace
+    /// another, and the beginning of the prompt would change every turn.
     pub fn fit(&mut self, tokens: usize, numbers: LineNumbers, limits: &Limits) -> FittedFiles {
         let mut room = tokens;
         loop {
@@ -129,16 +129,16 @@ impl WorkingSet {
                 *self = kept;
                 return FittedFiles { text, shown, left };
             }
-            // The headers and gaps took more than was set aside for them.
+            // The headers and gaps took more than was reserved for them.
             room = room.saturating_sub((taken - tokens).max(room / 50 + 1));
         }
     }
 
-    /// Keeps what was used last, as far as it takes about so many tokens. Gives what leaves.
+    /// Keeps the most recently used lines that fit into about this many tokens. Returns the dropped ones.
     fn keep(&mut self, tokens: usize, numbers: LineNumbers, limits: &Limits) -> Vec<KnownLines> {
         let mut budget = TokenBudget { room: tokens, begun: HashMap::new(), kept: vec![LineSet::new(); self.files.len()] };
         let parts = self.latest_first();
-        // One long read does not drive out everything else, unless there is nothing else.
+        // One long read does not displace everything else, unless there is nothing else.
         for most in [tokens * 2 / 3, tokens] {
             for (file, part) in &parts {
                 budget.take(*file, &self.files[*file], *part, most, |text, line| row_cost(text, line, numbers, limits));
@@ -162,7 +162,7 @@ impl WorkingSet {
         left
     }
 
-    /// The parts of files, those that were used last first.
+    /// The parts of files, most recently used first.
     fn latest_first(&self) -> Vec<(usize, Option<LineRange>)> {
         let mut parts: Vec<(u64, usize, Option<LineRange>)> = Vec::new();
         for (file, open) in self.files.iter().enumerate() {
@@ -189,16 +189,15 @@ impl WorkingSet {
     }
 }
 
-/// Tokens that are given out.
 struct TokenBudget {
     room: usize,
-    /// How much each file has taken that has any.
+    /// How many tokens each file has used.
     begun: HashMap<usize, usize>,
     kept: Vec<LineSet>,
 }
 
 impl TokenBudget {
-    /// Takes as many lines of a part as there is room for, as long as its file has no more than `most`.
+    /// Takes as many lines of a part as fit, while its file uses no more than `most`.
     fn take(
         &mut self,
         file: usize,
@@ -211,24 +210,24 @@ impl TokenBudget {
         let start = match self.begun.contains_key(&file) {
             false => header_cost(&open.path),
             true if goes_on => 0,
-            // A gap, and a range more in the header.
+            // A gap, and another range in the header.
             true => 6,
         };
-        if !self.pay(file, start, most) {
+        if !self.take_room(file, start, most) {
             return;
         }
         for line in part.into_iter().flat_map(LineRange::iter) {
             if self.kept[file].contains(line) {
                 continue;
             }
-            if !self.pay(file, cost(&open.text, line), most) {
+            if !self.take_room(file, cost(&open.text, line), most) {
                 return;
             }
             self.kept[file].insert(LineRange::line(line));
         }
     }
 
-    fn pay(&mut self, file: usize, cost: usize, most: usize) -> bool {
+    fn take_room(&mut self, file: usize, cost: usize, most: usize) -> bool {
         let taken = self.begun.get(&file).copied().unwrap_or_default();
         if cost > self.room || taken + cost > most {
             return false;
@@ -239,12 +238,12 @@ impl TokenBudget {
     }
 }
 
-/// About what the header of a file takes, and more for a long path.
+/// About how many tokens the header of a file takes.
 fn header_cost(path: &RelPath) -> usize {
     estimate(path.as_str()) + 24
 }
 
-/// The tokens of a row. It begins with a digit, at which every tokenizer cuts, so those of several rows are the sum.
+/// The tokens of a row. A row begins with a digit, where every tokenizer splits, so the costs of rows add up.
 fn row_cost(text: &Text, line: LineNo, numbers: LineNumbers, limits: &Limits) -> usize {
     let content = text.line(line);
     let mut row = String::with_capacity(content.len().min(limits.line_chars) + 16);
@@ -252,7 +251,7 @@ fn row_cost(text: &Text, line: LineNo, numbers: LineNumbers, limits: &Limits) ->
         Some((end, _)) => {
             LineNumbers::Plain.write(&mut row, line, content);
             row.push_str(&content[..end]);
-            // How much was cut is said, there and once below the file.
+            // A cut is reported in the row and once below the file.
             row.push_str("…[+99999 chars], [only partly seen: line 99999]");
         }
         None => {
@@ -269,7 +268,7 @@ impl OpenFile {
         Self { path: path.clone(), text: text.clone(), uses: Vec::new(), at: 0 }
     }
 
-    /// Itself, unless it has lines and none of them is open: who knows nothing of a file does not have it open.
+    /// The file, unless it has lines and none of them is open.
     fn if_any(self) -> Option<Self> {
         (!self.uses.is_empty() || self.text.line_count() == 0).then_some(self)
     }
@@ -278,7 +277,7 @@ impl OpenFile {
         self.uses.iter().map(|part| part.lines).collect()
     }
 
-    /// These lines were used now.
+    /// Records a use of these lines.
     fn put(&mut self, lines: &LineSet, at: u64) {
         let earlier = self.uses.drain(..).flat_map(|part| {
             let rest = LineSet::from_iter([part.lines]).minus(lines);
@@ -290,7 +289,7 @@ impl OpenFile {
         self.uses = uses;
     }
 
-    /// Only these lines of it.
+    /// The file with only these lines.
     fn only(self, lines: &LineSet) -> Self {
         let inside = |part: &LineUse| {
             let within = LineSet::from_iter([part.lines]);
@@ -300,8 +299,8 @@ impl OpenFile {
         Self { uses: self.uses.iter().flat_map(inside).collect(), ..self }
     }
 
-    /// The same of another version. Of a file of which something was open something stays open, or it would be there without a
-    /// line: what is now where its lines were, or what came into an empty file.
+    /// The same lines in another version. If nothing else remains open, the lines that took their place are, so that
+    /// the file does not stay open without a line.
     fn carried(self, text: &Text) -> Self {
         if text.version() == self.text.version() {
             return self;
@@ -312,7 +311,7 @@ impl OpenFile {
         let mut uses = self.uses;
         uses.sort_by_key(|part| part.at);
         for part in &uses {
-            open.put(&followed(&map, part.lines), part.at);
+            open.put(&lines_after(&map, part.lines), part.at);
         }
         if open.uses.is_empty() {
             uses.iter().for_each(|part| open.put(&beside(&map, part.lines), part.at));
@@ -324,8 +323,8 @@ impl OpenFile {
     }
 }
 
-/// Where a range is in the new text: what is left of its lines, and what came in their place or between them.
-fn followed(map: &LineMap, lines: LineRange) -> LineSet {
+/// Where a range is in the new text: what remains of its lines, and what replaced them or was inserted between them.
+fn lines_after(map: &LineMap, lines: LineRange) -> LineSet {
     let (start, end) = (lines.start.index(), lines.end.index() + 1);
     let kept = map.kept().filter_map(|(run, moved)| {
         let (from, to) = (run.start.max(start), run.end.min(end));
@@ -340,7 +339,7 @@ fn followed(map: &LineMap, lines: LineRange) -> LineSet {
     kept.chain(put_in).collect()
 }
 
-/// The lines before and after the place where a range was that is gone.
+/// The lines before and after the place of a removed range.
 fn beside(map: &LineMap, lines: LineRange) -> LineSet {
     let start = lines.start.index();
     let place = map.hunks().iter().find(|hunk| hunk.before.contains(&start)).map_or(0, |hunk| hunk.after.start);
@@ -379,10 +378,10 @@ mod tests {
         let split =
             |words: &str| text(&words.split(' ').filter(|w| !w.is_empty()).map(|word| format!("{word}\n")).collect::<String>());
         let mut set = WorkingSet::default();
-        set.used(&path("a"), &split(before), &lines(open));
+        set.record_shown(&path("a"), &split(before), &lines(open));
         let now = split(after);
         set.refresh(&path("a"), Some(&now));
-        let shown: Vec<&str> = set.places().iter().flat_map(|(_, lines)| lines.iter()).map(|line| now.line(line)).collect();
+        let shown: Vec<&str> = set.open_lines().iter().flat_map(|(_, lines)| lines.iter()).map(|line| now.line(line)).collect();
         assert_eq!(shown.join(" "), expected);
     }
 
@@ -411,9 +410,9 @@ mod tests {
         let mut set = WorkingSet::default();
         let file = numbered(40);
         for name in ["a.rs", "b.rs", "c.rs"] {
-            set.used(&path(name), &file, &lines(&[(1, 10)]));
+            set.record_shown(&path(name), &file, &lines(&[(1, 10)]));
         }
-        set.used(&path("a.rs"), &file, &lines(&[(1, 10)]));
+        set.record_shown(&path("a.rs"), &file, &lines(&[(1, 10)]));
         let fitted = fit(&mut set, 320);
         let names = |parts: &[KnownLines]| {
             parts.iter().map(|part| format!("{} {}", part.path, part.lines)).collect::<Vec<_>>().join("; ")
@@ -427,8 +426,8 @@ mod tests {
     fn of_a_file_the_lines_that_were_used_last_stay() {
         let mut set = WorkingSet::default();
         let file = numbered(400);
-        set.used(&path("a.rs"), &file, &lines(&[(1, 400)]));
-        set.used(&path("a.rs"), &file, &lines(&[(300, 305)]));
+        set.record_shown(&path("a.rs"), &file, &lines(&[(1, 400)]));
+        set.record_shown(&path("a.rs"), &file, &lines(&[(300, 305)]));
         let fitted = fit(&mut set, 200);
         assert!(fitted.text.contains("\n300|let value_300"), "{}", fitted.text);
         assert!(fitted.text.contains("\n1|let value_1 "), "{}", fitted.text);
@@ -439,7 +438,7 @@ mod tests {
     #[test]
     fn an_empty_file_is_open_as_well() {
         let mut set = WorkingSet::default();
-        set.used(&path("a"), &text(""), &LineSet::new());
+        set.record_shown(&path("a"), &text(""), &LineSet::new());
         let fitted = fit(&mut set, 100);
         assert!(fitted.text.starts_with("a is empty"), "{}", fitted.text);
         assert_eq!(fitted.shown.len(), 1);
@@ -451,26 +450,26 @@ mod tests {
     fn a_file_that_does_not_change_keeps_its_place() {
         let mut set = WorkingSet::default();
         for name in ["a", "b", "c"] {
-            set.used(&path(name), &numbered(3), &lines(&[(1, 3)]));
+            set.record_shown(&path(name), &numbered(3), &lines(&[(1, 3)]));
         }
         set.refresh(&path("a"), Some(&numbered(4)));
         set.refresh(&path("b"), Some(&numbered(3)));
         assert_eq!(set.paths(), [path("b"), path("c"), path("a")]);
         set.refresh(&path("c"), None);
         assert_eq!(set.paths(), [path("b"), path("a")]);
-        set.used(&path("b"), &numbered(3), &lines(&[(2, 3)]));
+        set.record_shown(&path("b"), &numbered(3), &lines(&[(2, 3)]));
         assert_eq!(set.paths(), [path("b"), path("a")]);
-        set.used(&path("b"), &numbered(5), &lines(&[(2, 3)]));
+        set.record_shown(&path("b"), &numbered(5), &lines(&[(2, 3)]));
         assert_eq!(set.paths(), [path("a"), path("b")]);
     }
 
     #[test]
     fn after_something_has_left_there_is_room_for_a_little() {
         let mut set = WorkingSet::default();
-        set.used(&path("a.rs"), &numbered(100), &lines(&[(1, 100)]));
+        set.record_shown(&path("a.rs"), &numbered(100), &lines(&[(1, 100)]));
         assert!(!fit(&mut set, 600).left.is_empty());
         for line in 90..95 {
-            set.used(&path("a.rs"), &numbered(100), &lines(&[(line, line)]));
+            set.record_shown(&path("a.rs"), &numbered(100), &lines(&[(line, line)]));
             assert!(fit(&mut set, 600).left.is_empty(), "line {line}");
         }
     }
@@ -479,7 +478,7 @@ mod tests {
     fn a_line_that_is_cut_is_not_known() {
         let mut set = WorkingSet::default();
         let file = text(&format!("short\n{}\n", "long ".repeat(1000)));
-        set.used(&path("a"), &file, &lines(&[(1, 2)]));
+        set.record_shown(&path("a"), &file, &lines(&[(1, 2)]));
         let fitted = fit(&mut set, 4000);
         assert_eq!(fitted.shown[0].lines, lines(&[(1, 1)]));
     }
@@ -494,9 +493,9 @@ mod tests {
             let mut set = WorkingSet::default();
             let versions = [numbered(120), text("one\ntwo\n中文中文中文\n"), numbered(70)];
             for (file, start, more, version) in uses {
-                set.used(&path(names[file]), &versions[version], &lines(&[(start, start + more)]));
+                set.record_shown(&path(names[file]), &versions[version], &lines(&[(start, start + more)]));
             }
-            let before: u32 = set.places().iter().map(|(_, lines)| lines.count()).sum();
+            let before: u32 = set.open_lines().iter().map(|(_, lines)| lines.count()).sum();
             let fitted = fit(&mut set, tokens);
             prop_assert!(estimate(&fitted.text) <= tokens);
             let count = |parts: &[KnownLines]| parts.iter().map(|part| part.lines.count()).sum::<u32>();

@@ -7,15 +7,15 @@ use memchr::memmem;
 pub use super::not_found::nearest;
 use crate::text::Text;
 
-/// Bytes of the file that match.
+/// A range of bytes that matches.
 pub type Match = Range<usize>;
 
-/// How the places were found.
+/// How the places match.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MatchedBy {
-    /// Byte for byte, with carriage returns named by the caller: line endings are part of the edit.
+    /// Byte for byte, because the caller's text has carriage returns: line endings are part of the edit.
     Verbatim,
-    /// Up to the kind of line endings.
+    /// Except for the kind of line endings.
     ByLines,
 }
 
@@ -28,12 +28,12 @@ pub struct TextMatches {
     pub matching: MatchedBy,
 }
 
-/// What to do about places that overlap.
+/// How overlapping places are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Overlaps {
-    /// Each is a place: whoever wants the only one must know. Many are as good as all.
+    /// Each counts, because an edit of one place must know whether it is the only one. The search stops at many.
     Count,
-    /// The first of them is the place.
+    /// Only the first of them counts.
     Skip,
 }
 
@@ -55,13 +55,13 @@ pub fn find(text: &Text, needle: &str, overlaps: Overlaps) -> TextMatches {
     let needle = without_returns(needle);
     let plain = Normalized::of(body);
     let places = occurrences(&plain.text, &needle, overlaps)
-        .map(|at| place(plain.original(at), plain.original(at + needle.len())))
+        .map(|at| place(plain.original_offset(at), plain.original_offset(at + needle.len())))
         .collect();
     TextMatches { places, matching: MatchedBy::ByLines }
 }
 
 fn occurrences<'a>(haystack: &'a str, needle: &'a str, overlaps: Overlaps) -> impl Iterator<Item = usize> + 'a {
-    // A text that repeats itself overlaps itself almost everywhere, and looking at each place again takes its time.
+    // A text that repeats itself overlaps itself almost everywhere, and comparing each place takes time.
     const MANY: usize = 1000;
     let finder = memmem::Finder::new(needle.as_bytes()).into_owned();
     let (step, most) = match overlaps {
@@ -106,7 +106,7 @@ impl Normalized {
     }
 
     /// The original offset of the character at `at`; a `\n` whose return was left out starts at the return.
-    fn original(&self, at: usize) -> usize {
+    fn original_offset(&self, at: usize) -> usize {
         at + self.returns.partition_point(|&left_out| left_out < at)
     }
 }

@@ -1,7 +1,8 @@
-//! `edit_lines`: lines named by `LINE#HASH`. All edits of a call speak of one numbering, that of the last read.
+//! `edit_lines`: edits of lines that are named by `LINE#HASH`. All edits of a call refer to one numbering, that of the
+//! last read.
 //!
-//! The short hash catches slips. What decides is whether the number was last shown for that very line: a number that has come
-//! to mean another line since is refused, even where the two lines read the same.
+//! The short hash only catches slips. What decides is whether the number was last shown for that very line: a number
+//! that now belongs to another line is refused, even if both lines are equal.
 
 use serde::{Deserialize, Serialize};
 
@@ -16,18 +17,18 @@ use crate::{
     view::View,
 };
 
-/// One edit of lines, with text of its own or borrowed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+/// One edit of lines.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum LineEdit<T = String> {
-    /// The lines from `at` to `to` by this text.
+pub enum LineEdit {
+    /// Replace the lines from `at` to `to`.
     Replace {
         /// First line.
         at: Anchor,
         /// Last line.
         to: Anchor,
         /// New lines.
-        text: T,
+        text: String,
     },
     /// Remove the lines from `at` to `to`.
     Delete {
@@ -36,48 +37,34 @@ pub enum LineEdit<T = String> {
         /// Last line.
         to: Anchor,
     },
-    /// New lines above `at`.
+    /// Insert lines above `at`.
     InsertBefore {
         /// The line below.
         at: Anchor,
         /// New lines.
-        text: T,
+        text: String,
     },
-    /// New lines below `at`.
+    /// Insert lines below `at`.
     InsertAfter {
         /// The line above.
         at: Anchor,
         /// New lines.
-        text: T,
+        text: String,
     },
-    /// New lines at the end of the file.
+    /// Append lines to the file.
     Append {
         /// New lines.
-        text: T,
+        text: String,
     },
-    /// New lines at the start of the file.
+    /// Prepend lines to the file.
     Prepend {
         /// New lines.
-        text: T,
+        text: String,
     },
 }
 
 impl LineEdit {
-    /// The same, with its text borrowed.
-    pub fn borrowed(&self) -> LineEdit<&str> {
-        match self {
-            LineEdit::Replace { at, to, text } => LineEdit::Replace { at: *at, to: *to, text },
-            LineEdit::Delete { at, to } => LineEdit::Delete { at: *at, to: *to },
-            LineEdit::InsertBefore { at, text } => LineEdit::InsertBefore { at: *at, text },
-            LineEdit::InsertAfter { at, text } => LineEdit::InsertAfter { at: *at, text },
-            LineEdit::Append { text } => LineEdit::Append { text },
-            LineEdit::Prepend { text } => LineEdit::Prepend { text },
-        }
-    }
-}
-
-impl<'a> LineEdit<&'a str> {
-    /// The anchors it names.
+    /// The anchors in the edit.
     pub fn anchors(&self) -> impl Iterator<Item = Anchor> + use<> {
         let (first, second) = match *self {
             LineEdit::Replace { at, to, .. } | LineEdit::Delete { at, to } => (Some(at), (at != to).then_some(to)),
@@ -87,9 +74,8 @@ impl<'a> LineEdit<&'a str> {
         first.into_iter().chain(second)
     }
 
-    /// The lines that it puts in.
-    pub(super) fn text(&self) -> Option<&'a str> {
-        match *self {
+    pub(super) fn text(&self) -> Option<&str> {
+        match self {
             LineEdit::Delete { .. } => None,
             LineEdit::Replace { text, .. }
             | LineEdit::InsertBefore { text, .. }
@@ -100,7 +86,7 @@ impl<'a> LineEdit<&'a str> {
     }
 }
 
-/// The lines that go (0-based, half-open; empty for an insertion), and the lines that come, without endings.
+/// The lines to remove (0-based, half-open; empty for an insertion), and the lines to insert, without endings.
 pub(super) struct Placed<'a> {
     pub(super) number: usize,
     pub(super) start: usize,
@@ -108,12 +94,8 @@ pub(super) struct Placed<'a> {
     pub(super) lines: Vec<&'a str>,
 }
 
-/// The splices that these edits come to, if every anchor means what the session was shown.
-pub(crate) fn line_splices<'a>(
-    target: &Target<'_>,
-    text: &Text,
-    edits: &[LineEdit<&'a str>],
-) -> Result<Vec<Splice<'a>>, Refusal> {
+/// The splices for these edits, if every anchor means what the session was shown.
+pub(crate) fn line_splices<'a>(target: &Target<'_>, text: &Text, edits: &'a [LineEdit]) -> Result<Vec<Splice<'a>>, Refusal> {
     check_pasted(target, edits)?;
     check_anchors(target, text, edits)?;
     let mut placed = place(target, text, edits)?;
@@ -129,7 +111,7 @@ pub(crate) fn line_splices<'a>(
     Ok(splices_of(text, &placed))
 }
 
-/// The splices of edits that are in order and do not overlap. A last line that does not end stays so.
+/// The splices for edits that are in order and do not overlap. A last line without a newline stays without one.
 pub(super) fn splices_of<'a>(text: &Text, placed: &[Placed<'a>]) -> Vec<Splice<'a>> {
     let tail = open_tail(text, placed);
     let mut splices: Vec<Splice<'a>> = placed[..tail].iter().map(|edit| to_splice(text, edit)).collect();
@@ -137,8 +119,8 @@ pub(super) fn splices_of<'a>(text: &Text, placed: &[Placed<'a>]) -> Vec<Splice<'
     splices
 }
 
-/// New text that carries the prefixes of our own output was copied, not written.
-fn check_pasted(target: &Target<'_>, edits: &[LineEdit<&str>]) -> Result<(), Refusal> {
+/// New text with the prefixes of our own output was copied, not written.
+fn check_pasted(target: &Target<'_>, edits: &[LineEdit]) -> Result<(), Refusal> {
     let pasted = |line: &str| line.split_once('|').is_some_and(|(prefix, _)| prefix.parse::<Anchor>().is_ok());
     for (index, edit) in edits.iter().enumerate() {
         if let Some(line) = edit.text().unwrap_or_default().lines().find(|line| pasted(line)) {
@@ -151,8 +133,8 @@ fn check_pasted(target: &Target<'_>, edits: &[LineEdit<&str>]) -> Result<(), Ref
     Ok(())
 }
 
-/// Every anchor must name the line that the session was last shown under that number.
-fn check_anchors(target: &Target<'_>, text: &Text, edits: &[LineEdit<&str>]) -> Result<(), Refusal> {
+/// Checks that every anchor names the line that the session was last shown under that number.
+fn check_anchors(target: &Target<'_>, text: &Text, edits: &[LineEdit]) -> Result<(), Refusal> {
     let mut mismatches = Vec::new();
     let mut remaps: Vec<Remap> = Vec::new();
     let mut around = LineSet::new();
@@ -175,8 +157,7 @@ fn check_anchors(target: &Target<'_>, text: &Text, edits: &[LineEdit<&str>]) -> 
     }
     let fresh = Excerpt::of(text, &around);
     let view_after = target.view().map(|view| {
-        let mut view = view.clone();
-        view.show_set(&fresh.shown);
+        let mut view = view.clone().showing(&fresh.shown);
         remaps.iter().for_each(|remap| view.show(LineRange::line(remap.to.line)));
         view
     });
@@ -189,7 +170,7 @@ fn beside(line: LineNo) -> LineRange {
     LineRange { start: by(-2), end: by(2) }
 }
 
-/// Whether an anchor is good, else what is wrong and which line was meant.
+/// Checks an anchor. An error says what is wrong, and which line was meant.
 fn judge(anchor: Anchor, view: Option<&View>, text: &Text) -> Result<(), (MismatchKind, Option<LineNo>)> {
     let reads_so = |line: LineNo| text.has_line(line) && LineHash::of(text.line(line)) == anchor.hash;
     let here = reads_so(anchor.line);
@@ -203,7 +184,7 @@ fn judge(anchor: Anchor, view: Option<&View>, text: &Text) -> Result<(), (Mismat
     let moved = shown.filter(|line| *line != anchor.line && reads_so(*line));
     let once = || view.line_once_shown_as(anchor.line).filter(|line| reads_so(*line));
     match (here && view.has_seen(anchor.line), moved) {
-        // The line that reads so now is not the one that was shown under this number.
+        // The line that was shown under this number is gone; an equal one has the number now.
         (true, None) if view.is_gone(anchor.line) => Err((MismatchKind::Gone, None)),
         (true, None) => Ok(()),
         (true, Some(meant)) => Err((MismatchKind::TwoFit, Some(meant))),
@@ -212,8 +193,8 @@ fn judge(anchor: Anchor, view: Option<&View>, text: &Text) -> Result<(), (Mismat
     }
 }
 
-fn place<'a>(target: &Target<'_>, text: &Text, edits: &[LineEdit<&'a str>]) -> Result<Vec<Placed<'a>>, Refusal> {
-    let place = |(index, edit): (usize, &LineEdit<&'a str>)| {
+fn place<'a>(target: &Target<'_>, text: &Text, edits: &'a [LineEdit]) -> Result<Vec<Placed<'a>>, Refusal> {
+    let place = |(index, edit): (usize, &'a LineEdit)| {
         let number = index + 1;
         let (start, end) = match edit {
             LineEdit::Replace { at, to, .. } | LineEdit::Delete { at, to } => {
@@ -235,7 +216,7 @@ fn place<'a>(target: &Target<'_>, text: &Text, edits: &[LineEdit<&'a str>]) -> R
     edits.iter().enumerate().map(place).collect()
 }
 
-/// Lines between two anchors go, too: they must have been seen.
+/// Lines between two anchors are replaced, too, so they must have been seen.
 fn check_seen(target: &Target<'_>, text: &Text, placed: &[Placed<'_>]) -> Result<(), Refusal> {
     let Some(view) = target.view() else { return Ok(()) };
     let touched: LineSet = placed.iter().filter_map(|edit| LineRange::from_indexes(edit.start..edit.end)).collect();
@@ -244,18 +225,17 @@ fn check_seen(target: &Target<'_>, text: &Text, placed: &[Placed<'_>]) -> Result
         return Ok(());
     }
     let fresh = Excerpt::of(text, &unseen);
-    let mut view_after = view.clone();
-    view_after.show_set(&fresh.shown);
+    let view_after = view.clone().showing(&fresh.shown);
     Err(target.refuse(Cause::Partial { unseen, fresh, by: PartialUse::Lines }).teaching(view_after))
 }
 
-/// The splice of an edit, every new line with an ending.
+/// The splice for an edit; every new line gets an ending.
 pub(super) fn to_splice<'a>(text: &Text, edit: &Placed<'a>) -> Splice<'a> {
     let with: String = new_lines(text, edit).flat_map(|(line, ending)| [line, ending.as_str()]).collect();
     Splice { range: text.start_of(edit.start)..text.start_of(edit.end), with: with.into() }
 }
 
-/// The new lines of an edit, each with the ending it gets: that of the line in whose place it comes, else that of its neighbours.
+/// The new lines of an edit with their endings: that of the line they replace, else that of the neighbours.
 fn new_lines<'a>(text: &Text, edit: &Placed<'a>) -> impl Iterator<Item = (&'a str, LineEnding)> {
     let ending_at = |index: usize| Some(text.ending(LineNo::at_index(index))).filter(|ending| *ending != LineEnding::None);
     let beside = edit.end.checked_sub(1).and_then(ending_at).or_else(|| edit.end.checked_sub(2).and_then(ending_at));
@@ -267,7 +247,7 @@ fn new_lines<'a>(text: &Text, edit: &Placed<'a>) -> impl Iterator<Item = (&'a st
     })
 }
 
-/// Of a text whose last line does not end: where the edits begin that reach its end, one touching the next.
+/// For a text without a final newline: where the edits begin that reach its end, one adjacent to the next.
 fn open_tail(text: &Text, placed: &[Placed<'_>]) -> usize {
     let is_open = text.last_line().is_some_and(|last| text.ending(last) == LineEnding::None);
     if !is_open {
@@ -279,7 +259,7 @@ fn open_tail(text: &Text, placed: &[Placed<'_>]) -> usize {
         start = edit.start;
         tail -= 1;
     }
-    // Lines that are put in above others that come are not at the end: they stay an edit of their own.
+    // Lines inserted above other new lines are not at the end, so they stay a separate edit.
     let is_above = |edit: &Placed<'_>| edit.start == edit.end && edit.end < text.line_count();
     while placed.get(tail).is_some_and(is_above) && placed[tail + 1..].iter().any(|edit| !edit.lines.is_empty()) {
         tail += 1;
@@ -287,15 +267,15 @@ fn open_tail(text: &Text, placed: &[Placed<'_>]) -> usize {
     tail
 }
 
-/// The edits at the end of such a text, as one: the new last line does not end either, unless it is empty, because an empty line that does
-/// not end would be none.
+/// Joins the edits at the end of such a text. The new last line has no newline either, unless it is empty: an empty
+/// line without a newline would not be a line.
 fn tail_splice<'a>(text: &Text, edits: &[Placed<'a>]) -> Option<Splice<'a>> {
     let first = edits.first()?;
     let above = first.start.checked_sub(1).map(LineNo::at_index);
     let from = text.start_of(first.start);
     let new: Vec<(&str, LineEnding)> = edits.iter().flat_map(|edit| new_lines(text, edit)).collect();
     let Some(((last, last_ending), others)) = new.split_last() else {
-        // The line above is the last one now.
+        // The line above is now the last one.
         let ending = above.filter(|above| !text.line(*above).is_empty()).map_or(LineEnding::None, |above| text.ending(above));
         return Some(Splice { range: from - ending.as_str().len()..text.as_str().len(), with: "".into() });
     };
@@ -330,11 +310,11 @@ mod tests {
         Anchor::of(line, text.line(line))
     }
 
-    fn edit(content: &Text, view: Option<&View>, edits: &[LineEdit<&str>]) -> Result<String, Refusal> {
+    fn edit(content: &Text, view: Option<&View>, edits: &[LineEdit]) -> Result<String, Refusal> {
         planned(content, view, edits).map(|planned| planned.text().unwrap().as_str().to_owned())
     }
 
-    fn planned(content: &Text, view: Option<&View>, edits: &[LineEdit<&str>]) -> Result<plan::Planned, Refusal> {
+    fn planned(content: &Text, view: Option<&View>, edits: &[LineEdit]) -> Result<plan::Planned, Refusal> {
         let path = RelPath::new("f").unwrap();
         let tracking = view.map_or(Tracking::Off, |view| Tracking::Seen { view, text: Some(content), provenance: None });
         let (policy, limits) = (Policy::default(), Limits::default());
@@ -344,7 +324,7 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(content: &str, edits: impl Fn(&dyn Fn(u32) -> Anchor) -> Vec<LineEdit<&'static str>>, result: &str) {
+    fn check(content: &str, edits: impl Fn(&dyn Fn(u32) -> Anchor) -> Vec<LineEdit>, result: &str) {
         let content = text(content);
         let edits = edits(&|line| anchor(&content, line));
         assert_eq!(edit(&content, Some(&View::whole(&content)), &edits).as_deref(), Ok(result));
@@ -353,14 +333,14 @@ mod tests {
 
     #[test]
     fn every_operation() {
-        check("a\nb\nc\n", |at| vec![LineEdit::Replace { at: at(2), to: at(2), text: "B" }], "a\nB\nc\n");
-        check("a\nb\nc\n", |at| vec![LineEdit::Replace { at: at(1), to: at(2), text: "x\ny\nz\n" }], "x\ny\nz\nc\n");
+        check("a\nb\nc\n", |at| vec![LineEdit::Replace { at: at(2), to: at(2), text: "B".into() }], "a\nB\nc\n");
+        check("a\nb\nc\n", |at| vec![LineEdit::Replace { at: at(1), to: at(2), text: "x\ny\nz\n".into() }], "x\ny\nz\nc\n");
         check("a\nb\nc\n", |at| vec![LineEdit::Delete { at: at(2), to: at(3) }], "a\n");
-        check("a\nb\n", |at| vec![LineEdit::InsertBefore { at: at(1), text: "0" }], "0\na\nb\n");
-        check("a\nb\n", |at| vec![LineEdit::InsertAfter { at: at(1), text: "1" }], "a\n1\nb\n");
-        check("a\n", |_| vec![LineEdit::Append { text: "z" }, LineEdit::Prepend { text: "0" }], "0\na\nz\n");
-        check("", |_| vec![LineEdit::Append { text: "a" }], "a\n");
-        check("a\nb\n", |at| vec![LineEdit::Replace { at: at(1), to: at(1), text: "" }], "\nb\n");
+        check("a\nb\n", |at| vec![LineEdit::InsertBefore { at: at(1), text: "0".into() }], "0\na\nb\n");
+        check("a\nb\n", |at| vec![LineEdit::InsertAfter { at: at(1), text: "1".into() }], "a\n1\nb\n");
+        check("a\n", |_| vec![LineEdit::Append { text: "z".into() }, LineEdit::Prepend { text: "0".into() }], "0\na\nz\n");
+        check("", |_| vec![LineEdit::Append { text: "a".into() }], "a\n");
+        check("a\nb\n", |at| vec![LineEdit::Replace { at: at(1), to: at(1), text: "".into() }], "\nb\n");
     }
 
     #[test]
@@ -370,9 +350,9 @@ mod tests {
             |at| {
                 vec![
                     LineEdit::Delete { at: at(4), to: at(4) },
-                    LineEdit::InsertAfter { at: at(1), text: "1\n2" },
-                    LineEdit::Replace { at: at(2), to: at(2), text: "B" },
-                    LineEdit::InsertAfter { at: at(1), text: "3" },
+                    LineEdit::InsertAfter { at: at(1), text: "1\n2".into() },
+                    LineEdit::Replace { at: at(2), to: at(2), text: "B".into() },
+                    LineEdit::InsertAfter { at: at(1), text: "3".into() },
                 ]
             },
             "a\n1\n2\n3\nB\nc\n",
@@ -381,41 +361,41 @@ mod tests {
 
     #[test]
     fn endings_and_a_missing_final_newline_survive() {
-        check("a\r\nb\r\n", |at| vec![LineEdit::Replace { at: at(1), to: at(1), text: "x\ny" }], "x\r\ny\r\nb\r\n");
-        check("a\nb\r\nc\n", |at| vec![LineEdit::Replace { at: at(1), to: at(3), text: "x\ny\nz" }], "x\ny\r\nz\n");
-        check("a\nb", |at| vec![LineEdit::Replace { at: at(2), to: at(2), text: "B" }], "a\nB");
-        check("a\nb", |_| vec![LineEdit::Append { text: "c\nd" }], "a\nb\nc\nd");
-        check("a\r\nb", |at| vec![LineEdit::InsertAfter { at: at(2), text: "c" }], "a\r\nb\r\nc");
-        check("\u{feff}a\n", |_| vec![LineEdit::Prepend { text: "0" }], "\u{feff}0\na\n");
+        check("a\r\nb\r\n", |at| vec![LineEdit::Replace { at: at(1), to: at(1), text: "x\ny".into() }], "x\r\ny\r\nb\r\n");
+        check("a\nb\r\nc\n", |at| vec![LineEdit::Replace { at: at(1), to: at(3), text: "x\ny\nz".into() }], "x\ny\r\nz\n");
+        check("a\nb", |at| vec![LineEdit::Replace { at: at(2), to: at(2), text: "B".into() }], "a\nB");
+        check("a\nb", |_| vec![LineEdit::Append { text: "c\nd".into() }], "a\nb\nc\nd");
+        check("a\r\nb", |at| vec![LineEdit::InsertAfter { at: at(2), text: "c".into() }], "a\r\nb\r\nc");
+        check("\u{feff}a\n", |_| vec![LineEdit::Prepend { text: "0".into() }], "\u{feff}0\na\n");
         check("a\nb", |at| vec![LineEdit::Delete { at: at(2), to: at(2) }], "a");
         check("a\nb", |at| vec![LineEdit::Delete { at: at(1), to: at(2) }], "");
-        check("a\nb", |at| vec![LineEdit::Delete { at: at(2), to: at(2) }, LineEdit::Append { text: "c" }], "a\nc");
-        check("a\r\nb", |at| vec![LineEdit::Replace { at: at(1), to: at(2), text: "x\ny\nz" }], "x\r\ny\r\nz");
-        check("a", |_| vec![LineEdit::Append { text: "b" }, LineEdit::Prepend { text: "0" }], "0\na\nb");
+        check("a\nb", |at| vec![LineEdit::Delete { at: at(2), to: at(2) }, LineEdit::Append { text: "c".into() }], "a\nc");
+        check("a\r\nb", |at| vec![LineEdit::Replace { at: at(1), to: at(2), text: "x\ny\nz".into() }], "x\r\ny\r\nz");
+        check("a", |_| vec![LineEdit::Append { text: "b".into() }, LineEdit::Prepend { text: "0".into() }], "0\na\nb");
     }
 
     #[test]
     fn an_empty_last_line_is_not_lost_for_want_of_a_newline() {
-        check("a\nb", |at| vec![LineEdit::Replace { at: at(2), to: at(2), text: "" }], "a\n\n");
+        check("a\nb", |at| vec![LineEdit::Replace { at: at(2), to: at(2), text: "".into() }], "a\n\n");
         check("a\r\n\r\nb", |at| vec![LineEdit::Delete { at: at(3), to: at(3) }], "a\r\n\r\n");
-        check("a", |_| vec![LineEdit::Append { text: "" }], "a\n\n");
-        check("a", |at| vec![LineEdit::Replace { at: at(1), to: at(1), text: "" }], "\n");
+        check("a", |_| vec![LineEdit::Append { text: "".into() }], "a\n\n");
+        check("a", |at| vec![LineEdit::Replace { at: at(1), to: at(1), text: "".into() }], "\n");
     }
 
     #[test]
     fn edits_that_touch_the_same_lines_are_refused() {
         let content = text("a\nb\nc\n");
         let at = |line| anchor(&content, line);
-        let edits = [LineEdit::Delete { at: at(2), to: at(3) }, LineEdit::Replace { at: at(1), to: at(2), text: "x" }];
+        let edits = [LineEdit::Delete { at: at(2), to: at(3) }, LineEdit::Replace { at: at(1), to: at(2), text: "x".into() }];
         assert_eq!(edit(&content, None, &edits).unwrap_err().cause, Cause::Overlap { first: 1, second: 2 });
-        let edits = [LineEdit::Delete { at: at(1), to: at(3) }, LineEdit::InsertAfter { at: at(2), text: "x" }];
+        let edits = [LineEdit::Delete { at: at(1), to: at(3) }, LineEdit::InsertAfter { at: at(2), text: "x".into() }];
         assert_eq!(edit(&content, None, &edits).unwrap_err().code(), crate::refusal::RefusalCode::Overlap);
     }
 
     #[test]
     fn a_pasted_prefix_is_refused() {
         let content = text("a\n");
-        let edits = [LineEdit::Replace { at: anchor(&content, 1), to: anchor(&content, 1), text: "1#ab|b" }];
+        let edits = [LineEdit::Replace { at: anchor(&content, 1), to: anchor(&content, 1), text: "1#ab|b".into() }];
         assert_eq!(edit(&content, None, &edits).unwrap_err().code(), crate::refusal::RefusalCode::BadArguments);
     }
 
@@ -439,7 +419,7 @@ mod tests {
     fn a_number_is_not_free_for_another_line_when_its_own_was_shown_elsewhere() {
         let before = text("a\nb\nc\n");
         let at = anchor(&before, 2);
-        let insert = [LineEdit::InsertBefore { at, text: "b\nb" }];
+        let insert = [LineEdit::InsertBefore { at, text: "b\nb".into() }];
         let planned = planned(&before, Some(&View::whole(&before)), &insert).unwrap();
         let (after, mut view) = (planned.text().unwrap().clone(), planned.view_after().unwrap().clone());
         // The line that was shown as 2 is shown as 4 now; what has the number 2 reads the same.

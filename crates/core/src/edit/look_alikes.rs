@@ -1,5 +1,5 @@
-//! Places that look like a text: the same but for white space, invisible characters, look-alikes and Unicode normal form. They
-//! are never taken for the text; they are what a refusal shows.
+//! Places that look like a text: equal except for white space, invisible characters, look-alikes and Unicode normal
+//! form. They are never edited, only shown in a refusal.
 
 use memchr::memmem;
 
@@ -10,7 +10,7 @@ use crate::{
     text::Text,
 };
 
-/// The places in the file that look like `old`, from top to bottom. Many are as good as all.
+/// The places in the file that look like `old`, from top to bottom; of many, the first ones.
 pub(super) fn places(text: &Text, old: &str) -> Vec<Match> {
     const MANY: usize = 100;
     let needle = folded(old);
@@ -21,7 +21,11 @@ pub(super) fn places(text: &Text, old: &str) -> Vec<Match> {
     let haystack = folded(body);
     let hits: Vec<usize> = memmem::find_iter(haystack.as_bytes(), &needle).take(MANY).collect();
     let place = |place: Match| text.body_start() + place.start..text.body_start() + place.end;
-    unfolded(body, &hits, needle.len()).into_iter().filter_map(|found| with_edges(body, found, old)).map(place).collect()
+    matches_in_original(body, &hits, needle.len())
+        .into_iter()
+        .filter_map(|found| with_edges(body, found, old))
+        .map(place)
+        .collect()
 }
 
 fn folded(text: &str) -> String {
@@ -30,8 +34,8 @@ fn folded(text: &str) -> String {
     folded
 }
 
-/// Where pieces of the folded text are in the text itself. A piece that ends inside of a character is none.
-fn unfolded(text: &str, starts: &[usize], length: usize) -> Vec<Match> {
+/// Maps matches in the folded text back to the original. A match that ends inside a character does not count.
+fn matches_in_original(text: &str, starts: &[usize], length: usize) -> Vec<Match> {
     let mut places = Vec::with_capacity(starts.len());
     let mut starts = starts.iter().copied().peekable();
     let (mut from, mut open, mut scratch) = (0, None, String::new());
@@ -54,8 +58,8 @@ fn unfolded(text: &str, starts: &[usize], length: usize) -> Vec<Match> {
     places
 }
 
-/// Whether a place may end where the text ends with `edge` and the file goes on with `beyond`: white space needs some, and a word
-/// must not be a part of another.
+/// Whether a match may end between `edge` (the end of the text) and `beyond` (the next character of the file): white
+/// space must be matched by some, and a word must not continue.
 fn fits(edge: Option<char>, beyond: Option<char>) -> bool {
     match (edge, beyond) {
         (Some(edge), Some(beyond)) if edge.is_whitespace() => beyond.is_whitespace(),
@@ -64,7 +68,7 @@ fn fits(edge: Option<char>, beyond: Option<char>) -> bool {
     }
 }
 
-/// The place with as much white space at its edges as the text has there; `None` if it does not fit there.
+/// The match extended by the white space that the text has at its edges; `None` if that does not fit.
 fn with_edges(body: &str, found: Match, old: &str) -> Option<Match> {
     let lead: Vec<char> = old.chars().take_while(|c| c.is_whitespace()).collect();
     let trail: Vec<char> = old.chars().rev().take_while(|c| c.is_whitespace()).collect();
@@ -73,13 +77,13 @@ fn with_edges(body: &str, found: Match, old: &str) -> Option<Match> {
     let on = blanks(after.chars(), trail.into_iter().rev().collect());
     let fits = fits(old.chars().next(), before.chars().next_back()) && fits(old.chars().next_back(), after.chars().next());
     let end = found.end + on;
-    // Half of a line ending is not white space of its own.
+    // Half of a line ending is not white space.
     let half = usize::from(body[..end].ends_with('\r') && body[end..].starts_with('\n'));
     fits.then(|| found.start - back..end - half)
 }
 
-/// How many bytes of white space go with a run of it, both read away from the text: no more line breaks than the run has, and
-/// blanks behind the last of them only if it has some there.
+/// How many bytes of white space belong to a run at an edge, read away from the match: no more line breaks than the run
+/// has, and blanks after the last one only if the run has some there.
 fn blanks(away: impl Iterator<Item = char>, run: Vec<char>) -> usize {
     let mut breaks = run.iter().filter(|c| **c == '\n').count();
     let has_more = run.last().is_some_and(|c| *c != '\n');
@@ -96,7 +100,7 @@ fn blanks(away: impl Iterator<Item = char>, run: Vec<char>) -> usize {
     length
 }
 
-/// The ways in which two texts that look the same differ: those that still differ when all other ways are folded away.
+/// How two texts that look the same differ: the differences that remain when all other kinds are folded away.
 pub(super) fn differs_in(old: &str, found: &str) -> Vec<HiddenDifference> {
     let (old, found) = (old.replace("\r\n", "\n"), found.replace("\r\n", "\n"));
     let ways =

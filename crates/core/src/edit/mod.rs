@@ -1,6 +1,6 @@
-//! Edits. [`Edit`] is the value that every caller builds: a model's call of our tools, a client's own tool, or a program that
-//! uses the library. The modules below turn edits into splices of bytes, or a cause for refusal. Whether an edit is allowed is
-//! left to the gate.
+//! Edits. [`Edit`] is the value that every caller builds: a model's call of our tools, a client's own tool, or a
+//! program that uses the library. The modules below turn edits into splices of bytes, or a cause for refusal. Whether
+//! an edit is allowed is left to the gate.
 
 pub mod find;
 pub mod lines;
@@ -19,19 +19,19 @@ use crate::{
     tool::Tool,
 };
 
-/// A change that somebody wants made, all of it or nothing. Paths are as the caller spells them.
+/// A requested change, which is carried out completely or not at all. Paths are as the caller spells them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Edit {
     /// Replace one exact text.
     Replace(TextReplacement),
-    /// Replace several, in one file or in many. A later one sees what an earlier one has made of its file.
+    /// Replace several texts, in one file or more. Later edits see the result of earlier ones on the same file.
     ReplaceMany(Vec<TextReplacement>),
     /// Edit lines that are named by their anchors.
     Lines {
         /// The file.
         path: String,
-        /// What to do; all of them speak of the numbers that were last shown.
+        /// The edits; all refer to the numbers that were last shown.
         edits: Vec<LineEdit>,
     },
     /// Apply a patch: `*** Begin Patch` or a unified diff.
@@ -43,7 +43,7 @@ pub enum Edit {
     Write {
         /// The file.
         path: String,
-        /// All of it.
+        /// The whole content.
         content: String,
     },
     /// Delete a file.
@@ -51,69 +51,71 @@ pub enum Edit {
         /// The file.
         path: String,
     },
-    /// Give a file another name.
+    /// Move a file.
     Move {
-        /// The name it has.
+        /// The path before.
         from: String,
-        /// The name it gets.
+        /// The path after.
         to: String,
     },
-    /// Take changes back.
+    /// Undo changes.
     Undo(UndoRequest),
 }
 
-/// One exact text of a file, and what comes in its place.
+/// One exact text of a file and its replacement.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TextReplacement {
     /// The file.
     pub path: String,
-    /// The text that goes. Empty to create the file.
+    /// The text to replace. Empty to create the file.
     pub old: String,
-    /// The text that comes.
+    /// The replacement.
     pub new: String,
     /// Whether to replace every occurrence.
     pub all: bool,
 }
 
-/// Which changes are to be taken back.
+/// A request to undo changes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UndoRequest {
-    /// Which of them.
+    /// The changes.
     pub which: UndoTarget,
-    /// Whose.
+    /// Their author.
     pub by: WhoseChanges,
-    /// Whether to overwrite what has been done since.
+    /// Whether to overwrite later changes.
     pub force: bool,
 }
 
-/// Which changes are to be taken back.
+/// The changes to undo.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum UndoTarget {
     /// The last one.
     Last,
-    /// The last one of this file, and of that change only this file.
+    /// The last undo: a redo.
+    LastUndo,
+    /// The last one of this file, and only this file.
     File(String),
     /// This one, with all its files.
     Change(ChangeId),
-    /// All of a session; whoever means those of anyone takes back one at a time.
+    /// All of a session. For [`WhoseChanges::Anyone`] this is not allowed.
     All,
 }
 
-/// Whose changes are meant.
+/// The author of the changes to undo.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WhoseChanges {
-    /// Those of the session that asks.
+    /// The calling session.
     Mine,
-    /// Those of this session.
+    /// This session.
     Session(SessionId),
-    /// Those of anyone.
+    /// Anyone.
     Anyone,
 }
 
 impl Edit {
-    /// Replaces the one place in a file that holds this text.
+    /// Replaces the only occurrence of a text in a file.
     pub fn replace(path: impl Into<String>, old: impl Into<String>, new: impl Into<String>) -> Self {
         Self::Replace(TextReplacement { path: path.into(), old: old.into(), new: new.into(), all: false })
     }
@@ -123,7 +125,7 @@ impl Edit {
         Self::Write { path: path.into(), content: content.into() }
     }
 
-    /// The tool of ours that makes such an edit.
+    /// The tool that makes this edit.
     pub fn tool(&self) -> Tool {
         match self {
             Edit::Replace(_) => Tool::EditFile,
@@ -137,7 +139,7 @@ impl Edit {
         }
     }
 
-    /// The files that it names, as they are spelled; an undo names those of other edits.
+    /// The paths in the edit, as they are spelled. An undo names other edits instead.
     pub fn paths(&self) -> Vec<String> {
         let mut paths: Vec<String> = match self {
             Edit::Replace(replacement) => vec![replacement.path.clone()],
@@ -151,7 +153,7 @@ impl Edit {
         paths
     }
 
-    /// The texts that it expects to find in its files.
+    /// The texts that it expects in its files.
     pub fn quotes(&self) -> Vec<String> {
         match self {
             Edit::Replace(replacement) => vec![replacement.old.clone()],
@@ -164,7 +166,7 @@ impl Edit {
         }
     }
 
-    /// The texts that it puts into its files.
+    /// The texts that it writes into its files.
     pub fn writes(&self) -> Vec<String> {
         match self {
             Edit::Replace(replacement) => vec![replacement.new.clone()],
@@ -174,12 +176,12 @@ impl Edit {
                 PatchRow::Add(line) => Some((*line).to_owned()),
                 PatchRow::Keep(_) | PatchRow::Remove(_) => None,
             }),
-            Edit::Lines { edits, .. } => edits.iter().filter_map(|edit| edit.borrowed().text()).map(str::to_owned).collect(),
+            Edit::Lines { edits, .. } => edits.iter().filter_map(|edit| edit.text()).map(str::to_owned).collect(),
             Edit::Delete { .. } | Edit::Move { .. } | Edit::Undo(_) => Vec::new(),
         }
     }
 
-    /// Several edits one after the other as one edit, where there is such an edit.
+    /// Joins several edits into one that makes them in order, if there is such an edit.
     pub fn joined(edits: &[&Edit]) -> Option<Edit> {
         if let [only] = edits {
             return Some((*only).clone());
@@ -196,7 +198,7 @@ impl Edit {
         Some(Edit::ReplaceMany(replacements))
     }
 
-    /// The same edit of files that are spelled in another way.
+    /// The same edit with other spellings of its paths.
     #[must_use]
     pub fn with_paths(mut self, spell: impl Fn(&str) -> String) -> Self {
         match &mut self {
@@ -205,7 +207,7 @@ impl Edit {
             Edit::Lines { path, .. } | Edit::Write { path, .. } | Edit::Delete { path } => *path = spell(path),
             Edit::Move { from, to } => (*from, *to) = (spell(from), spell(to)),
             Edit::Undo(UndoRequest { which: UndoTarget::File(path), .. }) => *path = spell(path),
-            // A patch holds its paths inside, and other undos have none.
+            // A patch has its paths in its text, and other undos have none.
             Edit::Patch { .. } | Edit::Undo(_) => {}
         }
         self

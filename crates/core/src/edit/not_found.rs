@@ -1,5 +1,5 @@
-//! Why a text is not in a file: what comes nearest, where it first differs, whether the edit was made already, and whether
-//! the text has line numbers in front that belong to a read. Nothing here is ever edited; it is all for the refusal.
+//! Why a text is not in a file: the most similar lines, where they first differ, whether the edit was made already, and
+//! whether the text has the line numbers of a read. All of this is for the refusal; nothing is edited.
 
 use super::{
     find::{Match, Overlaps, find},
@@ -14,7 +14,7 @@ use crate::{
     text::{LineEnding, Text},
 };
 
-/// Why a text was not found: what comes nearest, and whether the edit was made already.
+/// Explains why a text was not found.
 pub fn nearest(text: &Text, old: &str, new: &str) -> Cause {
     let Some(plain) = without_prefixes(old) else {
         let nearest = nearest_lines(text, old);
@@ -36,7 +36,8 @@ fn lines_of(text: &Text, place: &Match) -> LineRange {
     LineRange { start, end: end.max(start) }
 }
 
-/// The text without the `12|` or `12#ab|` in front of each line; `None` where a line has none, or the numbers are in no order.
+/// The text without `12|` or `12#ab|` in front of each line; `None` if a line has no prefix, or the numbers are not in
+/// order.
 fn without_prefixes(text: &str) -> Option<String> {
     let mut plain = String::with_capacity(text.len());
     let mut last = 0;
@@ -56,8 +57,8 @@ fn without_prefixes(text: &str) -> Option<String> {
     (last > 0).then_some(plain)
 }
 
-/// Where the replacement stands already. A few letters are there anyway and say nothing, unless they are all of a line where the
-/// text would be; neither does what is part of the text itself.
+/// Where the replacement is already present. A few letters occur by chance, so they count only as a whole line in the
+/// right place; text that is part of the old one does not count.
 fn already_at(text: &Text, old: &str, new: &str, nearest: Option<&NearestLines>) -> Option<LineNo> {
     const SOME: usize = 6;
     const MANY: usize = 12;
@@ -117,7 +118,7 @@ fn same_looks(text: &Text, old: &str, wanted: &[&str], place: &Match, others: us
     NearestLines { lines, fresh: Excerpt::of(text, &shown), same_looks: Some(same_looks), diverges }
 }
 
-/// Those of the lines that the place has from end to end.
+/// The lines that the place covers completely.
 fn whole_lines(text: &Text, place: &Match, lines: LineRange) -> LineSet {
     let is_whole = |line: &LineNo| {
         let start = text.span(LineRange::line(*line)).start;
@@ -126,7 +127,7 @@ fn whole_lines(text: &Text, place: &Match, lines: LineRange) -> LineSet {
     lines.iter().filter(is_whole).collect()
 }
 
-/// The lines to show: all of a few, of many those around the first difference.
+/// The lines to show: all if there are few, else those around the first difference.
 fn around(lines: LineRange, diverges: Option<&Divergence>) -> LineSet {
     const FEW: u32 = 30;
     if lines.count() <= FEW {
@@ -138,7 +139,8 @@ fn around(lines: LineRange, diverges: Option<&Divergence>) -> LineSet {
     LineRange::new(start, end).into_iter().collect()
 }
 
-/// Where the wanted lines first differ from those of the file. `column` is where the text starts in its first line, if that is known.
+/// Where the wanted lines first differ from those of the file. `column` is where the text starts in its first line, if
+/// known.
 fn first_divergence(text: &Text, old: &str, wanted: &[&str], steps: &[LineStep], column: Option<usize>) -> Option<Divergence> {
     let last = wanted.len() - 1;
     for (at, step) in steps.iter().enumerate() {
@@ -165,7 +167,7 @@ fn first_divergence(text: &Text, old: &str, wanted: &[&str], steps: &[LineStep],
                     (_, false) => have == want,
                 };
                 if !fits {
-                    return Some(diverge(line, want, have, if index == 0 { column } else { Some(0) }));
+                    return Some(line_divergence(line, want, have, if index == 0 { column } else { Some(0) }));
                 }
                 if index == last && !is_open && text.ending(line) == LineEnding::None {
                     return Some(Divergence::NoFinalNewline);
@@ -176,15 +178,15 @@ fn first_divergence(text: &Text, old: &str, wanted: &[&str], steps: &[LineStep],
     None
 }
 
-/// Where two lines first differ. A text may start anywhere in a line: without a `start` it is laid where most of it fits.
-fn diverge(line: LineNo, expected: &str, found: &str, start: Option<usize>) -> Divergence {
+/// Where two lines first differ. A text may start anywhere in a line: without a `start`, the best position is used.
+fn line_divergence(line: LineNo, expected: &str, found: &str, start: Option<usize>) -> Divergence {
     let start = start.unwrap_or_else(|| best_start(expected, found));
     let same = expected.chars().zip(found.chars().skip(start)).take_while(|(a, b)| a == b).count();
     let (expected, found) = (LinePiece::of(expected, same), LinePiece::of(found, start + same));
     Divergence::Line { line, column: start + same + 1, expected, found }
 }
 
-/// Where in a line most of a text fits, as far as the line is not very long.
+/// The position in a line where most of a text fits; very long lines are searched only in part.
 fn best_start(expected: &str, found: &str) -> usize {
     let have: Vec<char> = found.chars().take(2000).collect();
     let fits_from = |start: usize| expected.chars().zip(&have[start..]).take_while(|(a, b)| a == *b).count();
@@ -435,7 +437,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is asked for: there is an answer, it can be put into words, and a text that is named as the exact one is there.
+        /// Whatever is asked for: there is an answer, it can be put into words, and a text that is named as the exact
+        /// one is there.
         #[test]
         fn the_exact_text_is_in_the_file(
             content in "([ab \t'\u{2019}\u{e9}\u{301}\u{200b}\u{2026}.]|\n|\r\n){0,40}", old in "([ab \t'\u{e9}e\u{301}.]|\n|\r\n|1\\|){1,12}", new in "[ab\n]{0,4}",

@@ -1,4 +1,4 @@
-//! `edit_file`: one exact piece of text by another.
+//! `edit_file`: replaces an exact text.
 
 use std::borrow::Cow;
 
@@ -9,18 +9,18 @@ use crate::{
     text::{LineEnding, Text},
 };
 
-/// Replace `old` by `new`: in its one place, or in all of them.
+/// Replace `old` by `new`, in its only place or everywhere.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Replace<'a> {
-    /// The text that goes. Empty to create a file.
+    /// The text to replace. Empty to create a file.
     pub old: &'a str,
-    /// The text that comes.
+    /// The replacement.
     pub new: &'a str,
     /// Whether to replace every occurrence.
     pub all: bool,
 }
 
-/// The splices that a replacement comes to in this text.
+/// The splices for a replacement in this text.
 pub(crate) fn replace_splices<'a>(text: &Text, edit: &Replace<'a>) -> Result<Vec<Splice<'a>>, Cause> {
     if edit.old == edit.new {
         return Err(Cause::NoChange);
@@ -37,7 +37,7 @@ pub(crate) fn replace_splices<'a>(text: &Text, edit: &Replace<'a>) -> Result<Vec
     Ok(places.into_iter().map(|range| Splice { with: endings.fit(text, &range, edit.new), range }).collect())
 }
 
-/// The places that do not overlap one before them.
+/// The places that do not overlap an earlier one.
 fn apart(places: Vec<Match>) -> Vec<Match> {
     let mut apart: Vec<Match> = Vec::with_capacity(places.len());
     for place in places {
@@ -48,13 +48,12 @@ fn apart(places: Vec<Match>) -> Vec<Match> {
     apart
 }
 
-/// What becomes of the line breaks of new text.
+/// How the line breaks of new text are written.
 enum Endings {
-    /// They stay as they are.
     AsGiven,
-    /// They become `\n`: the old text was given with other endings than the file has.
+    /// As `\n`, because the old text was given with other endings than the file has.
     Lf,
-    /// They become those of the place, in a file where this ending is the usual one.
+    /// As at the place of the edit; this ending is the usual one of the file.
     OfThePlace(LineEnding),
 }
 
@@ -71,8 +70,8 @@ impl Endings {
         }
     }
 
-    /// The first line break gets the ending of the first line break it replaces, and so on; further ones that of the line where
-    /// the replacement ends.
+    /// The first line break gets the ending of the first one that it replaces, and so on. Further ones get the ending
+    /// of the line where the replacement ends.
     fn fit<'a>(&self, text: &Text, range: &Match, new: &'a str) -> Cow<'a, str> {
         let usual = match self {
             Endings::AsGiven => return Cow::Borrowed(new),

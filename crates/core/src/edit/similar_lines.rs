@@ -1,8 +1,9 @@
-//! Finds the lines of a file that are most like a text of several lines. A few places that have some of its lines, exactly or nearly,
-//! are laid beside it, and the place that is most alike wins. Lines that were left out or added are allowed for.
+//! Finds the lines of a file that are most like a text of several lines. A few places that have some of its lines,
+//! exactly or nearly, are laid beside it, and the place that is most alike wins. Lines that were left out or added are
+//! allowed for.
 //!
-//! imara-diff lays the lines side by side. The search for the place is ours: a diff against the whole file would scatter the wanted
-//! lines over all of it.
+//! imara-diff lays the lines side by side. The search for the place is ours: a diff against the whole file would
+//! scatter the wanted lines over all of it.
 
 use std::{collections::HashMap, ops::Range};
 
@@ -65,8 +66,9 @@ impl<'a> SimilarSearch<'a> {
         Self { text, wanted, weights: wanted.iter().map(weight).collect(), bigrams: Bigrams::new() }
     }
 
-    /// Where the first wanted line may be, the most likely first. Every wanted line votes for the places where it is in the file; the
-    /// rarer it is there, the more its vote counts. The longest lines that are nowhere vote for the lines that are most like them.
+    /// Where the first wanted line may be, the most likely first. Every wanted line votes for the places where it is in
+    /// the file; the rarer it is there, the more its vote counts. The longest lines that are nowhere vote for the lines
+    /// that are most like them.
     fn likely_offsets(&mut self) -> Vec<isize> {
         const MANY: usize = 2000;
         const LINES_COMPARED: usize = 3;
@@ -121,7 +123,7 @@ impl<'a> SimilarSearch<'a> {
         for (number, line) in self.text.lines() {
             let Some(rest) = left.checked_sub(line.len()) else { break };
             left = rest;
-            let likeness = self.bigrams.likeness(self.wanted[index], line, self.may_be_part(index));
+            let likeness = self.bigrams.similarity(self.wanted[index], line, self.may_be_part(index));
             if likeness > 0.0 {
                 alike.push((number.index(), likeness));
             }
@@ -154,8 +156,8 @@ impl<'a> SimilarSearch<'a> {
         Aligned { likeness: self.likeness_of(&steps), steps }
     }
 
-    /// Pairs lines that a diff would replace by each other, in order. The longer side has lines without a partner, above and below
-    /// those that are most like the shorter side.
+    /// Pairs lines that a diff would replace by each other, in order. The longer side has lines without a partner,
+    /// above and below those that are most like the shorter side.
     fn pair_up(&mut self, wanted: Range<usize>, lines: Range<usize>, steps: &mut Vec<LineStep>) {
         const PLACES_TRIED: usize = 32;
         let pairs = wanted.len().min(lines.len());
@@ -197,7 +199,7 @@ impl<'a> SimilarSearch<'a> {
             0.98
         } else {
             // The very same line says more about the place than a similar one.
-            0.8 * self.bigrams.likeness(wanted, line, self.may_be_part(index))
+            0.8 * self.bigrams.similarity(wanted, line, self.may_be_part(index))
         };
         likeness * self.weights[index]
     }
@@ -226,10 +228,11 @@ fn apart(offsets: impl Iterator<Item = isize>, most: usize) -> Vec<isize> {
     apart
 }
 
-/// Compares lines by the pairs of neighbouring bytes that they share, white space left out: a measure of likeness that is cheap enough
-/// for every line of a large file.
+/// Compares lines by the pairs of neighbouring bytes that they share, white space left out: a measure of likeness that
+/// is cheap enough for every line of a large file.
 struct Bigrams {
-    /// For each pair of bytes, how often the wanted line has it more than the other one. All zero between two comparisons.
+    /// For each pair of bytes, how often the wanted line has it more than the other one. All zero between two
+    /// comparisons.
     counts: Vec<u16>,
 }
 
@@ -238,8 +241,9 @@ impl Bigrams {
         Self { counts: vec![0; 1 << 16] }
     }
 
-    /// From 0 to 1, how much a line is like the wanted one, or holds of it. Lines with little in common are not alike at all.
-    fn likeness(&mut self, wanted: &str, line: &str, may_be_part: bool) -> f64 {
+    /// From 0 to 1, how much a line is like the wanted one, or holds of it. Lines with little in common are not alike
+    /// at all.
+    fn similarity(&mut self, wanted: &str, line: &str, may_be_part: bool) -> f64 {
         const HARDLY_ALIKE: f64 = 0.4;
         const MOST_OF_A_PART: f64 = 0.75;
         if line.len() * 4 < wanted.trim().len() {
@@ -266,7 +270,8 @@ impl Bigrams {
     }
 }
 
-/// The pairs of neighbouring bytes of a line, of a very long one those at its start. A line of one character is a pair with nothing.
+/// The pairs of neighbouring bytes of a line, of a very long one those at its start. A line of one character is a pair
+/// with nothing.
 fn pairs_of(line: &str) -> impl Iterator<Item = usize> {
     const LONGEST: usize = 1000;
     let bytes = || line.bytes().filter(|byte| !byte.is_ascii_whitespace());
@@ -279,8 +284,8 @@ fn pairs_of(line: &str) -> impl Iterator<Item = usize> {
 mod tests {
     use super::*;
 
-    /// The steps in short: `=2` for lines that are alike, `~2` for others at the same place, `+` for a line that the file does
-    /// not have, `-2` for one that was left out.
+    /// The steps in short: `=2` for lines that are alike, `~2` for others at the same place, `+` for a line that the
+    /// file does not have, `-2` for one that was left out.
     #[track_caller]
     fn check(content: &str, wanted: &str, expected: &str) {
         let text = Text::new(content.as_bytes().to_vec()).unwrap();

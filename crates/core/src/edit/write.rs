@@ -1,4 +1,4 @@
-//! `write_file`: what becomes of line endings and a byte order mark that a reader is not shown.
+//! `write_file`: keeps line endings and a byte order mark that a reader does not see.
 
 use crate::{
     line_map::LineMap,
@@ -6,8 +6,8 @@ use crate::{
     text::{LineEnding, Text},
 };
 
-/// The content to write over `base`. A session is shown neither carriage returns nor a byte order mark, so content without any
-/// keeps those of the file: unchanged lines their own ending, new lines the usual one.
+/// The content to write over `base`. A session sees neither carriage returns nor a byte order mark, so content without
+/// any keeps those of the file: unchanged lines keep their ending, new lines get the usual one.
 pub(crate) fn kept_endings(base: &Text, content: &str) -> String {
     let bom = if base.has_bom() && !content.starts_with('\u{feff}') { "\u{feff}" } else { "" };
     if content.contains('\r') || !base.has_crlf() {

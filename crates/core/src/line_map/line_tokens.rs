@@ -12,7 +12,8 @@ use imara_diff::{IndentLevel, Token};
 pub(super) struct LineTokens<'a> {
     pub old: Vec<Token>,
     pub new: Vec<Token>,
-    /// The lines of the first tokens: those that may be in both texts. After them come the lines of each text, in order.
+    /// The lines of the first tokens: those that may be in both texts. After them come the lines of each text, in
+    /// order.
     shared: Vec<&'a str>,
     lines: [&'a [&'a str]; 2],
 }
@@ -20,9 +21,9 @@ pub(super) struct LineTokens<'a> {
 impl<'a> LineTokens<'a> {
     /// Gives equal lines the same token.
     ///
-    /// In a text that was written anew, most lines have no equal in the other one. They are sifted out by their hashes and given a token
-    /// without being looked up: a table of all lines would be larger than the cache of a processor, and each question of it would wait
-    /// for memory.
+    /// In a text that was written anew, most lines have no equal in the other one. They are sifted out by their hashes
+    /// and given a token without being looked up: a table of all lines would be larger than the cache of a processor,
+    /// and each question of it would wait for memory.
     pub(super) fn of(old: &'a [&'a str], new: &'a [&'a str]) -> Self {
         let hasher = RandomState::default();
         let hashes = |lines: &[&str]| lines.iter().map(|line| hasher.hash_one(line)).collect::<Vec<u64>>();

@@ -1,4 +1,4 @@
-//! What a change has done to files, and what the model is shown of it.
+//! What a change did to files, and what the model is shown of it.
 
 use crate::{
     content::Content,
@@ -9,6 +9,7 @@ use crate::{
     line_numbers::LineNumbers,
     lines::{LineNo, LineRange, LineSet},
     notice::ChangeAuthor,
+    outcome::undo::{EntryOutcome, NotUndone, UndoExtent},
     path::RelPath,
     plan::{FileAction, Planned, Rebased},
     short_diff::ShortDiff,
@@ -17,38 +18,44 @@ use crate::{
     view::View,
 };
 
-/// A change of files that was made.
+/// A change that was made.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ChangeOutcome {
-    /// Its name.
+    /// Its id.
     pub change: ChangeId,
-    /// The tool of ours that makes such a change.
+    /// Our tool that makes this kind of change.
     pub tool: Tool,
     /// What was done to each file.
     pub files: Vec<FileOutcome>,
-    /// The changes that it took back, newest first.
+    /// The changes that it undid, newest first.
     pub undid: Vec<UndoneChange>,
-    /// How often the session has written this file over with nearly what it held; 0 for any other change.
+    /// What it left of them.
+    pub left: Vec<NotUndone>,
+    /// What an undo did to paths besides the content of files.
+    pub entries: Vec<EntryOutcome>,
+    /// How often the session has overwritten this file with almost the same content; 0 for any other change.
     pub rewrites: u32,
 }
 
-/// A change that was taken back.
+/// A change that was undone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UndoneChange {
-    /// Its name.
+    /// Its id.
     pub change: ChangeId,
-    /// What had made it, as the log names it.
+    /// The tool that made it, as the log names it.
     pub tool: String,
+    /// How much of it was taken back.
+    pub extent: UndoExtent,
 }
 
-/// A write of what the file held already: nothing was written.
+/// A write of the content that the file already has. Nothing was written.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SameContent {
     /// The file.
     pub path: RelPath,
-    /// What it holds.
+    /// The content.
     pub text: Text,
-    /// How often the session has written this file over with nearly what it held.
+    /// How often the session has overwritten this file with almost the same content.
     pub rewrites: u32,
 }
 
@@ -57,11 +64,11 @@ pub struct SameContent {
 pub struct FileOutcome {
     /// What was planned and carried out.
     pub planned: Planned,
-    /// What the model is shown of it; nothing for a file that was deleted or moved, or is no text.
+    /// The diff that the model is shown; empty for a file that was deleted or moved, or is binary.
     pub diff: ShortDiff,
     /// What is at the path now.
     pub landed: Landed,
-    /// How it got there.
+    /// How the file was written.
     pub written: WriteMethod,
 }
 
@@ -70,35 +77,35 @@ pub struct FileOutcome {
 pub enum Landed {
     /// What was planned.
     AsPlanned,
-    /// Another program, a formatter say, has made something else of it.
+    /// Another program, such as a formatter, rewrote it.
     Rewritten(Box<RewrittenFile>),
-    /// Another program has removed it, or it is no text any more.
+    /// Another program removed it, or made it binary.
     Gone,
 }
 
-/// What another program made of a file right after it was written.
+/// A file that another program rewrote right after we wrote it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RewrittenFile {
-    /// What the file holds now.
+    /// The current text.
     pub text: Text,
-    /// From what was written to what is there.
+    /// The map from the text we wrote to the current one.
     pub map: LineMap,
-    /// The lines that differ from what was written, as they are numbered now.
+    /// The current numbers of the lines that differ from what we wrote.
     pub affected: LineSet,
-    /// What they are.
+    /// The content of these lines.
     pub fresh: Excerpt,
-    /// What else had changed before, where it is now, if the edit was moved to its new place.
+    /// What had changed before the edit, at its current place, if the edit was rebased.
     pub rebased: Option<Rebased>,
 }
 
-/// What else had changed in a file that a tool of somebody else's is about to edit.
+/// What had changed in a file that a tool of another agent is about to edit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChangedBefore {
     /// The file.
     pub path: RelPath,
     /// What is new to the session.
     pub rebased: Rebased,
-    /// Who made the last of these changes.
+    /// The author of the last of these changes.
     pub by: ChangeAuthor,
     /// How many seconds ago, if that is known.
     pub seconds_ago: Option<u64>,
@@ -107,21 +114,27 @@ pub struct ChangedBefore {
 /// How a file was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WriteMethod {
-    /// The new file took the place of the old one, and what came out was what was planned for.
+    /// The new file was exchanged with the old one, which was the file that the plan was made for.
     Exchanged,
-    /// By a rename, where the file system cannot exchange files: a change at the same instant may go unseen.
+    /// Renamed over the old file, because the file system cannot exchange files. A change at the same instant may go
+    /// unnoticed.
     Renamed,
-    /// In place: the file has several names, or marks that a new file could not have.
+    /// Overwritten in place, because the file has several names, or attributes that a new file could not have.
     InPlace,
 }
 
 impl ChangeOutcome {
+    /// A change of files, and nothing else.
+    pub fn of(change: ChangeId, tool: Tool, files: Vec<FileOutcome>) -> Self {
+        Self { change, tool, files, undid: Vec::new(), left: Vec::new(), entries: Vec::new(), rewrites: 0 }
+    }
+
     /// How the lines of its files are numbered.
     pub fn numbers(&self) -> LineNumbers {
         LineNumbers::with_anchors(self.tool == Tool::EditLines)
     }
 
-    /// The files that are told: that the old name of a file is gone is said with the new one.
+    /// The files that the reply describes. A move is described once, under its new name.
     pub fn told(&self) -> impl Iterator<Item = &FileOutcome> {
         let goes_on = |file: &FileOutcome| {
             let is_origin =
@@ -133,18 +146,18 @@ impl ChangeOutcome {
 }
 
 impl FileOutcome {
-    /// The name that the file has now; of one that was deleted, that it had.
+    /// The current name, or the last one if the file was deleted.
     pub fn path(&self) -> &RelPath {
         self.planned.path_after().unwrap_or(self.planned.path())
     }
 
-    /// The names that it had and has.
+    /// The names before and after.
     pub fn paths(&self) -> Vec<RelPath> {
         let after = self.planned.path_after().filter(|after| *after != self.planned.path());
         [self.planned.path()].into_iter().chain(after).cloned().collect()
     }
 
-    /// The text that it holds now, if it is a file that was written and holds text.
+    /// The current text, if the change wrote a text file.
     pub fn text(&self) -> Option<&Text> {
         match (&self.landed, self.planned.act()) {
             (Landed::AsPlanned, FileAction::Write { .. }) => self.planned.text(),
@@ -153,7 +166,7 @@ impl FileOutcome {
         }
     }
 
-    /// What it holds now.
+    /// The current content.
     pub fn content(&self) -> Option<Content> {
         match &self.landed {
             Landed::AsPlanned => self.planned.after().cloned(),
@@ -162,13 +175,13 @@ impl FileOutcome {
         }
     }
 
-    /// Whether another program has made something else of it right after it was written.
+    /// Whether another program rewrote or removed it right after we wrote it.
     pub fn is_rewritten(&self) -> bool {
         self.landed != Landed::AsPlanned
     }
 
-    /// What the session knows of the file once the model has been shown this; `None` when nobody keeps track, or there is nothing
-    /// to see.
+    /// What the session has seen once the model gets this outcome; `None` without a tracker, or if there is nothing to
+    /// see.
     pub fn view_after(&self) -> Option<View> {
         let mut view = self.view_untold()?;
         if self.landed == Landed::AsPlanned {
@@ -177,7 +190,7 @@ impl FileOutcome {
         Some(view)
     }
 
-    /// The same for a model that is not shown the diff, because a tool that is not ours has made the change.
+    /// Like `view_after`, for a model that is not shown the diff, because another agent's tool made the change.
     pub fn view_untold(&self) -> Option<View> {
         let view = self.planned.view_after()?;
         match (&self.landed, self.planned.text()) {
@@ -190,7 +203,7 @@ impl FileOutcome {
         }
     }
 
-    /// The lines of the file that the model knows from this change: those that it is shown, and of a new file all that it wrote.
+    /// The lines that the model knows from this change: those it is shown, and all lines of a file that it created.
     pub fn known_lines(&self) -> Option<(&Text, LineSet)> {
         let text = match self.planned.act() {
             FileAction::Write { .. } => self.text()?,
@@ -206,16 +219,12 @@ impl FileOutcome {
         Some((text, lines))
     }
 
-    /// What became of the file, for people.
+    /// The whole change of the file as a diff, for people.
     pub fn unified_diff(&self) -> FileDiff {
-        let (path, content) = match self.planned.origin() {
-            Some(origin) => (&origin.path, Some(Content::Text(origin.text.clone()))),
-            None => (self.planned.path(), self.planned.base().cloned()),
-        };
-        FileDiff::between((path, content.as_ref()), (self.path(), self.content().as_ref()))
+        self.planned.diff_to(self.path(), self.content().as_ref())
     }
 
-    /// The first line that was touched, as it is numbered now.
+    /// The first line that the change touched, by its current number.
     pub fn first_changed_line(&self) -> Option<LineNo> {
         let last = self.planned.text()?.last_line()?;
         let first = self.planned.map().hunks().first();
@@ -224,10 +233,10 @@ impl FileOutcome {
 }
 
 impl FileOutcome {
-    /// A file that was changed by plan.
+    /// The outcome of a plan that was carried out.
     pub fn of(planned: Planned, landed: Landed, written: WriteMethod) -> Self {
         let base = planned.origin().map(|origin| &origin.text).or(planned.base().and_then(Content::text));
-        // A new file is not repeated to its author.
+        // The author of a new file does not get it repeated.
         let diff = match (planned.act(), base, planned.text()) {
             (FileAction::Write { .. }, Some(base), Some(text)) => ShortDiff::between(base, text, planned.map()),
             _ => ShortDiff::default(),
@@ -237,12 +246,12 @@ impl FileOutcome {
 }
 
 impl RewrittenFile {
-    /// What became of a text that was written by plan.
+    /// The outcome for a file that was planned as `sent` and found as `text`.
     pub fn of(planned: &Planned, sent: &Text, text: Text) -> Self {
         let map = LineMap::between(sent, &text);
         let affected = map.affected();
         let fresh = Excerpt::of(&text, &affected);
-        // What had changed before counts as seen, so it is shown, where it landed.
+        // Lines that had changed before count as seen, so they are shown where they ended up.
         let rebased = planned.rebased().map(|rebased| {
             let affected: LineSet = rebased.affected.iter().filter_map(|line| map.new_place(line)).map(LineRange::line).collect();
             Rebased { fresh: Excerpt::of(&text, &affected), affected }

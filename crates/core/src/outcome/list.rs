@@ -1,42 +1,42 @@
-//! What a listing shows: every file by name, or, where that is too much, directories with their counts.
+//! What a listing shows: every file by name or, if there are too many, directories with counts.
 
 use std::ops::Range;
 
 use super::scope::{SearchArea, SearchScope, SkippedFiles};
 use crate::path::RelPath;
 
-/// The files of a part of the workspace.
+/// The result of a listing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listing {
-    /// Where was looked.
+    /// The part of the workspace that was listed.
     pub scope: SearchScope,
     /// The files that are listed by name.
     pub files: Vec<RelPath>,
-    /// The directories that are given as a count, each with a `/` at its end, and how many files are below.
+    /// The directories that are shown as a count, each with a trailing `/` and the number of files below it.
     pub folded: Vec<(String, usize)>,
-    /// What the limit leaves out of one directory that has too many entries.
+    /// Entries of one directory that exceed the limit.
     pub rest: UnlistedEntries,
-    /// How many files there are, listed or not.
+    /// The number of files, listed or not.
     pub total: usize,
-    /// What could not be looked at.
+    /// Files and directories that could not be listed.
     pub left_out: SkippedFiles,
 }
 
-/// What is not even counted by directory.
+/// The entries of one directory that are not listed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct UnlistedEntries {
-    /// The directory, with a `/` at its end; `None` is the root.
+    /// The directory with a trailing `/`; `None` for the root.
     pub place: Option<String>,
-    /// How many directories in it are not listed.
+    /// The number of its directories that are not listed.
     pub directories: usize,
-    /// How many files are below those.
+    /// The number of files below those.
     pub files_in_directories: usize,
-    /// How many files directly in it are not listed.
+    /// The number of its own files that are not listed.
     pub files: usize,
 }
 
 impl Listing {
-    /// Chooses what is listed of the files at these paths, which are in order: at most `limit` lines.
+    /// Chooses at most `limit` lines to list from these sorted paths.
     pub fn of(paths: &[RelPath], scope: SearchScope, limit: usize, left_out: SkippedFiles) -> Self {
         let total = paths.len();
         if paths.is_empty() {
@@ -55,7 +55,7 @@ impl Listing {
     }
 }
 
-/// Paths in order: what is below a directory stands together.
+/// Sorted paths, so that everything below a directory is adjacent.
 struct PathTree<'a> {
     paths: &'a [RelPath],
     limit: usize,
@@ -64,12 +64,11 @@ struct PathTree<'a> {
 /// A directory with all files below it.
 #[derive(Clone)]
 struct Folder {
-    /// How many bytes of their paths lead to it, the last `/` included.
+    /// The length in bytes of the path to it, including the last `/`.
     prefix: usize,
     files: Range<usize>,
 }
 
-/// The lines of a listing.
 struct FoldedTree {
     folders: Vec<Folder>,
     files: Vec<usize>,
@@ -90,7 +89,7 @@ impl PathTree<'_> {
         &self.paths[folder.files.start].as_str()[..folder.prefix]
     }
 
-    /// The directories and the files directly in a directory.
+    /// The directories and files directly in a directory.
     fn open(&self, folder: &Folder) -> (Vec<Folder>, Vec<usize>) {
         let (mut folders, mut files): (Vec<Folder>, Vec<usize>) = (Vec::new(), Vec::new());
         let mut at = folder.files.start;
@@ -109,7 +108,8 @@ impl PathTree<'_> {
         (folders, files)
     }
 
-    /// Opens directories from the top down, on each level those with the fewest entries first, as long as the lines suffice.
+    /// Expands directories from the top down, those with the fewest entries first on each level, while there are lines
+    /// left.
     fn fold(&self, top: Folder) -> FoldedTree {
         let (mut level, mut files) = self.open(&top);
         if level.len() + files.len() > self.limit {
@@ -137,7 +137,7 @@ impl PathTree<'_> {
         FoldedTree { folders: closed, files, rest: UnlistedEntries::default() }
     }
 
-    /// The first entries of a directory that has too many, and how many more there are.
+    /// The first entries of a directory that has too many, with the number of the others.
     fn trim(&self, top: &Folder, mut folders: Vec<Folder>, mut files: Vec<usize>) -> FoldedTree {
         let more_folders = folders.split_off(folders.len().min(self.limit));
         let more_files = files.split_off(files.len().min(self.limit - folders.len()));

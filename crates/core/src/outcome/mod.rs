@@ -1,5 +1,5 @@
-//! What a call did, as values: what was read, found or changed, or why it was refused, plus notes. Programs match on these
-//! values; [`crate::render`] turns them into text and JSON, which is never parsed back.
+//! What a call did, as values: what was read, found or changed, or why it was refused, plus notes. Programs match on
+//! these values; [`crate::render`] turns them into text and JSON, which is never parsed back.
 //!
 //! This module also decides how much a model is shown, because what is shown counts as seen.
 
@@ -8,6 +8,7 @@ pub mod list;
 pub mod read;
 pub mod scope;
 pub mod search;
+pub mod undo;
 
 pub use self::{
     change::{ChangeOutcome, ChangedBefore, FileOutcome, Landed, RewrittenFile, SameContent, UndoneChange, WriteMethod},
@@ -15,6 +16,7 @@ pub use self::{
     read::{ReadResult, UnchangedRead},
     scope::{SearchArea, SearchScope, SkippedFiles},
     search::{FileMatches, SearchResult},
+    undo::{NotUndone, UndoExtent},
 };
 use crate::{
     content::Content,
@@ -26,19 +28,19 @@ use crate::{
     path::RelPath,
     plan::FileAction,
     refusal::{Refusal, RefusalCode},
-    repo_state::{RepoState, TaskList},
+    repo_state::{RepoState, SharedTaskList, TaskList},
     text::Text,
     tracked::Touch,
 };
 
-/// What came of a call.
+/// The result of a call.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 #[must_use = "it says whether the call was refused"]
 pub struct Outcome {
     /// What was done, or why nothing was.
     pub result: Result<Done, RefusedOutcome>,
-    /// What else there is to say.
+    /// Notes besides the result.
     pub notes: OutcomeNotes,
 }
 
@@ -48,7 +50,7 @@ pub struct Outcome {
 pub enum Done {
     /// Lines of a file were read.
     Read(ReadResult),
-    /// Lines were asked for that the session has seen and that have not changed.
+    /// The requested lines were shown before and have not changed.
     Unchanged(UnchangedRead),
     /// Files were listed.
     Listed(Listing),
@@ -56,78 +58,80 @@ pub enum Done {
     Found(SearchResult),
     /// Files were changed.
     Changed(ChangeOutcome),
-    /// A file was to be written that holds that content already.
+    /// The file to write already had this content.
     SameContent(SameContent),
-    /// The state of the repository was asked for.
+    /// The state of the repository was shown.
     State(ShownState),
-    /// The list of tasks was changed; this is all of it.
+    /// The list of tasks was shown or changed. This is the whole list.
     Tasks(TaskList),
-    /// What was read no longer counts.
+    /// Shared tasks were shown, claimed or closed. This is the list of their story.
+    SharedTasks(SharedTaskList),
+    /// Earlier reads no longer count.
     Forgotten(Forgotten),
 }
 
 /// A call that was refused.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RefusedOutcome {
-    /// Why.
+    /// The reason.
     pub refusal: Box<Refusal>,
-    /// How often the very same call has been refused, this time included.
+    /// How often this exact call has been refused, including this time.
     pub repeat: u32,
-    /// The text of the file that the refusal shows lines of, if it counts as seen.
+    /// The text of the file whose lines the refusal shows, if those lines count as seen.
     pub text: Option<Text>,
 }
 
-/// The state of the repository, and how it is shown.
+/// The state of the repository, with the form in which it is shown.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ShownState {
     /// The state.
     pub state: RepoState,
-    /// All of it as a document for programs, if that was asked for instead of a summary.
+    /// The state as a document for programs, if it was requested instead of a summary.
     pub document: Option<String>,
 }
 
-/// What no longer counts as read.
+/// What no longer counts as seen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Forgotten {
     /// Everything.
     Everything,
-    /// These files; others that were named had not been read.
+    /// These files. Other files that were named had not been read.
     Files(Vec<RelPath>),
 }
 
-/// What a reply says besides its result.
+/// The notes that a reply adds to its result.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct OutcomeNotes {
-    /// What the owner of the repository asks of whoever works in the directories of the call.
+    /// The instructions of the repository for the directories of the call.
     pub instructions: Option<ToldInstructions>,
-    /// Files that the session has seen and that somebody else has changed since.
+    /// Files that the session has seen and that another writer changed since.
     pub changed_elsewhere: Vec<ChangedFile>,
-    /// What happened to the workspace without anybody asking.
+    /// Unrequested events in the workspace, such as a rescued file.
     pub warnings: Vec<Notice>,
 }
 
-/// What a command in a shell has shown and changed.
+/// What a shell command showed and changed.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct CommandEffects {
-    /// Files that the session has seen and that are something else now, with who did it.
+    /// Files that the session has seen and that differ now, with the author.
     pub changed: Vec<ChangedFile>,
-    /// Other files in which something happened meanwhile.
+    /// Other files that changed during the command.
     pub touched: Vec<RelPath>,
-    /// The lines that it printed, which count as read.
+    /// The printed lines that count as read.
     pub read: Vec<KnownLines>,
 }
 
-/// A file that a call has read or changed.
+/// A file that a call read or changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TouchedFile {
     /// The file.
     pub path: RelPath,
-    /// What was done to it.
+    /// What the call did to it.
     pub touch: Touch,
 }
 
 impl Outcome {
-    /// An outcome with nothing else to say.
+    /// An outcome without notes.
     pub fn new(result: Result<Done, RefusedOutcome>) -> Self {
         Self { result, notes: OutcomeNotes::default() }
     }
@@ -137,12 +141,12 @@ impl Outcome {
         self.result.is_err()
     }
 
-    /// Why it was refused, if it was.
+    /// The refusal, if there is one.
     pub fn refusal(&self) -> Option<&Refusal> {
         self.result.as_ref().err().map(|refused| &*refused.refusal)
     }
 
-    /// The change that was made, if one was.
+    /// The change that was made, if any.
     pub fn changed(&self) -> Option<&ChangeOutcome> {
         match &self.result {
             Ok(Done::Changed(changed)) => Some(changed),
@@ -150,12 +154,12 @@ impl Outcome {
         }
     }
 
-    /// The name of the change that was made, if one was.
+    /// The id of the change that was made, if any.
     pub fn change(&self) -> Option<&ChangeId> {
         self.changed().map(|changed| &changed.change)
     }
 
-    /// Whether nothing was done because there was nothing to do.
+    /// Whether there was nothing to do.
     pub fn is_noop(&self) -> bool {
         match &self.result {
             Ok(done) => matches!(done, Done::SameContent(_)),
@@ -163,7 +167,7 @@ impl Outcome {
         }
     }
 
-    /// The file that the session has written over with nearly what it held, and how often, if it has.
+    /// The file that the session overwrites with almost the same content, and how often it did.
     pub fn rewrites(&self) -> Option<(&RelPath, u32)> {
         match &self.result {
             Ok(Done::SameContent(same)) => Some((&same.path, same.rewrites)),
@@ -172,12 +176,12 @@ impl Outcome {
         }
     }
 
-    /// The files that it was about, by their names before and after, as they are known now.
+    /// The files of the call, by their names before and after, as far as known.
     pub fn paths(&self) -> Vec<RelPath> {
         self.result.as_ref().map(Done::paths).unwrap_or_default()
     }
 
-    /// The lines of files that the model knows from it: those that it is shown, and those that it has written itself.
+    /// The lines that the model knows from this outcome: those it is shown and those it wrote.
     pub fn shown(&self) -> Vec<KnownLines> {
         let lines = |path: &RelPath, text: &Text, lines: &LineSet| KnownLines {
             path: path.clone(),
@@ -185,16 +189,24 @@ impl Outcome {
             lines: lines.clone(),
         };
         match &self.result {
-            // A line that is cut is not known, but it is among those that the model wants to see.
+            // A truncated line does not count as seen, but it is one of the lines that the model asked for.
             Ok(Done::Read(reading)) if reading.lines.is_empty() && reading.text.line_count() > 0 => Vec::new(),
             Ok(Done::Read(reading)) => vec![lines(&reading.path, &reading.text, &reading.lines)],
             Ok(Done::Found(found)) => found.files.iter().map(|file| lines(&file.path, &file.text, &file.lines)).collect(),
             Ok(Done::Changed(changed)) => {
                 let known = |file: &FileOutcome| file.known_lines().map(|(text, known)| lines(file.path(), text, &known));
-                changed.files.iter().filter_map(known).collect()
+                let left = |left: &NotUndone| left.text.as_ref().map(|text| lines(&left.path, text, &left.shown()));
+                changed.files.iter().filter_map(known).chain(changed.left.iter().filter_map(left)).collect()
             }
             Ok(Done::SameContent(same)) => vec![lines(&same.path, &same.text, &LineSet::whole(same.text.line_count()))],
-            Ok(Done::Unchanged(_) | Done::Listed(_) | Done::State(_) | Done::Tasks(_) | Done::Forgotten(_)) => Vec::new(),
+            Ok(
+                Done::Unchanged(_)
+                | Done::Listed(_)
+                | Done::State(_)
+                | Done::Tasks(_)
+                | Done::SharedTasks(_)
+                | Done::Forgotten(_),
+            ) => Vec::new(),
             Err(refused) => match (&refused.text, refused.refusal.known_path()) {
                 (Some(text), Some(path)) => vec![lines(&path, text, &refused.refusal.affected_ranges())],
                 _ => Vec::new(),
@@ -202,7 +214,7 @@ impl Outcome {
         }
     }
 
-    /// The files that it has read or changed.
+    /// The files that the call read or changed.
     pub fn touched(&self) -> Vec<TouchedFile> {
         let read = |path: &RelPath, text: &Text| TouchedFile { path: path.clone(), touch: Touch::Read(text.version()) };
         match &self.result {
@@ -210,15 +222,21 @@ impl Outcome {
             Ok(Done::Unchanged(unchanged)) => vec![read(&unchanged.path, &unchanged.text)],
             Ok(Done::Found(found)) => found.files.iter().map(|file| read(&file.path, &file.text)).collect(),
             Ok(Done::Changed(changed)) => changed.files.iter().flat_map(touched_by).collect(),
-            Ok(Done::Listed(_) | Done::SameContent(_) | Done::State(_) | Done::Tasks(_) | Done::Forgotten(_)) | Err(_) => {
-                Vec::new()
-            }
+            Ok(
+                Done::Listed(_)
+                | Done::SameContent(_)
+                | Done::State(_)
+                | Done::Tasks(_)
+                | Done::SharedTasks(_)
+                | Done::Forgotten(_),
+            )
+            | Err(_) => Vec::new(),
         }
     }
 }
 
 impl Done {
-    /// The files that it was about, by their names before and after, as they are known now.
+    /// The files of the call, by their names before and after, as far as known.
     pub fn paths(&self) -> Vec<RelPath> {
         match self {
             Done::Read(reading) => vec![reading.path.clone()],
@@ -226,12 +244,12 @@ impl Done {
             Done::Found(found) => found.files.iter().map(|file| file.path.clone()).collect(),
             Done::Changed(changed) => changed.files.iter().flat_map(FileOutcome::paths).collect(),
             Done::SameContent(same) => vec![same.path.clone()],
-            Done::Listed(_) | Done::State(_) | Done::Tasks(_) | Done::Forgotten(_) => Vec::new(),
+            Done::Listed(_) | Done::State(_) | Done::Tasks(_) | Done::SharedTasks(_) | Done::Forgotten(_) => Vec::new(),
         }
     }
 }
 
-/// What became of the names of a file.
+/// What happened to each name of a file.
 fn touched_by(file: &FileOutcome) -> Vec<TouchedFile> {
     let planned = &file.planned;
     let was = planned.base().map(Content::version);
@@ -245,7 +263,7 @@ fn touched_by(file: &FileOutcome) -> Vec<TouchedFile> {
         (FileAction::Write { .. }, _) if planned.is_new() => (None, version.map(Touch::Created)),
         (FileAction::Write { .. }, _) => (None, version.map(|to| Touch::Modified { from: was, to })),
     };
-    // What it was under its old name is asked before that is gone.
+    // The old name must be resolved before it is gone.
     let now = touch.map(|touch| TouchedFile { path: file.path().clone(), touch });
     now.into_iter().chain(left.map(gone)).collect()
 }

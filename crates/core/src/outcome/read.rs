@@ -9,40 +9,40 @@ use crate::{
     text::Text,
 };
 
-/// Lines of a file that are shown, as far as the limits allow.
+/// The lines of a file that a reply shows, within the limits.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ReadResult {
     /// The file.
     pub path: RelPath,
-    /// What it holds.
+    /// The content of the file.
     pub text: Text,
-    /// The lines that were asked for.
+    /// The lines that were requested.
     pub wanted: LineSet,
-    /// The lines that are shown, also those that are cut.
+    /// The lines that are shown, including truncated ones.
     pub lines: LineSet,
-    /// The lines that are shown in full: these were seen.
+    /// The lines that are shown in full. Only these count as seen.
     pub full: LineSet,
-    /// How they are numbered.
+    /// How lines are numbered.
     pub numbers: LineNumbers,
-    /// A line with more characters is cut.
+    /// A line with more characters is truncated.
     pub line_chars: usize,
 }
 
-/// Lines of a file that the session was shown before and that have not changed since.
+/// Lines that the session was shown before and that have not changed since.
 #[derive(Debug, Clone, PartialEq)]
 pub struct UnchangedRead {
     /// The file.
     pub path: RelPath,
-    /// What it holds.
+    /// The content of the file.
     pub text: Text,
-    /// The lines that were asked for.
+    /// The lines that were requested.
     pub lines: LineSet,
     /// Whether the session has seen the whole file.
     pub is_whole: bool,
 }
 
 impl ReadResult {
-    /// Chooses the lines that are shown of those that are wanted.
+    /// Chooses which of the wanted lines are shown.
     pub fn of(path: RelPath, text: Text, wanted: LineSet, numbers: LineNumbers, limits: &Limits) -> Self {
         let mut room = Room { rows: limits.read_lines, bytes: limits.read_bytes, is_first: true };
         let (mut lines, mut full) = (LineSet::new(), LineSet::new());
@@ -50,7 +50,8 @@ impl ReadResult {
             if index > 0 {
                 room.bytes = room.bytes.saturating_sub("…\n".len());
             }
-            // Most reads are far from any limit, and to measure each line would take a good part of the time to show it.
+            // Most reads are far below the limits, and measuring each line would take a good part of the time to render
+            // it.
             if !text.has_line_over(*range, limits.line_chars) && room.take_all(text.span(*range).len(), *range) {
                 lines.insert(*range);
                 full.insert(*range);
@@ -59,7 +60,8 @@ impl ReadResult {
             let mut full_from = range.start;
             let mut end = Some(range.end);
             for line in range.iter() {
-                // With its ending, so that it may be a byte or two less. To measure it exactly would take as long as to show it.
+                // The line ending counts, so this may be a byte or two too many. An exact measure would take as long as
+                // rendering.
                 let bytes = text.start_of(line.index() + 1) - text.start_of(line.index());
                 let is_long = bytes > limits.line_chars && is_long(text.line(line), limits.line_chars);
                 let bytes = if is_long { clip(text.line(line), limits.line_chars).len() + 1 } else { bytes };
@@ -82,13 +84,12 @@ impl ReadResult {
         Self { path, text, wanted, lines, full, numbers, line_chars: limits.line_chars }
     }
 
-    /// The lines that were asked for and that the limits do not allow to show.
+    /// The requested lines that the limits leave out.
     pub fn left(&self) -> LineSet {
         self.wanted.clipped(self.text.line_count()).minus(&self.lines)
     }
 }
 
-/// What is left of the limits.
 struct Room {
     rows: usize,
     bytes: usize,
@@ -96,7 +97,7 @@ struct Room {
 }
 
 impl Room {
-    /// Takes lines with so many bytes, if there is no doubt that all of them fit.
+    /// Takes lines with this many bytes, if they certainly fit.
     fn take_all(&mut self, bytes: usize, lines: LineRange) -> bool {
         let rows = lines.count() as usize;
         let bytes = bytes + rows * LineNumbers::Anchors.width(lines.end);
@@ -107,7 +108,7 @@ impl Room {
         fits
     }
 
-    /// Takes a row of so many bytes. The first one is shown in any case.
+    /// Takes a row with this many bytes. The first row is always shown.
     fn take(&mut self, bytes: usize) -> bool {
         let is_first = std::mem::take(&mut self.is_first);
         if self.rows == 0 || (self.bytes < bytes && !is_first) {
@@ -119,7 +120,7 @@ impl Room {
     }
 }
 
-/// Whether a line has more characters than this.
+/// Whether a line has more characters than `chars`.
 pub(crate) fn is_long(line: &str, chars: usize) -> bool {
     line.len() > chars && line.chars().nth(chars).is_some()
 }
@@ -156,7 +157,7 @@ mod tests {
             prop_assert_eq!(&shown[..], &inside.iter().take(shown.len()).collect::<Vec<_>>()[..]);
             let rows = render::read::rows(&reading);
             prop_assert!(shown.len() <= read_lines);
-            // A last line that does not end gets an ending where it is shown.
+            // A last line without an ending is shown with one.
             prop_assert!(rows.len() <= read_bytes + 1 || shown.len() == 1, "{} bytes of {}", rows.len(), read_bytes);
             prop_assert_eq!(shown.is_empty(), inside.is_empty());
             let is_short = |line: &LineNo| !is_long(text.line(*line), line_chars);

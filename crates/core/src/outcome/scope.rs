@@ -1,8 +1,8 @@
-//! Where a listing or a search looked, and what it had to leave out.
+//! Where a listing or a search looked, and what it had to skip.
 
 use crate::path::RelPath;
 
-/// Where was looked.
+/// The place that was searched.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SearchArea {
     /// In the whole workspace.
@@ -13,30 +13,30 @@ pub enum SearchArea {
     File(RelPath),
 }
 
-/// The part of the workspace that was looked at.
+/// The part of the workspace that was searched.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SearchScope {
-    /// Where.
+    /// The place.
     pub area: SearchArea,
     /// The glob that file names had to match.
     pub glob: Option<String>,
 }
 
-/// What could not be looked at or shown.
+/// What could not be searched or shown.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SkippedFiles {
-    /// Directories and files that could not be read, with what the system said.
+    /// Unreadable directories and files, with the error of the system.
     pub unreadable: Vec<(String, String)>,
-    /// How many names are not UTF-8 or longer than we take.
+    /// The number of names that are not UTF-8 or are too long.
     pub unnamed: usize,
-    /// Files over the limit, with their sizes.
+    /// Files over the size limit, with their sizes.
     pub too_large: Vec<(RelPath, u64)>,
-    /// Files that match but are no text that can be shown, with what they are.
+    /// Matching files that cannot be shown, with their kind.
     pub not_shown: Vec<(RelPath, &'static str)>,
 }
 
 impl SkippedFiles {
-    /// Brings it into one order, whoever found it first.
+    /// Sorts everything, so that the result does not depend on the order of the walk.
     pub fn sort(&mut self) {
         self.unreadable.sort();
         self.too_large.sort();

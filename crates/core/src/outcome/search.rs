@@ -20,94 +20,94 @@ use crate::{
 pub struct SearchHit {
     /// The line.
     pub line: LineNo,
-    /// The bytes of the line that match first.
+    /// The byte range of the first match in the line.
     pub at: Range<usize>,
 }
 
-/// How hits are shown.
+/// How matches are shown.
 #[derive(Debug, Clone, Copy)]
 pub struct SearchDisplay<'a> {
     /// How lines are numbered.
     pub numbers: LineNumbers,
-    /// How many lines before and after each hit.
+    /// The number of lines before and after each match.
     pub context: usize,
-    /// How many hits.
+    /// The maximum number of matches.
     pub limit: usize,
-    /// How many rows and bytes, and how much of one line.
+    /// The limits on rows, bytes and the length of a line.
     pub limits: &'a Limits,
 }
 
-/// What a search found.
+/// The result of a search.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SearchResult {
-    /// What was searched for.
+    /// The pattern.
     pub pattern: String,
-    /// Where.
+    /// The files that were searched.
     pub scope: SearchScope,
-    /// The files of which something is shown.
+    /// The files with matches that are shown.
     pub files: Vec<FileMatches>,
-    /// The files of which matches are not shown, with how many.
+    /// The files with matches that are not shown, each with the number of matches.
     pub left: Vec<(RelPath, usize)>,
-    /// How many lines match, shown or not.
+    /// The number of matching lines, shown or not.
     pub hits: usize,
-    /// In how many files.
+    /// The number of files with a match.
     pub files_with_hits: usize,
-    /// How many files were searched.
+    /// The number of files that were searched.
     pub searched: usize,
-    /// How many were passed over because they are not text.
+    /// The number of binary files that were skipped.
     pub binary: usize,
-    /// What could not be searched or shown.
+    /// Files that could not be searched or shown.
     pub left_out: SkippedFiles,
     /// How lines are numbered.
     pub numbers: LineNumbers,
-    /// Whether lines around the hits are shown as well.
+    /// Whether lines around the matches are shown too.
     pub has_context: bool,
-    /// A line with more characters is cut.
+    /// A line with more characters is truncated.
     pub line_chars: usize,
 }
 
 /// The matches in one file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FileMatches {
-    /// The file, by the name under which it was found.
+    /// The name under which the file was found.
     pub found_at: RelPath,
-    /// The file, by the one spelling that it has.
+    /// The canonical path of the file.
     pub path: RelPath,
-    /// What it holds.
+    /// The content of the file.
     pub text: Text,
-    /// How many lines match, shown or not.
+    /// The number of matching lines, shown or not.
     pub matches: usize,
-    /// The lines that match and are shown.
+    /// The matching lines that are shown.
     pub shown_matches: LineSet,
     /// The lines that are shown, in order.
     pub rows: Vec<MatchRow>,
-    /// All of them, also those that are cut.
+    /// All lines that are shown, including truncated ones.
     pub lines: LineSet,
-    /// Those that are there in full: these were seen.
+    /// The lines that are shown in full. Only these count as seen.
     pub full: LineSet,
 }
 
-/// A line as it is shown.
+/// A line in the reply.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MatchRow {
     /// The line.
     pub line: LineNo,
-    /// What is shown of it, if it is too long.
+    /// The excerpt that is shown, if the line is too long.
     pub cut: Option<CutLine>,
 }
 
-/// A piece of a line that is too long.
+/// An excerpt of a line that is too long.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CutLine {
-    /// The piece, with how much is left out.
+    /// The excerpt, with a note of how much is left out.
     pub text: String,
-    /// Whether it does not begin where the line does, because what matches is further on.
+    /// Whether it starts after the start of the line, because the match is further on.
     pub is_inside: bool,
-    /// Whether it does not end where the line does.
+    /// Whether it ends before the end of the line.
     pub goes_on: bool,
 }
 
-/// Takes in files, in order, until there is no room for more; the others are counted.
+/// Collects files in order until the limits are reached. Matches in later files are only counted.
 #[derive(Debug)]
 pub struct MatchCollector<'a> {
     show: SearchDisplay<'a>,
@@ -115,17 +115,27 @@ pub struct MatchCollector<'a> {
     bytes: usize,
     is_full: bool,
     shown: usize,
-    hits: usize,
-    files_with_hits: usize,
-    files: Vec<FileMatches>,
-    left: Vec<(RelPath, usize)>,
+    found: SearchResult,
 }
 
 impl<'a> MatchCollector<'a> {
-    /// One without any file.
-    pub fn new(show: SearchDisplay<'a>) -> Self {
-        let (files, left) = (Vec::new(), Vec::new());
-        Self { show, rows: 0, bytes: 0, is_full: false, shown: 0, hits: 0, files_with_hits: 0, files, left }
+    /// A collector for a search of this pattern in this scope.
+    pub fn new(show: SearchDisplay<'a>, pattern: String, scope: SearchScope) -> Self {
+        let found = SearchResult {
+            pattern,
+            scope,
+            files: Vec::new(),
+            left: Vec::new(),
+            hits: 0,
+            files_with_hits: 0,
+            searched: 0,
+            binary: 0,
+            left_out: SkippedFiles::default(),
+            numbers: show.numbers,
+            has_context: show.context > 0,
+            line_chars: show.limits.line_chars,
+        };
+        Self { show, rows: 0, bytes: 0, is_full: false, shown: 0, found }
     }
 
     /// Whether nothing more will be shown.
@@ -133,8 +143,8 @@ impl<'a> MatchCollector<'a> {
         self.is_full || self.shown >= self.show.limit
     }
 
-    /// Adds the hits of a file, which are in order, as far as there is room for them. Without hits nothing happens. Gives what is
-    /// shown of it, if anything is.
+    /// Adds the matches of a file, which are sorted, as far as there is room. Does nothing if there are none. Returns
+    /// what is shown of the file, if anything.
     pub fn add(&mut self, found_at: &RelPath, path: &RelPath, text: &Text, hits: &[SearchHit]) -> Option<&FileMatches> {
         let rows = self.rows_of(text, hits);
         let lines: LineSet = rows.iter().map(|row| LineRange::line(row.line)).collect();
@@ -142,55 +152,35 @@ impl<'a> MatchCollector<'a> {
         let shown_matches: LineSet = hits.iter().filter(is_shown).map(|hit| LineRange::line(hit.line)).collect();
         let shown = shown_matches.count() as usize;
         if shown < hits.len() {
-            self.left.push((found_at.clone(), hits.len() - shown));
+            self.found.left.push((found_at.clone(), hits.len() - shown));
         }
-        self.hits += hits.len();
-        self.files_with_hits += usize::from(!hits.is_empty());
+        self.found.hits += hits.len();
+        self.found.files_with_hits += usize::from(!hits.is_empty());
         if shown == 0 {
             return None;
         }
         self.shown += shown;
-        // About as much as stands above and below the lines of a file.
+        // An estimate of the rows above and below the lines of a file.
         self.bytes += found_at.as_str().len() + 40;
         let full = rows.iter().filter(|row| row.cut.is_none()).map(|row| LineRange::line(row.line)).collect();
         let (found_at, path, text, matches) = (found_at.clone(), path.clone(), text.clone(), hits.len());
-        self.files.push(FileMatches { found_at, path, text, matches, shown_matches, rows, lines, full });
-        self.files.last()
+        self.found.files.push(FileMatches { found_at, path, text, matches, shown_matches, rows, lines, full });
+        self.found.files.last()
     }
 
-    /// Counts the hits of a file that is not shown.
+    /// Counts the matches of a file that is not shown.
     pub fn leave(&mut self, path: &RelPath, hits: usize) {
-        self.hits += hits;
-        self.files_with_hits += 1;
-        self.left.push((path.clone(), hits));
+        self.found.hits += hits;
+        self.found.files_with_hits += 1;
+        self.found.left.push((path.clone(), hits));
     }
 
-    /// All of it.
-    pub fn finish(
-        self,
-        pattern: String,
-        scope: SearchScope,
-        searched: usize,
-        binary: usize,
-        left_out: SkippedFiles,
-    ) -> SearchResult {
-        SearchResult {
-            pattern,
-            scope,
-            files: self.files,
-            left: self.left,
-            hits: self.hits,
-            files_with_hits: self.files_with_hits,
-            searched,
-            binary,
-            left_out,
-            numbers: self.show.numbers,
-            has_context: self.show.context > 0,
-            line_chars: self.show.limits.line_chars,
-        }
+    /// The result so far. The caller adds how many files were searched and skipped.
+    pub fn finish(self) -> SearchResult {
+        self.found
     }
 
-    /// The rows of a file, as far as there is room.
+    /// The rows of a file that fit.
     fn rows_of(&mut self, text: &Text, hits: &[SearchHit]) -> Vec<MatchRow> {
         let limits = self.show.limits;
         let room = self.show.limit.saturating_sub(self.shown);
@@ -211,7 +201,7 @@ impl<'a> MatchCollector<'a> {
         rows
     }
 
-    /// The lines of these hits with those around them.
+    /// The lines of these matches with their context.
     fn around(&self, hits: &[SearchHit], text: &Text) -> LineSet {
         let context = self.show.context;
         let around = |hit: &SearchHit| {
@@ -223,13 +213,13 @@ impl<'a> MatchCollector<'a> {
 }
 
 impl SearchResult {
-    /// How many of the lines that match are shown.
+    /// The number of matching lines that are shown.
     pub fn shown(&self) -> usize {
         self.files.iter().map(|file| file.shown_matches.count() as usize).sum()
     }
 }
 
-/// A line that is too long, cut so that what matches can be seen; `None` for one that is not.
+/// An excerpt around the match if the line is too long; `None` if it is not.
 fn cut_around(line: &str, hit: Range<usize>, chars: usize) -> Option<CutLine> {
     if !is_long(line, chars) {
         return None;

@@ -1,10 +1,10 @@
-//! Proof: which lines of an old text are certainly where a line map puts them. A diff guesses which of several equal lines was
-//! removed or inserted, and an edit must not follow a guess.
+//! Proof: which lines of an old text are certainly where a line map puts them. A diff guesses which of several equal
+//! lines was removed or inserted, and an edit must not follow a guess.
 //!
-//! Evidence is content. A kept line is proven if, above it and below it, a line that occurs once in both texts stands between it
-//! and the next change. Where that is not enough, lines are counted again without the proven ones, because a line that occurs
-//! once among the rest is as good as unique. A property test (`tests/generated.rs`) knows the true origin of every line and
-//! checks that no line is ever taken for another one.
+//! The evidence is content. A kept line is proven if, above it and below it, a line that occurs once in both texts
+//! stands between it and the next change. Where that is not enough, lines are counted again without the proven ones,
+//! because a line that occurs once among the rest is as good as unique. A property test (`tests/generated.rs`) knows
+//! the true origin of every line and checks that no line is ever mistaken for another one.
 
 use std::{
     borrow::Cow,
@@ -19,34 +19,35 @@ use crate::{
     text::Text,
 };
 
-/// What is proven of a line map between two texts.
+/// The proven part of a line map between two texts.
 ///
-/// If the map is known exactly, every line that it keeps is proven. If it is a diff, contents must prove it, in two steps:
+/// If the map is recorded, every line that it keeps is proven. If it is a diff, contents must prove it, in two steps:
 ///
-/// 1. *Unique lines.* A line is proven if a line that stands once in both texts, perhaps the line itself, lies between it and
-///    every change, above and below. The start and the end of the file count as unique lines.
-/// 2. *Elimination.* A proven line is the source of no other line, and its image is the image of no other. So lines are counted
-///    once more, without the proven ones and their images; whatever stands once in both remainders is as good as a unique line.
-///    This is repeated until nothing is added. Lines that were removed or added and lines in doubt stay in the count, so that a
-///    copy, a move or a removal still raises doubt about the lines that read the same.
+/// 1. *Unique lines.* A line is proven if a line that occurs once in both texts, perhaps the line itself, lies between
+///    it and every change, above and below. The start and the end of the file count as unique lines.
+/// 2. *Elimination.* A proven line is the source of no other line, and its image is the image of no other. So lines are
+///    counted again without the proven ones and their images. A line that occurs once in both remainders is as good as
+///    a unique line. This repeats until nothing new is proven. Removed lines, added lines and lines in doubt stay in
+///    the count, so a copy, a move or a removal still raises doubt about equal lines.
 ///
-/// The second step is taken only if somebody asks for a line that the first one leaves in doubt.
+/// The second step runs only when a caller asks for a line that the first one leaves in doubt.
 ///
-/// Contents cannot show that a line was removed and an equal one put in the same place; it counts as the same line.
+/// Contents cannot show that a line was removed and an equal one inserted in the same place; it counts as the same
+/// line.
 pub(crate) struct Proof<'a> {
     map: Cow<'a, LineMap>,
     evidence: Evidence<'a>,
 }
 
 enum Evidence<'a> {
-    /// The map was made from the edits themselves.
+    /// The map comes from the edits themselves.
     Exact,
     /// The map is a diff.
     Contents { before: &'a Text, after: &'a Text, runs: Vec<KeptRun>, eliminated: OnceCell<LineSet> },
 }
 
 impl<'a> Proof<'a> {
-    /// What is known of the way from one text to another: what is on record, or else what a comparison proves.
+    /// The proof for the way from one text to another: the recorded map if there is one, otherwise a comparison.
     pub(crate) fn between(provenance: Option<&'a LineMap>, before: &'a Text, after: &'a Text) -> Self {
         match provenance {
             Some(map) => Self { map: Cow::Borrowed(map), evidence: Evidence::Exact },
@@ -54,18 +55,30 @@ impl<'a> Proof<'a> {
         }
     }
 
-    /// What the contents prove of a diff between these texts.
+    /// What the contents prove about a diff of these texts.
     pub(crate) fn by_contents(map: Cow<'a, LineMap>, before: &'a Text, after: &'a Text) -> Self {
         let runs = proven_by_unique_lines(&map, before, after);
         Self { map, evidence: Evidence::Contents { before, after, runs, eliminated: OnceCell::new() } }
     }
 
-    /// The map.
     pub(crate) fn map(&self) -> &LineMap {
         &self.map
     }
 
-    /// Those of these old lines that are proven.
+    /// The map without the lines in doubt, which count as replaced. So a hunk that could as well be a line further up
+    /// or down covers all the lines that it could be about.
+    pub(crate) fn proven_map(self) -> LineMap {
+        match self.evidence {
+            Evidence::Exact => self.map.into_owned(),
+            Evidence::Contents { before, after, runs, .. } => {
+                let proven = Elimination::new(before, after, runs).finish();
+                let kept = proven.into_iter().filter(|run| !run.proven.is_empty()).map(|run| (run.proven, run.shift));
+                LineMap::keeping(kept, before.line_count(), after.line_count())
+            }
+        }
+    }
+
+    /// The proven ones of these old lines.
     pub(crate) fn proven_of(&self, lines: &LineSet) -> LineSet {
         let without = |proven: &LineSet| lines.minus(&lines.minus(proven));
         match &self.evidence {
@@ -81,7 +94,6 @@ impl<'a> Proof<'a> {
         }
     }
 
-    /// Whether all these old lines are proven.
     pub(crate) fn covers(&self, lines: &LineSet) -> bool {
         lines.minus(&self.proven_of(lines)).is_empty()
     }
@@ -90,21 +102,19 @@ impl<'a> Proof<'a> {
 /// A run of lines that a map keeps together.
 #[derive(Debug, Clone)]
 struct KeptRun {
-    /// Old indexes.
+    /// 0-based, in the old text.
     lines: Range<usize>,
-    /// By how much they moved.
     shift: i64,
-    /// Whether lines were changed right above it. If not, it begins the file.
+    /// Whether the lines right above changed. If not, the run starts the file.
     is_changed_above: bool,
-    /// Whether lines were changed right below it. If not, it ends the file.
+    /// Whether the lines right below changed. If not, the run ends the file.
     is_changed_below: bool,
-    /// The part of it that is proven.
     proven: Range<usize>,
 }
 
 impl KeptRun {
-    /// Takes in that one more line is beyond doubt. So is all between it and what was proven before, because both ends hold it. Gives
-    /// the lines that are proven by it.
+    /// Marks one more line as proven. The lines between it and the proven part are proven too, because both ends fix
+    /// them. Returns the newly proven lines.
     fn prove(&mut self, line: usize) -> [Range<usize>; 2] {
         let start = if self.is_changed_above { line } else { self.lines.start };
         let end = if self.is_changed_below { line + 1 } else { self.lines.end };
@@ -122,7 +132,7 @@ fn proven_lines(runs: &[KeptRun]) -> LineSet {
     runs.iter().filter_map(|run| LineRange::from_indexes(run.proven.clone())).collect()
 }
 
-/// The runs of a map, with what unique lines prove of each.
+/// The runs of a map, with the part of each that unique lines prove.
 fn proven_by_unique_lines(map: &LineMap, before: &Text, after: &Text) -> Vec<KeptRun> {
     let once = StandsOnce::new(before, after);
     let stands_once = |index: &usize| once.ask(before.line(LineNo::at_index(*index)));
@@ -140,8 +150,9 @@ fn proven_by_unique_lines(map: &LineMap, before: &Text, after: &Text) -> Vec<Kep
     map.kept().map(run).collect()
 }
 
-/// Which lines stand once in each of two texts, whatever their endings are: the last line gets one when others are added below it,
-/// and is still that line. A few questions are answered by looking; many, by counting all lines first.
+/// Which lines occur once in each of two texts. Line endings are ignored, because the last line gets one when others
+/// are added below it and is still the same line. The first few questions are answered by a search; after that, all
+/// lines are counted.
 struct StandsOnce<'a> {
     before: &'a Text,
     after: &'a Text,
@@ -172,22 +183,22 @@ impl<'a> StandsOnce<'a> {
     }
 }
 
-/// Counts what is not proven yet, and proves what stands once in it. Every line is counted once and taken out of the count once, so
-/// the time is linear.
+/// Counts the lines that are not proven yet, and proves those that occur once among them. Every line enters the count
+/// once and leaves it once, so the time is linear.
 struct Elimination<'a> {
     before: &'a Text,
     runs: Vec<KeptRun>,
     remainders: HashMap<&'a str, Remainder>,
-    /// Old lines whose text stands once in both remainders.
+    /// Old lines whose text occurs once in both remainders.
     once: Vec<usize>,
 }
 
-/// The lines in doubt that have the same text.
+/// Lines in doubt that have the same text.
 #[derive(Debug, Default, Clone, Copy)]
 struct Remainder {
     before: usize,
     after: usize,
-    /// The sum of the old indexes: where one line is left, its index.
+    /// The sum of the old indexes. If one line is left, the sum is its index.
     indexes: usize,
 }
 
@@ -195,25 +206,25 @@ impl<'a> Elimination<'a> {
     fn new(before: &'a Text, after: &'a Text, runs: Vec<KeptRun>) -> Self {
         let mut remainders: HashMap<&str, Remainder> = HashMap::new();
         let proven = runs.iter().map(|run| run.proven.clone()).filter(|proven| !proven.is_empty());
-        for (index, line) in unproven(before, proven) {
+        for (index, line) in lines_outside(before, proven) {
             let remainder = remainders.entry(line).or_default();
             remainder.before += 1;
             remainder.indexes += index;
         }
-        let images = runs.iter().filter(|run| !run.proven.is_empty()).map(|run| moved(&run.proven, run.shift));
-        for (_, line) in unproven(after, images) {
+        let images = runs.iter().filter(|run| !run.proven.is_empty()).map(|run| moved_range(&run.proven, run.shift));
+        for (_, line) in lines_outside(after, images) {
             remainders.entry(line).or_default().after += 1;
         }
         let once = remainders.values().filter(|left| left.stands_once()).map(|left| left.indexes).collect();
         Self { before, runs, remainders, once }
     }
 
-    /// Proves until nothing is added.
+    /// Repeats until nothing new is proven.
     fn finish(mut self) -> Vec<KeptRun> {
         while let Some(line) = self.once.pop() {
             let place = self.runs.partition_point(|run| run.lines.end <= line);
             let Some(run) = self.runs.get_mut(place).filter(|run| run.lines.contains(&line)) else {
-                // It was removed; that the same text came elsewhere tells nothing.
+                // The line was removed. An equal line elsewhere proves nothing.
                 continue;
             };
             for proven in run.prove(line) {
@@ -223,7 +234,7 @@ impl<'a> Elimination<'a> {
         self.runs
     }
 
-    /// Takes lines that are proven now out of the count, each with its image.
+    /// Removes newly proven lines and their images from the count.
     fn leave_out(&mut self, proven: Range<usize>) {
         for index in proven {
             let left = self.remainders.get_mut(self.before.line(LineNo::at_index(index))).expect("it was counted");
@@ -243,8 +254,8 @@ impl Remainder {
     }
 }
 
-/// The lines of a text that are in none of these ranges, which are in order.
-fn unproven(text: &Text, mut proven: impl Iterator<Item = Range<usize>>) -> impl Iterator<Item = (usize, &str)> {
+/// The lines of a text outside these ranges, which are sorted.
+fn lines_outside(text: &Text, mut proven: impl Iterator<Item = Range<usize>>) -> impl Iterator<Item = (usize, &str)> {
     let mut next = proven.next();
     text.lines().map(|(number, line)| (number.index(), line)).filter(move |(index, _)| {
         while next.as_ref().is_some_and(|range| range.end <= *index) {
@@ -254,7 +265,7 @@ fn unproven(text: &Text, mut proven: impl Iterator<Item = Range<usize>>) -> impl
     })
 }
 
-fn moved(lines: &Range<usize>, by: i64) -> Range<usize> {
+fn moved_range(lines: &Range<usize>, by: i64) -> Range<usize> {
     let moved = |line: usize| usize::try_from(line as i64 + by).expect("a kept line has a place in the new text");
     moved(lines.start)..moved(lines.end)
 }

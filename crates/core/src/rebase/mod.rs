@@ -1,8 +1,8 @@
-//! Rebase: applies an edit that was made for the text a session saw to the text that is there now, if the place is proven.
+//! Rebase: applies an edit that was made for the text a session saw to the current text, if its place is proven.
 //!
-//! An edit is placed if the session knows the lines it touches, the lines and their neighbours moved together, and no equal line
-//! could be mistaken for one of them. An edit is also placed in a file that was only reformatted, if the lines it touches are
-//! unchanged.
+//! An edit is placed if the session knows the lines it touches, those lines and their neighbours moved together, and no
+//! equal line could be mistaken for one of them. An edit is also placed in a file that was only reformatted, if the
+//! lines it touches are unchanged.
 
 mod reformatted;
 
@@ -17,10 +17,9 @@ use crate::{
     text::Text,
 };
 
-/// Where the splices, which are for `picture`, belong in `now`; `None` when that is not proven for every one of them.
+/// Where splices made for `picture` belong in `now`; `None` unless this is proven for every one of them.
 ///
-/// `proof` says where the lines of `picture` are now, `known` which of them the session knows, because it was shown them or
-/// quotes them.
+/// `proof` says where the lines of `picture` are now. `known` holds the lines that the session was shown or quotes.
 pub(crate) fn place<'a>(
     picture: &Text,
     now: &Text,
@@ -34,7 +33,7 @@ pub(crate) fn place<'a>(
     };
     all(&|range| ground.place(range)).or_else(|| {
         let reformatted = Reformatted::between(picture, now)?;
-        all(&|range| reformatted.place(range).filter(|_| ground.knows(range)))
+        all(&|range| reformatted.place(range).filter(|_| ground.is_known(range)))
     })
 }
 
@@ -47,9 +46,9 @@ struct SplicePlacer<'a> {
 
 impl SplicePlacer<'_> {
     fn place(&self, range: &Range<usize>) -> Option<Range<usize>> {
-        let touched = touched(self.picture, range);
+        let touched = touched_lines(self.picture, range);
         let shift = self.shift_of(&touched)?;
-        // A place between two lines is held by both of them.
+        // A place between two lines is anchored by both of them.
         let held_by = if touched.is_empty() { self.with_neighbours(&touched) } else { touched.clone() };
         let held_by: LineSet = LineRange::from_indexes(held_by).into_iter().collect();
         if !held_by.minus(self.known).is_empty() || !self.proof.covers(&held_by) {
@@ -60,14 +59,15 @@ impl SplicePlacer<'_> {
         Some(start..start + range.len())
     }
 
-    /// Whether the session knows the lines that a range of bytes is in.
-    fn knows(&self, range: &Range<usize>) -> bool {
-        let touched: LineSet = LineRange::from_indexes(touched(self.picture, range)).into_iter().collect();
+    /// Whether the session knows the lines that a byte range touches.
+    fn is_known(&self, range: &Range<usize>) -> bool {
+        let touched: LineSet = LineRange::from_indexes(touched_lines(self.picture, range)).into_iter().collect();
         touched.minus(self.known).is_empty()
     }
 
-    /// By how much these lines moved, if they and the lines above and below them moved together. For a place between two lines
-    /// the start and the end of the file count as neighbours as well: what was to be first or last must still be that.
+    /// How far these lines moved, if they and the lines above and below them moved together. For a place between two
+    /// lines, the start and the end of the file count as neighbours too, so that text meant to come first or last stays
+    /// there.
     fn shift_of(&self, touched: &Range<usize>) -> Option<i64> {
         let window = self.with_neighbours(touched);
         let is_around = |run: &Range<usize>| !run.is_empty() && run.start <= window.start && window.end <= run.end;
@@ -84,8 +84,8 @@ impl SplicePlacer<'_> {
     }
 }
 
-/// The lines that a range of bytes is in. None for an empty range between two lines.
-fn touched(picture: &Text, range: &Range<usize>) -> Range<usize> {
+/// The lines that a byte range touches. An empty range between two lines touches none.
+fn touched_lines(picture: &Text, range: &Range<usize>) -> Range<usize> {
     let lines = picture.line_count();
     let is_end = range.start >= picture.as_str().len();
     let ends_open = picture.as_str().ends_with(|last| last != '\n');
@@ -110,7 +110,7 @@ mod tests {
         Text::of(content.to_owned()).unwrap()
     }
 
-    /// Plans for a session that saw `view` of `seen`, where `now` is there.
+    /// Plans an edit by a session that saw `view` of `seen`, while the file holds `now`.
     fn planned(
         view: &View,
         seen: &Text,
@@ -170,15 +170,16 @@ mod tests {
 
     #[test]
     fn equal_lines_are_not_taken_for_each_other() {
-        // Which of the three went? The text of the edit is there once, but it cannot be told where it was.
+        // One of three equal lines was removed. Which one is unknown.
         check("x\n}\n}\n}\ny\n", "x\n}\n}\ny\n", "x\n}\n", "x\n", None);
-        // Somebody has put the same text in once more: whoever saw that would have to say which.
+        // Another writer inserted the same text again, so a session that saw the new text would have to say which one
+        // it means.
         check("a\nb\nc\nd\ne\n", "b\nq\na\nb\nc\nd\ne\n", "b", "B", None);
-        // The last line has no ending, and has got one now if it was that one to which lines were added.
+        // The last line had no line ending. It has one now, if it is the line after which others were added.
         check("}", "}\nx\n}", "}", "]", None);
     }
 
-    /// A session that was shown the first three of six lines, before somebody put one above them.
+    /// A session that was shown the first three of six lines before another writer inserted a line above them.
     fn after_a_cut_read(plan: impl FnOnce(&Target<'_>) -> Result<Planned, Refusal>) -> Result<String, crate::RefusalCode> {
         let (seen, now) = (text("a\nb\nc\nd\ne\nf\n"), text("0\na\nb\nc\nd\ne\nf\n"));
         let mut view = View::of(&seen);
@@ -217,7 +218,7 @@ mod tests {
     fn an_anchor_is_no_quote() {
         let edit = |line: u32, of| {
             let at = Anchor::of(LineNo::new(line).unwrap(), of);
-            after_a_cut_read(|target| plan::edit_lines(target, &[LineEdit::Replace { at, to: at, text: "x" }]))
+            after_a_cut_read(|target| plan::edit_lines(target, &[LineEdit::Replace { at, to: at, text: "x".into() }]))
         };
         assert_eq!(edit(2, "b").unwrap(), "0\na\nx\nc\nd\ne\nf\n");
         assert_eq!(edit(5, "e").unwrap_err(), crate::RefusalCode::Stale);
@@ -227,16 +228,19 @@ mod tests {
     fn what_was_to_be_first_is_not_moved_with_what_is_edited_below_it() {
         let (seen, now) = (text("a"), text("x\ny\na"));
         let at = Anchor::of(LineNo::FIRST, "a");
-        let edit = |edits: &[LineEdit<&str>]| {
+        let edit = |edits: &[LineEdit]| {
             let plan = |target: &Target<'_>| plan::edit_lines(target, edits);
             planned(&View::whole(&seen), &seen, &now, OnChange::Rebase, plan)
         };
-        let replace = LineEdit::Replace { at, to: at, text: "A" };
-        assert_eq!(edit(&[replace]).unwrap().text().unwrap().as_str(), "x\ny\nA");
-        assert_eq!(edit(&[replace, LineEdit::Prepend { text: "first" }]).unwrap_err().code(), crate::refusal::RefusalCode::Stale);
+        let replace = LineEdit::Replace { at, to: at, text: "A".into() };
+        assert_eq!(edit(std::slice::from_ref(&replace)).unwrap().text().unwrap().as_str(), "x\ny\nA");
+        assert_eq!(
+            edit(&[replace, LineEdit::Prepend { text: "first".into() }]).unwrap_err().code(),
+            crate::refusal::RefusalCode::Stale
+        );
     }
 
-    /// Plans for a session that saw `seen`, where it is known which lines became which.
+    /// Plans an edit by a session that saw `seen`, with a recorded line map.
     fn planned_by_provenance(
         (seen, now, provenance): (&str, &str, &str),
         plan: impl FnOnce(&Target<'_>) -> Result<Planned, Refusal>,
@@ -250,14 +254,14 @@ mod tests {
         Ok(done.text().unwrap().as_str().to_owned())
     }
 
-    fn replaced_line(line: u32, of: &str) -> LineEdit<&'static str> {
+    fn replaced_line(line: u32, of: &str) -> LineEdit {
         let at = Anchor::of(LineNo::new(line).unwrap(), of);
-        LineEdit::Replace { at, to: at, text: "x" }
+        LineEdit::Replace { at, to: at, text: "x".into() }
     }
 
     #[test]
     fn where_provenance_is_known_equal_lines_are_told_apart() {
-        // Of three equal lines the first has gone. Contents cannot show that.
+        // The first of three equal lines was removed. Contents cannot show which one.
         let (seen, now) = ("a\n}\n}\n}\nb\n", "a\n}\n}\nb\n");
         let edit = |line: u32, provenance: &str| {
             planned_by_provenance((seen, now, provenance), |target| plan::edit_lines(target, &[replaced_line(line, "}")]))
@@ -265,7 +269,7 @@ mod tests {
         assert_eq!(edit(4, "5 1-1+0").unwrap(), "a\n}\nx\nb\n");
         assert_eq!(edit(2, "5 1-1+0").unwrap_err().code(), crate::RefusalCode::Stale, "it is gone");
         assert_eq!(edit(3, "5 1-1+0").unwrap_err().code(), crate::RefusalCode::Stale, "the line above it is gone");
-        // What cannot be a map of these texts is not believed, and contents prove nothing here.
+        // A map that cannot be one of these texts is ignored, and contents prove nothing here.
         for wrong in ["5", "5 0-1+0", "4 1-1+0", "5 1-1+0 4-0+1"] {
             assert_eq!(edit(4, wrong).unwrap_err().code(), crate::RefusalCode::Stale, "{wrong}");
         }
@@ -285,7 +289,7 @@ mod tests {
     #[test]
     fn a_plan_knows_which_lines_it_made_of_which() {
         let before = text("}\n}\n}\n");
-        let batch = |edits: &[LineEdit<&str>]| {
+        let batch = |edits: &[LineEdit]| {
             let plan = |target: &Target<'_>| plan::edit_lines(target, edits);
             planned(&View::whole(&before), &before, &before, OnChange::Refuse, plan).unwrap()
         };
@@ -317,17 +321,17 @@ mod tests {
     #[test]
     fn lines_can_be_put_between_lines_that_stayed_together() {
         let (seen, now) = (text("a\nb\nc\nd\n"), text("new\na\nb\nc\nd\n"));
-        let insert = |edit: LineEdit<&str>| {
+        let insert = |edit: LineEdit| {
             planned(&View::whole(&seen), &seen, &now, OnChange::Rebase, |target| plan::edit_lines(target, &[edit]))
                 .map(|done| done.text().unwrap().as_str().to_owned())
         };
         let at = Anchor::of(LineNo::new(2).unwrap(), "b");
-        assert_eq!(insert(LineEdit::InsertAfter { at, text: "x" }).unwrap(), "new\na\nb\nx\nc\nd\n");
-        assert_eq!(insert(LineEdit::Append { text: "x" }).unwrap(), "new\na\nb\nc\nd\nx\n");
-        assert!(insert(LineEdit::Prepend { text: "x" }).is_err(), "the start of the file is another one now");
+        assert_eq!(insert(LineEdit::InsertAfter { at, text: "x".into() }).unwrap(), "new\na\nb\nx\nc\nd\n");
+        assert_eq!(insert(LineEdit::Append { text: "x".into() }).unwrap(), "new\na\nb\nc\nd\nx\n");
+        assert!(insert(LineEdit::Prepend { text: "x".into() }).is_err(), "the start of the file is another one now");
     }
 
-    /// A text, somebody else's text made of it, and a piece of the first one to replace.
+    /// A text, the text that another writer made of it, and a piece of the first one to replace.
     fn story() -> impl Strategy<Value = (Text, Text, String)> {
         let lines = prop::collection::vec("[a-e]{1,2}", 1..14);
         let changes = prop::collection::vec((0usize..14, 0usize..3, prop::option::of("[a-f]{1,2}")), 1..3);
@@ -348,7 +352,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(2000))]
 
-        /// A rebased edit is the edit that somebody makes who saw the new text, and leaves everybody else's lines alone.
+        /// A rebased edit equals the edit of a session that saw the new text, and keeps the other writer's lines.
         #[test]
         fn a_rebased_edit_equals_the_edit_of_who_saw_it((seen, now, old) in story()) {
             prop_assume!(seen != now);
@@ -361,7 +365,7 @@ mod tests {
             }
         }
 
-        /// The same by anchors, where the lines that were meant are known by construction: the text is unique line by line.
+        /// The same by anchors. Every line is unique, so the lines that were meant are known.
         #[test]
         fn a_rebased_line_is_the_line_that_was_meant(
             count in 1usize..20, target in 0usize..20, at in 0usize..20, gone in 0usize..4, come in 0usize..4,
@@ -375,7 +379,7 @@ mod tests {
             let all = |lines: &[String]| text(&lines.iter().map(|line| format!("{line}\n")).collect::<String>());
             let (seen, now) = (all(&lines), all(&theirs));
             let anchor = Anchor::of(LineNo::at_index(target), &lines[target]);
-            let edit = LineEdit::Replace { at: anchor, to: anchor, text: "MINE" };
+            let edit = LineEdit::Replace { at: anchor, to: anchor, text: "MINE".into() };
             let done = planned(&View::whole(&seen), &seen, &now, OnChange::Rebase, |t| plan::edit_lines(t, &[edit]));
             let touched = (at..at + gone).contains(&target);
             match done {
@@ -387,7 +391,7 @@ mod tests {
                 }
                 Err(refusal) => {
                     prop_assert_eq!(refusal.code(), crate::refusal::RefusalCode::Stale);
-                    // Refused only where the change is in it or touches it.
+                    // An edit is refused only if the other change lies in it or touches it.
                     let beside = at <= target + 1 && target <= at + gone;
                     prop_assert!(touched || beside);
                 }

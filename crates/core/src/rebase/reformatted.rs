@@ -1,22 +1,23 @@
-//! A file that was only formatted: white space and punctuation that formatters put in or take out have changed, and nothing else. All words
-//! and other characters are the same in the same order, so where each of them is now is known exactly, without any comparison of lines.
+//! Places edits in a file that was only reformatted: a formatter added or removed white space and punctuation. All
+//! words and other characters are the same in the same order, so the new position of each is known exactly, without
+//! comparing lines.
 
 use std::ops::Range;
 
 use crate::text::Text;
 
-/// Two texts that have the same words.
+/// Two texts that consist of the same words.
 pub(super) struct Reformatted<'a> {
     before: &'a str,
     after: &'a str,
-    /// Where the words stand in each.
+    /// The position of each word in the two texts.
     words_before: Vec<Range<usize>>,
     words_after: Vec<Range<usize>>,
 }
 
 impl<'a> Reformatted<'a> {
-    /// `None` if something else than the format has changed, or if lines were moved: a `}` that goes past an indented one leaves the
-    /// words as they were, but is another word of them now.
+    /// `None` if more than the format has changed, or if lines were moved. A `}` that moves past an indented one leaves
+    /// the words as they were, but each is now another word of the file.
     pub(super) fn between(before: &'a Text, after: &'a Text) -> Option<Self> {
         let (before, after) = (before.as_str(), after.as_str());
         let (words_before, words_after) = (words(before), words(after));
@@ -25,7 +26,7 @@ impl<'a> Reformatted<'a> {
         (is_all_same && !is_reordered(before, after)).then_some(Self { before, after, words_before, words_after })
     }
 
-    /// Where a piece of the old text is now, if the lines that it is in are there as they were.
+    /// Where a piece of the old text is now, if its lines are unchanged.
     pub(super) fn place(&self, range: &Range<usize>) -> Option<Range<usize>> {
         let start = self.before[..range.start].rfind('\n').map_or(0, |end| end + 1);
         let is_ended = range.end > range.start && self.before[..range.end].ends_with('\n');
@@ -35,10 +36,10 @@ impl<'a> Reformatted<'a> {
         Some(moved..moved + range.len())
     }
 
-    /// Where whole lines of the old text begin now.
+    /// Where whole lines of the old text start now.
     fn place_lines(&self, lines: Range<usize>) -> Option<usize> {
         let text = &self.before[lines.clone()];
-        // They must have words of their own, or nothing holds them.
+        // Without words of their own, nothing fixes their place.
         let first = self.words_before.partition_point(|word| word.start < lines.start);
         let word = self.words_before.get(first).filter(|word| word.end <= lines.end)?;
         let start = self.words_after[first].start.checked_sub(word.start - lines.start)?;
@@ -46,13 +47,13 @@ impl<'a> Reformatted<'a> {
         let is_there = self.after.get(start..end) == Some(text);
         let begins_line = start == 0 || self.after.as_bytes()[start - 1] == b'\n';
         let ends_line = text.ends_with('\n') || end == self.after.len();
-        // Somebody who saw both texts would have to say which, if there are more of them now.
+        // If there are more copies now, a session that saw both texts would have to say which one it means.
         let times = |whole: &str| whole.matches(text).count();
         (is_there && begins_line && ends_line && times(self.before) == times(self.after)).then_some(start)
     }
 }
 
-/// Whether both texts have the same lines in another order. No formatter does that.
+/// Whether both texts have the same lines in another order. Formatters never do that.
 fn is_reordered(before: &str, after: &str) -> bool {
     let sorted = |text| {
         let mut lines: Vec<&str> = str::lines(text).collect();
@@ -62,14 +63,14 @@ fn is_reordered(before: &str, after: &str) -> bool {
     before != after && sorted(before) == sorted(after)
 }
 
-/// Formatters choose between quotes.
+/// Formatters may replace one kind of quotes by the other.
 fn is_same_word(one: &str, other: &str) -> bool {
     const QUOTES: [&str; 2] = ["\"", "'"];
     one == other || (QUOTES.contains(&one) && QUOTES.contains(&other))
 }
 
-/// What no formatter touches: names and numbers, every character that is neither white space nor one of those that formatters put in
-/// and take out, and empty lines, which nothing else would hold in their place.
+/// What formatters keep: names, numbers, all characters except white space and the punctuation that formatters add and
+/// remove, and empty lines, because nothing else would fix their place.
 fn words(text: &str) -> Vec<Range<usize>> {
     let is_of_name = |c: char| c.is_alphanumeric() || c == '_';
     let is_loose = |c: char| c.is_whitespace() || matches!(c, ',' | ';' | '(' | ')');
@@ -111,28 +112,28 @@ mod tests {
     fn a_piece_is_where_its_characters_are() {
         check("f(a,b)\nx = 1\n", "f(\n  a,\n  b,\n)\nx = 1\n", "x = 1", Some(15));
         check("a='x'\nb = 2\n", "a = \"x\"\nb = 2\n", "b = 2", Some(8));
-        // One of several equal lines is told from the others.
+        // One of several equal lines is identified by the words before it.
         check("{x}\n}\n}\nend\n", "{ x }\n}\n}\nend\n", "}\nend\n", Some(8));
     }
 
     #[test]
     fn what_is_not_as_it_was_has_no_place() {
         check("x=1\ny\n", "x = 1\ny\n", "x=1", None);
-        // Something else has changed.
+        // More than the format has changed.
         check("x=1\ny\n", "x = 2\ny\n", "y", None);
         check("a b\ny\n", "ab\ny\n", "y", None);
         check("x\n\ny\n", "\nx\ny\n", "x", None);
         check("a\n\nb\n", "a\nb\n", "\nb", None);
-        // What would be its place is in the middle of a character.
+        // The computed place lies inside a character.
         check("[\"ä\",\n    \"b\"]\n", "[\"ä\", \"b\"]\n", "\"b\"", None);
-        // The first line has become the third.
+        // The first line was moved to the third place.
         check("}\n  }\n}\nend\n", "  }\n}\n}\nend\n", "}\nend\n", None);
-        // It is there twice now.
+        // It occurs twice now.
         check("x = 1\ny\nx=1\n", "x = 1\ny\nx = 1\n", "x = 1", None);
     }
 
     proptest! {
-        /// Lines that are found are the same lines, and as many words stand above them.
+        /// The lines found are equal, and the same number of words precedes them.
         #[test]
         fn a_place_is_never_another(names in prop::collection::vec("[ab}äé]{1,2}", 1..12), gaps in prop::collection::vec(0usize..3, 24), line in 0usize..12) {
             let join = |gaps: &[usize]| {

@@ -1,4 +1,4 @@
-//! The answer to an edit: a short diff with fresh numbers, and how the numbers below moved.
+//! Renders the reply to an edit: a short diff with current numbers, and how the numbers below moved.
 
 use crate::{
     content::Content,
@@ -7,29 +7,35 @@ use crate::{
     line_map::LineShift,
     line_numbers::LineNumbers,
     lines::LineNo,
-    outcome::{ChangeOutcome, ChangedBefore, FileOutcome, Landed, RewrittenFile, SameContent, UndoneChange},
+    outcome::{ChangeOutcome, ChangedBefore, FileOutcome, Landed, RewrittenFile, SameContent},
     path::RelPath,
     plan::{FileAction, Planned, Rebased},
-    render::{ReplyAudience, count, notice, refusal::listed, which},
-    short_diff::{ROW_CHARS, ShortDiff, ShortDiffRow, TextDiff},
+    render::{
+        ReplyAudience, count, describe_lines, join_first, notice,
+        refusal::rows_below,
+        undo::{entries, not_undone, undone_changes},
+    },
+    short_diff::{ROW_CHARS, ShortDiff, ShortDiffRow},
     text::{LineEnding, Text},
     tool::{Tool, ToolNames},
 };
 
-/// From this rewrite on it is said.
+/// The reply mentions repeated rewrites from this one on.
 pub(super) const REWRITES_SAID_FROM: u32 = 3;
 
-/// A change, in words.
+/// The reply to a change.
 pub fn changed(changed: &ChangeOutcome, audience: ReplyAudience<'_>) -> String {
-    let mut text = undid(&changed.undid, audience.names);
-    changed.told().for_each(|file| text.push_str(&file_outcome(file, changed.numbers(), audience)));
+    let mut text = undone_changes(&changed.undid, &changed.left, audience.names);
+    changed.told().for_each(|file| text.push_str(&file_outcome(file, changed, audience)));
+    text.push_str(&entries(&changed.entries));
+    text.push_str(&not_undone(&changed.left, audience));
     if let Some(file) = changed.files.first() {
         text.push_str(&rewrites(file.planned.path(), changed.rewrites, audience.names));
     }
     text
 }
 
-/// A write of what was there already, in words.
+/// The reply to a write of content that the file already has.
 pub fn same_content(same: &SameContent, audience: ReplyAudience<'_>) -> String {
     let SameContent { path, text, rewrites: times } = same;
     let version = text.version().short();
@@ -37,9 +43,9 @@ pub fn same_content(same: &SameContent, audience: ReplyAudience<'_>) -> String {
     format!("{SAME_CONTENT}: {path} (version {version}); nothing was written.\n{again}")
 }
 
-fn file_outcome(file: &FileOutcome, numbers: LineNumbers, audience: ReplyAudience<'_>) -> String {
-    let planned = &file.planned;
-    let headline = headline(planned, audience.names);
+fn file_outcome(file: &FileOutcome, changed: &ChangeOutcome, audience: ReplyAudience<'_>) -> String {
+    let (planned, numbers) = (&file.planned, changed.numbers());
+    let headline = headline(planned, changed.tool, audience.names);
     if !matches!(planned.act(), FileAction::Write { .. }) {
         return format!("{headline}\n");
     }
@@ -54,10 +60,13 @@ fn file_outcome(file: &FileOutcome, numbers: LineNumbers, audience: ReplyAudienc
     format!("{headline}\n{after}{others}")
 }
 
-/// What was done, in one line.
-fn headline(planned: &Planned, names: &ToolNames) -> String {
+/// The headline: what was done.
+fn headline(planned: &Planned, tool: Tool, names: &ToolNames) -> String {
     let path = planned.path();
-    let back = |what: &str| names.get(Tool::Undo).map(|undo| format!("; {undo} brings {what}")).unwrap_or_default();
+    let back = |what: &str| {
+        let undo = names.get(Tool::Undo).map(|undo| if tool == Tool::Undo { "redo" } else { undo });
+        undo.map(|undo| format!("; {undo} brings {what}")).unwrap_or_default()
+    };
     match (planned.act(), planned.text()) {
         (FileAction::Remove, _) => format!("{path} deleted ({}{})", size(planned.base()), back("it back")),
         (FileAction::Move { to }, _) => format!("{path} moved to {to} ({})", size(planned.base())),
@@ -84,7 +93,7 @@ fn headline(planned: &Planned, names: &ToolNames) -> String {
     }
 }
 
-/// `12 lines, version 6ea1b0`, or how many bytes of something else.
+/// `12 lines, version 6ea1b0`, or the size in bytes of a binary file.
 fn size(content: Option<&Content>) -> String {
     match content {
         None => "nothing".to_owned(),
@@ -93,17 +102,12 @@ fn size(content: Option<&Content>) -> String {
     }
 }
 
-/// The diff of a change, with how the numbers below moved.
+/// The diff of a change, and how the numbers below moved.
 pub(super) fn diff(file: &FileOutcome, numbers: LineNumbers, audience: ReplyAudience<'_>) -> String {
     let planned = &file.planned;
     let base = planned.origin().map(|origin| &origin.text).or(planned.base().and_then(Content::text));
     let (FileAction::Write { .. }, Some(base), Some(text)) = (planned.act(), base, planned.text()) else { return String::new() };
     rows(&file.diff, base, text, numbers, audience) + &shifts(&planned.map().shifts())
-}
-
-/// The diff of two texts.
-pub(super) fn between(texts: &TextDiff, audience: ReplyAudience<'_>) -> String {
-    rows(&texts.diff, &texts.before, &texts.after, LineNumbers::Plain, audience)
 }
 
 /// `-12|old`, `+12|new`, ` 13|around`.
@@ -130,7 +134,7 @@ fn rows(diff: &ShortDiff, base: &Text, text: &Text, numbers: LineNumbers, audien
                 out.push_str(&format!("[{} more added, up to {anchor}]\n", count(lines.count() as usize, "line")));
             }
             ShortDiffRow::MoreChanges(changes, lines) => {
-                let at = if lines.is_empty() { String::new() } else { format!(": {}", which(lines)) };
+                let at = if lines.is_empty() { String::new() } else { format!(": {}", describe_lines(lines)) };
                 out.push_str(&format!("[{} more not shown{at}]\n", count(*changes, "change")));
             }
         }
@@ -149,34 +153,17 @@ fn new_row(out: &mut String, sign: char, text: &Text, line: LineNo, numbers: Lin
     out.push('\n');
 }
 
-/// Which changes were taken back, by the tools that made them, newest first.
-fn undid(undid: &[UndoneChange], names: &ToolNames) -> String {
-    const MAX: usize = 8;
-    if undid.is_empty() {
-        return String::new();
-    }
-    let name = |undid: &UndoneChange| match Tool::named(&undid.tool) {
-        Some(tool) => names.get(tool).unwrap_or("an edit").to_owned(),
-        None => undid.tool.clone(),
-    };
-    let tools: Vec<String> = undid.iter().take(MAX).map(name).collect();
-    let more = if undid.len() > MAX { format!(" and {} more", undid.len() - MAX) } else { String::new() };
-    format!("Undid {}{more}. The files are as they were before:\n", tools.join(", "))
+/// Files that changed while a command ran.
+pub(super) fn touched_files(paths: &[RelPath], most: usize) -> String {
+    format!("note: touched while the command ran: {}\n", join_first(paths.iter(), most, "more"))
 }
 
-/// Files in which something happened while a command ran.
-pub(super) fn touched(paths: &[RelPath], most: usize) -> String {
-    let named: Vec<&str> = paths.iter().take(most).map(RelPath::as_str).collect();
-    let more = if paths.len() > most { format!(" and {} more", paths.len() - most) } else { String::new() };
-    format!("note: touched while the command ran: {}{more}\n", named.join(", "))
-}
-
-/// Said before a tool that is not ours makes files that the session has seen and that have gone since.
+/// Tells a model, before another agent's tool creates files, that these existed when the model last saw them.
 pub(super) fn gone_before(path: &RelPath) -> String {
     format!("note: {path} was deleted or moved since you read it; this makes it anew\n")
 }
 
-/// Said before a tool that is not ours edits files: what else is new to the session in them.
+/// Tells a model, before another agent's tool edits files, what else changed in them.
 pub(super) fn changed_before(changed: &ChangedBefore, audience: ReplyAudience<'_>) -> String {
     let ChangedBefore { path, rebased, by, seconds_ago } = changed;
     let who = notice::by(*by).map(|by| format!(" {by}")).unwrap_or_default();
@@ -184,13 +171,13 @@ pub(super) fn changed_before(changed: &ChangedBefore, audience: ReplyAudience<'_
     format!(
         "note: {path} was modified since last read{who}{when}; the lines of this edit were not, so it goes ahead. What changed ({}), as it is \
          before the edit; this counts as read{}",
-        which(&rebased.affected),
-        listed(&rebased.fresh, LineNumbers::Plain, audience)
+        describe_lines(&rebased.affected),
+        rows_below(&rebased.fresh, LineNumbers::Plain, audience)
     )
 }
 
 /// `, 5 minutes ago`
-fn ago(seconds: u64) -> String {
+pub(super) fn ago(seconds: u64) -> String {
     let (number, unit) = match seconds {
         0..60 => (seconds, "second"),
         60..3600 => (seconds / 60, "minute"),
@@ -200,17 +187,17 @@ fn ago(seconds: u64) -> String {
     format!(", {} ago", count(number as usize, unit))
 }
 
-/// Said of an edit that was moved to its new place: what else is new to the session.
+/// What else changed in a file whose edit was rebased.
 fn rebased(rebased: &Rebased, numbers: LineNumbers, audience: ReplyAudience<'_>) -> String {
     format!(
         "note: the file had been modified since last read; the lines of this edit had not, so it was made at their new place. \
          What else changed ({}), as it is now; this counts as read{}",
-        which(&rebased.affected),
-        listed(&rebased.fresh, numbers, audience)
+        describe_lines(&rebased.affected),
+        rows_below(&rebased.fresh, numbers, audience)
     )
 }
 
-/// How the numbers below moved, in one line.
+/// How the numbers below moved, on one line.
 fn shifts(shifts: &[LineShift]) -> String {
     const MAX: usize = 8;
     if shifts.is_empty() {
@@ -222,30 +209,30 @@ fn shifts(shifts: &[LineShift]) -> String {
     format!("lines {}{more}\n", told.join(", "))
 }
 
-/// Said of a last line that does not end.
+/// A note on a last line without an ending.
 fn open_end(text: &Text, line: LineNo) -> &'static str {
     if text.ending(line) == LineEnding::None { " [no newline at the end]" } else { "" }
 }
 
-/// Said when another program rewrote a file right after it was written: what is there now instead of what was sent.
+/// The current lines, if another program rewrote the file right after we wrote it.
 fn rewritten_after(path: &RelPath, rewritten: &RewrittenFile, numbers: LineNumbers, audience: ReplyAudience<'_>) -> String {
     let version = rewritten.text.version().short();
     format!(
         "note: {path} was rewritten right after; it is version {version} now. What differs from what you sent ({}), as it is now{}",
-        which(&rewritten.affected),
-        listed(&rewritten.fresh, numbers, audience)
+        describe_lines(&rewritten.affected),
+        rows_below(&rewritten.fresh, numbers, audience)
     )
 }
 
-/// Said when another program removed a file right after it was written.
+/// A note that another program removed the file right after we wrote it.
 fn removed_after(path: &RelPath) -> String {
     format!("note: another program removed {path} right after it was written\n")
 }
 
-/// The answer to a write of what is there already.
+/// The reply to a write of the content that the file already has.
 pub(super) const SAME_CONTENT: &str = "File already exists with identical content";
 
-/// Said when a session keeps writing the same file.
+/// A warning that a session keeps rewriting the same file.
 fn rewrites(path: &RelPath, times: u32, names: &ToolNames) -> String {
     if times < REWRITES_SAID_FROM {
         return String::new();

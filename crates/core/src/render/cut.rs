@@ -1,16 +1,16 @@
-//! Texts that are too long for the tokens they may take: what is left out is said.
+//! Shortens text to a number of tokens, and says how much it leaves out.
 
 use std::borrow::Cow;
 
 use crate::tokens::estimate;
 
-/// The text with a blank for each stretch of white space and of what cannot be printed.
+/// Replaces each run of white space and control characters by one blank.
 pub fn on_one_line(text: &str) -> String {
     let words = text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty());
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// A text of at most so many tokens; what is too long loses its middle.
+/// Shortens a text to at most `tokens` by leaving out its middle.
 pub fn shorten(text: &str, tokens: usize) -> Cow<'_, str> {
     fitted(text, tokens, |keep, length| {
         let (head, tail) = (at(text, keep / 3), at(text, length - (keep - keep / 3)));
@@ -18,15 +18,15 @@ pub fn shorten(text: &str, tokens: usize) -> Cow<'_, str> {
     })
 }
 
-/// A text of at most so many tokens; what is too long loses its end.
+/// Shortens a text to at most `tokens` by leaving out its end.
 pub fn cut(text: &str, tokens: usize) -> Cow<'_, str> {
     fitted(text, tokens, |keep, length| format!("{}…[+{} chars]", &text[..at(text, keep)], length - keep))
 }
 
-/// The text, or what is made of it with as many of its characters as make at most so many tokens, though never less than a few.
+/// The text, or what `make` returns for the largest number of characters that fits into `tokens`, but at least a few.
 fn fitted(text: &str, tokens: usize, make: impl Fn(usize, usize) -> String) -> Cow<'_, str> {
     const FEWEST: usize = 4;
-    // Few texts of this length fit, and one of any length must not be gone through to find that out.
+    // Few longer texts fit, and the estimate must not scan a text of any length.
     let longest = tokens * 8;
     if text.len() <= longest && estimate(text) <= tokens {
         return Cow::Borrowed(text);
@@ -43,13 +43,13 @@ fn fitted(text: &str, tokens: usize, make: impl Fn(usize, usize) -> String) -> C
     }
 }
 
-/// Where the character with this number begins.
+/// The byte offset of a character.
 fn at(text: &str, character: usize) -> usize {
     text.char_indices().nth(character).map_or(text.len(), |(at, _)| at)
 }
 
-/// Lines of at most about so many tokens; of what is too long the beginning and the end are kept, in whole lines, and how many lines
-/// are left out is said between them.
+/// Shortens a text to about `tokens` by keeping whole lines of its start and end. A line between them counts those left
+/// out.
 pub fn ends(text: &str, tokens: usize) -> Cow<'_, str> {
     let longest = tokens * 8;
     if text.len() <= longest && estimate(text) <= tokens {
@@ -60,7 +60,7 @@ pub fn ends(text: &str, tokens: usize) -> Cow<'_, str> {
     let take = |lines: &mut dyn Iterator<Item = &&str>| {
         let mut room = half;
         let fits = |line: &&&str| {
-            // A line of any length must not be gone through to find that it is too long.
+            // The estimate must not scan a line of any length.
             let cost = if line.len() > longest { usize::MAX } else { estimate(line) + 1 };
             let fits = cost <= room;
             room = room.saturating_sub(cost);

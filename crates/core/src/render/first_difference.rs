@@ -1,22 +1,22 @@
-//! The first difference between a text that was not found and what is there, in words: what cannot be seen is named, and
-//! made visible in what is quoted, but only where it matters.
+//! Describes the first difference between a text that was not found and the file. Invisible characters are named, and
+//! made visible in the quote if they matter.
 
 use crate::{
     confusables::{Looks, fold, is_mark, looks, name},
     excerpt::clip,
     refusal::{Divergence, HiddenDifference, LinePiece},
-    render::which,
+    render::describe_lines,
 };
 
-/// One sentence on the first difference.
+/// The first difference in one sentence.
 pub(super) fn first_difference(diverges: &Divergence) -> String {
     match diverges {
         Divergence::Line { line, column, expected, found } => {
-            let difference = told(DifferingLine::of(expected), DifferingLine::of(found));
+            let difference = describe_difference(DifferingLine::of(expected), DifferingLine::of(found));
             format!("First difference on line {line}, column {column}: {difference}.")
         }
         Divergence::LeftOut { lines } => {
-            let lines_left_out = which(&[*lines].into_iter().collect());
+            let lines_left_out = describe_lines(&[*lines].into_iter().collect());
             format!("First difference: the file has {lines_left_out} in between, which you left out.")
         }
         Divergence::Extra { expected, before } => {
@@ -31,7 +31,7 @@ pub(super) fn first_difference(diverges: &Divergence) -> String {
 }
 
 /// `white space and look-alike characters`
-pub(super) fn ways(ways: &[HiddenDifference]) -> String {
+pub(super) fn name_differences(ways: &[HiddenDifference]) -> String {
     let word = |way: &HiddenDifference| match way {
         HiddenDifference::WhiteSpace => "white space",
         HiddenDifference::Invisible => "invisible characters",
@@ -41,7 +41,7 @@ pub(super) fn ways(ways: &[HiddenDifference]) -> String {
     ways.iter().map(word).collect::<Vec<_>>().join(" and ")
 }
 
-/// One of two lines, and the characters in it that make the difference.
+/// One of two lines, and the characters in it that differ.
 #[derive(Clone)]
 struct DifferingLine {
     line: Vec<char>,
@@ -49,8 +49,8 @@ struct DifferingLine {
     to: usize,
 }
 
-/// What differs at this place, as far as words can name it: white space and characters that look alike are named, all else is quoted.
-fn told(given: DifferingLine, there: DifferingLine) -> String {
+/// Describes a difference: white space and look-alike characters by name, all else as a quote.
+fn describe_difference(given: DifferingLine, there: DifferingLine) -> String {
     let back = given.blanks_before();
     let (given_run, there_run) = (given.blank_run(back), there.blank_run(back));
     if !(given_run.is_empty() && there_run.is_empty()) && given_run.next() == there_run.next() {
@@ -64,10 +64,10 @@ fn told(given: DifferingLine, there: DifferingLine) -> String {
     }
     let is_inside_letter = [&given, &there].iter().any(|side| side.next().is_some_and(is_mark));
     let back = usize::from(is_inside_letter && given.from > 0);
-    let (letter, other) = (given.letter(back), there.letter(back));
+    let (letter, other) = (given.letter_with_marks(back), there.letter_with_marks(back));
     let has_look_alike = letter.has_look_alike() || other.has_look_alike();
     if letter.folded() == other.folded() && !letter.folded().is_empty() && !has_look_alike {
-        let (spelt, other_spelt, json) = (letter.spelt(), other.spelt(), other.in_json());
+        let (spelt, other_spelt, json) = (letter.code_points(), other.code_points(), other.in_json());
         let letter: String = letter.chars().iter().collect();
         return format!(
             "you gave {letter} as {spelt}, the file has it as {other_spelt}, the same letter in another Unicode normal form{json}"
@@ -123,14 +123,14 @@ impl DifferingLine {
         self.line[..self.from].iter().rev().take_while(|c| c.is_whitespace()).count()
     }
 
-    /// The white space at this place, from `back` characters before it on.
+    /// The white space here, starting `back` characters earlier.
     fn blank_run(&self, back: usize) -> Self {
         let more = self.line[self.from..].iter().take_while(|c| c.is_whitespace()).count();
         self.with(self.from - back, self.from + more)
     }
 
-    /// A letter with its marks, from `back` characters before this place on.
-    fn letter(&self, back: usize) -> Self {
+    /// A letter with its combining marks, starting `back` characters earlier.
+    fn letter_with_marks(&self, back: usize) -> Self {
         let from = self.from - back;
         let marks = self.line.iter().skip(from + 1).take_while(|c| is_mark(**c)).count();
         self.with(from, (from + 1 + marks).min(self.line.len()))
@@ -188,7 +188,7 @@ impl DifferingLine {
         }
     }
 
-    /// How to give what the file has: a copy of something that cannot be seen goes wrong easily.
+    /// The difference as a JSON escape, because invisible characters are easily lost in a copy.
     fn in_json(&self) -> String {
         let escaped = |c: &char| if c.is_ascii() { c.to_string() } else { format!("\\u{:04x}", u32::from(*c)) };
         match self.chars().iter().all(char::is_ascii) {
@@ -197,7 +197,7 @@ impl DifferingLine {
         }
     }
 
-    fn spelt(&self) -> String {
+    fn code_points(&self) -> String {
         let one = |c: &char| match name(*c) {
             Some(name) => format!("U+{:04X} ({name})", u32::from(*c)),
             None => format!("U+{:04X}", u32::from(*c)),
@@ -205,7 +205,7 @@ impl DifferingLine {
         self.chars().iter().map(one).collect::<Vec<_>>().join(" and ")
     }
 
-    /// A piece of the line around the difference, which is made visible if it is something that cannot be seen.
+    /// The line around the difference, with invisible characters made visible if they matter.
     fn quoted(&self) -> String {
         let start = if self.from <= 30 { 0 } else { self.from - 20 };
         let end = self.line.len().min(self.to + 30).min(start + 100);
@@ -225,7 +225,7 @@ impl DifferingLine {
     }
 }
 
-/// Whether one has to be told that this character is there, or that it is not the plain one it looks like.
+/// Whether a reader cannot see this character, or takes it for another one.
 fn is_hidden(c: char) -> bool {
     c.is_control() || looks(c) != Looks::Itself && c != ' '
 }

@@ -1,7 +1,7 @@
-//! Directory instructions in words: a line that says whose they are and where they hold, what the file says, a line where they
-//! end. Lines of a file that look like these two are told from them by a blank in front, so that they cannot be forged.
+//! Renders directory instructions: a first line with their source and scope, the content of the file, and a last line.
+//! Lines of the file that look like the first or last one are indented by a blank, so that a file cannot forge them.
 //!
-//! What is told here has no line numbers and does not count as seen: to edit the file, it must be read.
+//! Instructions are shown without line numbers and do not count as seen. To edit the file, the model must read it.
 
 use serde_json::json;
 
@@ -18,18 +18,18 @@ use crate::{
 const BEGIN: &str = "--- instructions for work in ";
 const END: &str = "--- end of instructions ---";
 
-/// So many files are named that did not fit.
+/// The maximum number of files that are named because they did not fit.
 const MOST_LATER: usize = 10;
 
-/// As many of these instructions, which come parents before children, as fit into one reply; the others are for the next ones.
+/// Takes as many of these instructions, sorted parents first, as fit into one reply. The others are for later replies.
 pub fn fit(news: Vec<Instruction>, settings: &InstructionSettings) -> ToldInstructions {
     let mut told = ToldInstructions::default();
     let mut left = settings.total_tokens;
     for instruction in news {
         let part = part(instruction, settings.tokens.min(settings.total_tokens));
-        // What the rest of a long file is read with adds a few tokens more or less.
+        // The note on how to read the rest of a long file adds a few tokens more or less.
         let tokens = estimate(&body(&part, &ToolNames::default()));
-        // The first one is told in any case, and none before one that comes earlier.
+        // The first one is always shown, and none is shown before an earlier one.
         if !told.later.is_empty() || (!told.parts.is_empty() && tokens > left) {
             told.later.push(part.instruction.path);
             continue;
@@ -40,11 +40,11 @@ pub fn fit(news: Vec<Instruction>, settings: &InstructionSettings) -> ToldInstru
     told
 }
 
-/// Instructions in words.
+/// The instructions as text.
 pub fn instructions(told: &ToldInstructions, names: &ToolNames) -> String {
     let mut text: String =
         told.parts.iter().map(|part| format!("{}\n{}", headline(&part.instruction), body(part, names))).collect();
-    text.push_str(&later(&told.later));
+    text.push_str(&not_given(&told.later));
     if !told.parts.is_empty() {
         text.push_str(&format!("{END}\n"));
     }
@@ -63,7 +63,7 @@ fn headline(instruction: &Instruction) -> String {
     format!("{BEGIN}{place}, {whose}: {} ---", name(instruction.path.as_str()))
 }
 
-/// What of an instruction is told: all of it without empty lines at its start and end, or as much as fits.
+/// An instruction without empty lines at its start and end, or as much of it as fits.
 fn part(instruction: Instruction, budget: usize) -> ToldInstruction {
     let text = &instruction.text;
     let says_something = |line: &LineNo| !text.line(*line).trim().is_empty();
@@ -90,7 +90,7 @@ fn body(part: &ToldInstruction, names: &ToolNames) -> String {
     let text = &part.instruction.text;
     let mut body: String = part.lines.iter().map(|line| row(text.line(*line))).collect();
     if let Some(InstructionCut { from, chars }) = part.cut {
-        // Of a line that is too long by itself the first characters are shown.
+        // A single line that is too long is truncated.
         if chars > 0 {
             body.push_str(&row(&clip(text.line(from), chars)));
         }
@@ -107,8 +107,8 @@ fn row(line: &str) -> String {
     format!("{}{line}\n", if looks_like_ours { " " } else { "" })
 }
 
-/// Names what did not fit.
-fn later(rest: &[RelPath]) -> String {
+/// Names the files that did not fit.
+fn not_given(rest: &[RelPath]) -> String {
     if rest.is_empty() {
         return String::new();
     }
@@ -217,7 +217,7 @@ mod tests {
                 let told = fit(rest.to_vec(), &settings);
                 let (text, count) = (instructions(&told, &ToolNames::default()), told.parts.len());
                 prop_assert!(count > 0 && text.ends_with("--- end of instructions ---\n"));
-                // The words around them are not counted.
+                // The text around them is not counted.
                 prop_assert!(text.len() <= 3 * total_tokens + count * 300 + 300, "{}", text);
                 rest = &rest[count..];
             }

@@ -1,4 +1,4 @@
-//! Outcomes as objects, for programs. The fields are promises.
+//! Renders outcomes as JSON for programs. The fields are a stable interface.
 
 use serde_json::{Map, Value, json};
 
@@ -7,25 +7,26 @@ use super::{
     change::{REWRITES_SAID_FROM, SAME_CONTENT, diff},
     notice::notice,
     refusal::remedy,
+    undo::{entries_json, not_undone_json},
 };
 use crate::{
     line_numbers::LineNumbers,
     outcome::{
         ChangeOutcome, Done, FileOutcome, Forgotten, Landed, Outcome, RefusedOutcome, SearchResult, WriteMethod,
-        search::FileMatches,
+        search::FileMatches, undo::UndoExtent,
     },
     plan::FileAction,
-    refusal::Mismatch,
+    refusal::{Cause, Mismatch},
     tool::{Tool, ToolNames},
 };
 
-/// More ranges than this are told as fewer, larger ones.
+/// More ranges than this are merged into fewer, larger ones.
 const MAX_RANGES: usize = 200;
 
-/// More moves than this are not listed; the numbers are in the next read.
+/// More remaps than this are left out, because the next read has the numbers.
 const MAX_SHIFTS: usize = 200;
 
-/// An outcome as an object. Words in it are for a model that knows its tools by these names.
+/// An outcome as an object. Texts in it use these tool names.
 pub fn json(outcome: &Outcome, names: &ToolNames) -> Value {
     let mut object = match &outcome.result {
         Ok(done) => {
@@ -90,6 +91,9 @@ fn done_fields(done: &Done, names: &ToolNames) -> Map<String, Value> {
         Done::State(shown) => {
             object([("files_tracked", json!(shown.state.files.len())), ("open_tasks", json!(shown.state.tasks.open().len()))])
         }
+        Done::SharedTasks(list) => {
+            object([("story_id", json!(list.story)), ("claimed", json!(list.claimed)), ("shared_tasks", json!(list.tasks))])
+        }
         Done::Tasks(list) => object([
             ("story_id", json!(list.story)),
             ("tasks", json!(list.tasks)),
@@ -119,8 +123,8 @@ fn search(found: &SearchResult) -> Map<String, Value> {
     ])
 }
 
-/// A change of one file has its fields in the object itself. One that may be of several has them in a list, and if it is of one
-/// only, in both places.
+/// The fields of a change. A tool for one file puts them into the object itself. A tool for several files puts them
+/// into a list, and into the object too if there is only one file.
 fn change(changed: &ChangeOutcome, names: &ToolNames) -> Map<String, Value> {
     let mut files: Vec<Map<String, Value>> =
         changed.files.iter().map(|file| file_fields(file, changed.numbers(), names)).collect();
@@ -135,7 +139,18 @@ fn change(changed: &ChangeOutcome, names: &ToolNames) -> Map<String, Value> {
     }
     fields.insert("change".to_owned(), json!(changed.change));
     if changed.tool == Tool::Undo {
-        fields.insert("undone".to_owned(), json!(changed.undid.iter().map(|undid| &undid.change).collect::<Vec<_>>()));
+        let undone = |is_partly: bool| {
+            let undone = changed.undid.iter().filter(|undid| (undid.extent == UndoExtent::Partly) == is_partly);
+            undone.map(|undid| &undid.change).collect::<Vec<_>>()
+        };
+        fields.insert("undone".to_owned(), json!(undone(false)));
+        if !changed.left.is_empty() {
+            fields.insert("partly_undone".to_owned(), json!(undone(true)));
+            fields.insert("left".to_owned(), not_undone_json(&changed.left));
+        }
+    }
+    if !changed.entries.is_empty() {
+        fields.insert("entries".to_owned(), entries_json(&changed.entries));
     }
     add_rewrites(&mut fields, changed.rewrites);
     fields
@@ -162,7 +177,7 @@ fn file_fields(file: &FileOutcome, numbers: LineNumbers, names: &ToolNames) -> M
     }
 }
 
-/// A file that was deleted, moved, or brought back as something that is no text.
+/// A file that was deleted, moved, or restored as a binary file.
 fn whole(file: &FileOutcome) -> Map<String, Value> {
     let mut fields = object([("path", json!(file.path()))]);
     match file.planned.act() {
@@ -227,8 +242,11 @@ fn refusal(refused: &RefusedOutcome, names: &ToolNames) -> Value {
         ("remedy", json!(remedy(refusal, names))),
     ]);
     if let Some(view) = &refusal.view_after {
-        // What the remaps and ranges are of.
+        // The version that the remaps and ranges belong to.
         fields.insert("version".to_owned(), json!(view.version()));
+    }
+    if let Cause::ChangedSince { left } = &refusal.cause {
+        fields.insert("left".to_owned(), not_undone_json(left));
     }
     if !refusal.mismatches().is_empty() {
         fields.insert("mismatches".to_owned(), refusal.mismatches().iter().map(mismatch).collect());

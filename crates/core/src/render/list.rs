@@ -1,5 +1,5 @@
-//! The answer to `list_files`: every file on a line of its own, or, where that is too much, directories with their counts. What
-//! is not listed is counted.
+//! Renders the reply to `list_files`: one file per line or, if there are too many, directories with counts. Files that
+//! are not listed are counted.
 
 use crate::{
     outcome::{Listing, SearchArea, list::UnlistedEntries},
@@ -9,7 +9,7 @@ use crate::{
     },
 };
 
-/// A listing in words.
+/// The listing as text.
 pub fn list(listing: &Listing) -> String {
     let Listing { scope, files, folded, rest, total, left_out: missing } = listing;
     if *total == 0 {
@@ -35,7 +35,7 @@ pub fn list(listing: &Listing) -> String {
     text
 }
 
-/// What one directory has besides.
+/// The entries of one directory that are not listed.
 fn and_more(rest: &UnlistedEntries) -> String {
     let mut text = String::new();
     if rest.directories > 0 {

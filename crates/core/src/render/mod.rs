@@ -1,7 +1,9 @@
-//! Every word that a model reads, made from values: [`text`] and [`json`] of an outcome. Bounded: what does not fit is named, never
-//! dropped in silence. Which lines are shown is part of the outcome; nothing here changes what counts as seen.
+//! Renders everything a model reads from values: [`text`] and [`json`] of an outcome. The length is bounded, and what
+//! does not fit is counted or named. The outcome decides which lines are shown; rendering never changes what counts as
+//! seen.
 
 pub mod change;
+pub mod collision;
 pub mod cut;
 mod first_difference;
 pub mod instructions;
@@ -15,6 +17,7 @@ pub mod scope;
 pub mod search;
 pub mod snapshot;
 pub mod tasks;
+mod undo;
 
 pub use self::json::json;
 pub use crate::line_numbers::LineNumbers;
@@ -28,28 +31,28 @@ use crate::{
     tool::ToolNames,
 };
 
-/// What a model and a program get to read of an outcome.
+/// The rendered outcome for a model and for a program.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reply {
-    /// For the model.
+    /// The text for the model.
     pub text: String,
     /// Whether the call was refused.
     pub is_error: bool,
-    /// The same for programs.
+    /// The object for programs.
     pub result: serde_json::Value,
 }
 
 impl Reply {
-    /// An outcome in words and as an object, for a model that knows its tools by these names.
+    /// Renders an outcome for a model that knows the tools by these names.
     pub fn of(outcome: &Outcome, names: &ToolNames) -> Self {
         Self { text: text(outcome, names), is_error: outcome.is_refused(), result: json(outcome, names) }
     }
 }
 
-/// For whom a text is written.
+/// The reader of a text.
 #[derive(Debug, Clone, Copy)]
 pub struct ReplyAudience<'a> {
-    /// What the tools of the model are called.
+    /// The tool names that the model knows.
     pub names: &'a ToolNames,
     lines: LinesOfFiles,
 }
@@ -57,19 +60,19 @@ pub struct ReplyAudience<'a> {
 /// Where the model finds the lines of files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum LinesOfFiles {
-    /// In the text.
+    /// In the rendered text.
     Here,
     /// Elsewhere in its prompt.
     Elsewhere,
 }
 
 impl<'a> ReplyAudience<'a> {
-    /// A model that knows its tools by these names.
+    /// A model that knows the tools by these names.
     pub fn new(names: &'a ToolNames) -> Self {
         Self { names, lines: LinesOfFiles::Here }
     }
 
-    /// A model whose prompt shows the lines of files in another place.
+    /// A model whose prompt shows the lines of files elsewhere.
     pub fn with_open_files(names: &'a ToolNames) -> Self {
         Self { names, lines: LinesOfFiles::Elsewhere }
     }
@@ -79,12 +82,12 @@ impl<'a> ReplyAudience<'a> {
     }
 }
 
-/// An outcome in words, for a model that knows its tools by these names.
+/// An outcome as text, for a model that knows the tools by these names.
 pub fn text(outcome: &Outcome, names: &ToolNames) -> String {
     text_for(outcome, ReplyAudience::new(names))
 }
 
-/// The same as it stands inside a JSON string, appended to what is to be sent.
+/// The text as the content of a JSON string, appended to `out`.
 pub fn text_in_json(outcome: &Outcome, names: &ToolNames, out: &mut Vec<u8>) {
     let (audience, mut out) = (ReplyAudience::new(names), JsonString(out));
     match &outcome.result {
@@ -92,12 +95,12 @@ pub fn text_in_json(outcome: &Outcome, names: &ToolNames, out: &mut Vec<u8>) {
             read::write(&mut out, reading, audience);
             out.put(&notes(&outcome.notes, audience));
         }
-        // What the others say is short.
+        // All other texts are short.
         Ok(_) | Err(_) => out.put(&text_for(outcome, audience)),
     }
 }
 
-/// The same without the lines of files, for a model whose prompt shows those in another place.
+/// The text without the lines of files, for a model whose prompt shows them elsewhere.
 pub fn text_beside_files(outcome: &Outcome, names: &ToolNames) -> String {
     text_for(outcome, ReplyAudience::with_open_files(names))
 }
@@ -124,11 +127,12 @@ fn done_text(done: &Done, audience: ReplyAudience<'_>) -> String {
             None => snapshot::format_for_prompt(&shown.state, audience.names),
         },
         Done::Tasks(tasks) => tasks::tasks(tasks, audience.names),
-        Done::Forgotten(forgotten) => forgot(forgotten, audience.names),
+        Done::SharedTasks(tasks) => tasks::shared_tasks(tasks),
+        Done::Forgotten(forgotten) => forgotten_text(forgotten, audience.names),
     }
 }
 
-fn forgot(forgotten: &Forgotten, names: &ToolNames) -> String {
+fn forgotten_text(forgotten: &Forgotten, names: &ToolNames) -> String {
     let read = names.read();
     match forgotten {
         Forgotten::Everything => format!("Everything that was read in this session is forgotten: {read} before the next edit.\n"),
@@ -140,7 +144,6 @@ fn forgot(forgotten: &Forgotten, names: &ToolNames) -> String {
     }
 }
 
-/// What a reply says besides its result.
 fn notes(notes: &OutcomeNotes, audience: ReplyAudience<'_>) -> String {
     let mut text = notes.instructions.as_ref().map(|told| instructions::instructions(told, audience.names)).unwrap_or_default();
     if !notes.changed_elsewhere.is_empty() {
@@ -152,7 +155,7 @@ fn notes(notes: &OutcomeNotes, audience: ReplyAudience<'_>) -> String {
     text
 }
 
-/// Names files that are not what the session saw; nothing where there are none.
+/// Names files that differ from what the session saw; empty if there are none.
 pub fn changed_elsewhere(files: &[crate::notice::ChangedFile]) -> String {
     if files.is_empty() {
         return String::new();
@@ -160,29 +163,29 @@ pub fn changed_elsewhere(files: &[crate::notice::ChangedFile]) -> String {
     format!("note: {}\n", notice::notice(&Notice::ChangedOutside { files: files.to_vec() }))
 }
 
-/// What else has changed in files that a tool of the model's client is about to edit.
+/// What else changed in files that a tool of the model's client is about to edit.
 pub fn changed_before(files: &[ChangedBefore], names: &ToolNames) -> String {
     files.iter().map(|file| change::changed_before(file, ReplyAudience::new(names))).collect()
 }
 
-/// Files that a tool of the model's client is about to make and that were there when the model last saw them.
+/// Files that a tool of the model's client is about to create, and that existed when the model last saw them.
 pub fn gone_before(paths: &[RelPath]) -> String {
     paths.iter().map(change::gone_before).collect()
 }
 
-/// What the model should know of what a command changed.
+/// What the model should know about the effects of a command.
 pub fn command(effects: &CommandEffects) -> String {
-    // More files than this are not named; their number is.
+    // Files beyond this number are counted.
     const MOST_TOUCHED: usize = 20;
     let mut text = changed_elsewhere(&effects.changed);
     if !effects.touched.is_empty() {
-        text.push_str(&change::touched(&effects.touched, MOST_TOUCHED));
+        text.push_str(&change::touched_files(&effects.touched, MOST_TOUCHED));
     }
     text
 }
 
-/// `line 3`, `lines 3-4, 9`; of many ranges the first ones.
-pub fn which(lines: &LineSet) -> String {
+/// `line 3`, `lines 3-4, 9`; only the first ranges if there are many.
+pub fn describe_lines(lines: &LineSet) -> String {
     const MAX: usize = 20;
     let ranges = lines.ranges();
     if ranges.len() > MAX {
@@ -193,12 +196,19 @@ pub fn which(lines: &LineSet) -> String {
     if lines.count() == 1 { format!("line {lines}") } else { format!("lines {lines}") }
 }
 
+/// The first items separated by commas, and the number of the others: `a, b and 3 more`.
+fn join_first(items: impl ExactSizeIterator<Item: ToString>, most: usize, more: &str) -> String {
+    let rest = items.len().saturating_sub(most);
+    let first = items.take(most).map(|item| item.to_string()).collect::<Vec<_>>().join(", ");
+    if rest > 0 { format!("{first} and {rest} {more}") } else { first }
+}
+
 /// `1 line`, `2 lines`.
 pub fn count(number: usize, noun: &str) -> String {
     if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
 }
 
-/// What somebody typed, in quotes and not too much of it.
+/// A string of the caller in quotes, shortened.
 struct Quote<'a>(&'a str);
 
 impl std::fmt::Display for Quote<'_> {

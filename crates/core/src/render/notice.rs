@@ -1,48 +1,53 @@
-//! What happened without anybody asking, in words.
+//! Renders notices.
 
 use crate::{
     notice::{ChangeAuthor, ChangedFile, Notice},
     path::RelPath,
+    render::{self, join_first},
 };
 
-/// One line to tell.
+/// A notice as one line.
 pub fn notice(notice: &Notice) -> String {
     match notice {
         Notice::Rescued { path, to } => {
             format!(
-                "another program wrote into {path} while it was being replaced; what it wrote is kept in {to}, and is not in {path}"
+                "another program wrote into {path} while it was being replaced; its text is kept in {to}, and is not in {path}"
             )
         }
         Notice::Completed { paths } => format!("a change that a crash interrupted was complete: {}", list(paths)),
         Notice::TakenBack { paths, kept } if kept.is_empty() => {
-            format!("a change that a crash interrupted was taken back, nothing of it remains: {}", list(paths))
+            format!("a change that a crash interrupted was rolled back, nothing of it remains: {}", list(paths))
         }
         Notice::TakenBack { paths, kept } => format!(
-            "a change that a crash interrupted was taken back ({}), but for what somebody has changed since, which stays as it is: {}",
+            "a change that a crash interrupted was rolled back ({}), except in files that another program has changed since: {}",
             list(paths),
             list(kept)
         ),
-        Notice::NotRecovered { why } => format!("what a crash left could not be settled yet ({why}); it is tried again at the next start"),
+        Notice::NotRecovered { why } => format!("a change that a crash interrupted could not be recovered yet ({why}); the next start tries again"),
         Notice::ChangedOutside { files } => {
             format!("changed since you read {}: {}", if files.len() == 1 { "it" } else { "them" }, changed(files))
         }
         Notice::NotWatching { why } => {
-            format!("Surehand cannot watch this workspace ({why}); it looks at the files themselves instead")
+            format!("Surehand cannot watch this workspace ({why}); it checks the files themselves instead")
         }
         Notice::StateLost => {
-            "Surehand's state directory was removed while in use; it was made anew, and what is read from here on is forgotten when this process ends".to_owned()
+            "Surehand's state directory was removed while in use and has been created again; reads from now on are forgotten when this process ends".to_owned()
         }
         Notice::RootReplaced => {
-            "the directory of this workspace was removed and made again; nothing that was read before counts, so read files again before you edit them".to_owned()
+            "the directory of this workspace was removed and created again; earlier reads no longer count, so read files again before you edit them".to_owned()
         }
         Notice::StateSetAside { to } => {
             format!(
-                "Surehand's state was damaged and begun anew (the damaged file is {to}); what was read before counts no longer"
+                "Surehand's state was damaged and has been replaced (the damaged file is {to}); earlier reads no longer count"
             )
         }
         Notice::RepoStateRebuilt => {
-            "the record of what was done to files was lost; the list of files was made anew from the files that are there, and there are no tasks".to_owned()
+            "the record of changes was lost; the list of files was rebuilt from the files on disk, and there are no tasks".to_owned()
         }
+        Notice::Claimed { path, pattern, by } => {
+            format!("{by} has claimed {pattern}, so {path} is its work at present; agree with it, or work on something else")
+        }
+        Notice::Collides { collision } => render::collision::collision(collision).unwrap_or_default(),
         Notice::NotRemembered { why } => format!("Surehand could not write its state ({why}); files are not affected"),
     }
 }
@@ -56,14 +61,10 @@ fn changed(files: &[ChangedFile]) -> String {
             said => format!("{} ({said})", file.path),
         }
     };
-    let mut text = files.iter().take(MAX).map(name).collect::<Vec<_>>().join(", ");
-    if files.len() > MAX {
-        text.push_str(&format!(" and {} more", files.len() - MAX));
-    }
-    text
+    join_first(files.iter().map(name), MAX, "more")
 }
 
-/// Who did something, if that is known.
+/// The author of a change, if known.
 pub(super) fn by(by: ChangeAuthor) -> Option<&'static str> {
     match by {
         ChangeAuthor::Command => Some("by your command"),
@@ -75,9 +76,5 @@ pub(super) fn by(by: ChangeAuthor) -> Option<&'static str> {
 
 fn list(paths: &[RelPath]) -> String {
     const MAX: usize = 10;
-    let mut text = paths.iter().take(MAX).map(RelPath::as_str).collect::<Vec<_>>().join(", ");
-    if paths.len() > MAX {
-        text.push_str(&format!(" and {} more", paths.len() - MAX));
-    }
-    text
+    join_first(paths.iter(), MAX, "more")
 }

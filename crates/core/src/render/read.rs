@@ -1,4 +1,4 @@
-//! The answer to `read_file`: a header, the lines, and how to go on when they were cut.
+//! Renders the reply to `read_file`: a header, the lines, and how to continue if they were truncated.
 
 use crate::{
     encoding::Encoding,
@@ -7,13 +7,13 @@ use crate::{
     lines::{LineRange, LineSet},
     outcome::{ReadResult, UnchangedRead, read::is_long},
     path::RelPath,
-    render::{ReplyAudience, count, scope::name, which},
+    render::{ReplyAudience, count, describe_lines, scope::name},
     text::Text,
     text_sink::TextSink,
     tool::Tool,
 };
 
-/// Lines of a file, in words.
+/// The lines of a file as text.
 pub fn read(reading: &ReadResult, audience: ReplyAudience<'_>) -> String {
     let mut out = String::new();
     write(&mut out, reading, audience);
@@ -29,19 +29,23 @@ pub(super) fn write(out: &mut impl TextSink, reading: &ReadResult, audience: Rep
     let total = text.line_count();
     let past_end = wanted.minus(&LineSet::whole(total));
     if !past_end.is_empty() && total > 0 {
-        out.put(&format!("[{} past the end: the file has {}]\n", which(&past_end), count(total, "line")));
+        out.put(&format!("[{} past the end: the file has {}]\n", describe_lines(&past_end), count(total, "line")));
     }
     let left = reading.left();
     if !left.is_empty() {
-        out.put(&format!("[cut here; not shown: {}. Go on with {}]\n", which(&left), go_on(path, &left, total, *numbers)));
+        out.put(&format!(
+            "[cut here; not shown: {}. Go on with {}]\n",
+            describe_lines(&left),
+            go_on(path, &left, total, *numbers)
+        ));
     }
     let cut_lines = lines.minus(full);
     if !cut_lines.is_empty() {
-        out.put(&format!("[cut at {line_chars} characters, so only partly seen: {}]\n", which(&cut_lines)));
+        out.put(&format!("[cut at {line_chars} characters, so only partly seen: {}]\n", describe_lines(&cut_lines)));
     }
 }
 
-/// The lines of a reading, each with its number.
+/// The lines of a read, each with its number.
 pub fn rows(reading: &ReadResult) -> String {
     let mut out = String::new();
     write_rows(&mut out, reading);
@@ -50,7 +54,7 @@ pub fn rows(reading: &ReadResult) -> String {
 
 fn write_rows(out: &mut impl TextSink, reading: &ReadResult) {
     let ReadResult { text, lines, numbers, line_chars, .. } = reading;
-    // Room for all of it at once: growing step by step would copy a large read several times over.
+    // Allocate for the whole read. A growing buffer would copy a large read several times.
     let bytes = |range: &LineRange| text.span(*range).len() + numbers.width(range.end) * range.count() as usize;
     out.reserve(lines.ranges().iter().map(bytes).sum::<usize>() + 1024);
     for (index, range) in lines.ranges().iter().enumerate() {
@@ -59,7 +63,7 @@ fn write_rows(out: &mut impl TextSink, reading: &ReadResult) {
         }
         for line in range.iter() {
             let content = text.line(line);
-            // A line that is cut was not seen, so it gets no anchor.
+            // A truncated line was not seen, so it gets no anchor.
             if is_long(content, *line_chars) {
                 LineNumbers::Plain.write(out, line, content);
                 out.put(&clip(content, *line_chars));
@@ -72,7 +76,6 @@ fn write_rows(out: &mut impl TextSink, reading: &ReadResult) {
     }
 }
 
-/// The arguments of the call that shows the rest.
 fn go_on(path: &RelPath, left: &LineSet, total: usize, numbers: LineNumbers) -> serde_json::Value {
     let mut call = serde_json::json!({ "path": path });
     match left.ranges() {
@@ -97,7 +100,7 @@ fn header(path: &RelPath, text: &Text, lines: &LineSet) -> String {
     } else if lines.is_empty() {
         format!("none of {}", count(total, "line"))
     } else {
-        format!("{} of {total}", which(lines))
+        format!("{} of {total}", describe_lines(lines))
     };
     let mut notes = String::new();
     if text.encoding() != Encoding::Utf8 {
@@ -119,11 +122,11 @@ fn has_bare_newline(text: &Text) -> bool {
     memchr::memchr_iter(b'\n', bytes).any(|at| at == 0 || bytes[at - 1] != b'\r')
 }
 
-/// The answer to a read of lines that the session was shown and that have not changed since.
+/// The reply to a read of lines that the session was shown before and that have not changed.
 pub fn unchanged(unchanged: &UnchangedRead, audience: ReplyAudience<'_>) -> String {
     let UnchangedRead { path, text, lines, is_whole } = unchanged;
     let (read, version) = (audience.names.read(), text.version().short());
-    let what = if *is_whole { "the file".to_owned() } else { which(lines) };
+    let what = if *is_whole { "the file".to_owned() } else { describe_lines(lines) };
     let again = match audience.names.get(Tool::Forget) {
         Some(forget) => format!(" If that is no longer in your context, call {forget} with this path and {read} again."),
         None => String::new(),

@@ -1,4 +1,4 @@
-//! Refusals in words: one fact, then one next step. The text begins with `Error:`, because some models look for that.
+//! Renders refusals: one fact, then one next step. The text starts with `Error:`, because some models look for it.
 
 use std::fmt;
 
@@ -9,23 +9,21 @@ use crate::{
     outcome::RefusedOutcome,
     refusal::{
         BatchKind, BatchPlace, Cause, CreatedBy, IfRepeated, Mismatch, MismatchKind, NearestLines, PartialUse, PrefixedText,
-        Refusal, Remap, SameLooks, Unencodable,
+        Refusal, Remap, Retry, SameLooks, Unencodable,
     },
     render::{
-        ReplyAudience,
-        change::between,
-        count,
-        first_difference::{first_difference, ways},
-        which,
+        ReplyAudience, count, describe_lines,
+        first_difference::{first_difference, name_differences},
+        join_first,
+        undo::not_undone,
     },
-    short_diff::TextDiff,
     tool::{Tool, ToolNames},
 };
 
-/// What a refusal begins with.
+/// How every refusal starts.
 pub const PREFIX: &str = "Error: ";
 
-/// What the model is told. `repeat` counts how often the very same call has been refused, this time included.
+/// The text for the model. `repeat` counts how often this exact call has been refused, including this time.
 pub fn refusal(refusal: &Refusal, repeat: u32, audience: ReplyAudience<'_>) -> String {
     format!("{PREFIX}{}\n", body(refusal, repeat, audience))
 }
@@ -35,17 +33,17 @@ fn body(refusal: &Refusal, repeat: u32, audience: ReplyAudience<'_>) -> String {
     if let Some(place) = refusal.batch {
         text.push_str(&batch_place(&place));
     }
-    text.push_str(&fact(refusal, audience));
+    text.push_str(&explain(refusal, audience));
     match refusal.batch.map(|place| place.kind) {
         None => {}
         Some(BatchKind::Edits | BatchKind::Patch { .. }) => text.push_str("\nNo edits were applied."),
         Some(BatchKind::Undo) => text.push_str("\nNothing was undone."),
     }
     if repeat > 1 {
-        let step = match repeats(&refusal.cause) {
-            Repeat::AfterReading => Some(format!("call {} on the target path first", audience.names.read())),
-            Repeat::Corrected => Some("correct them".to_owned()),
-            Repeat::Later => None,
+        let step = match refusal.cause.retry() {
+            Retry::AfterReading => Some(format!("call {} on the target path first", audience.names.read())),
+            Retry::Corrected => Some("correct them".to_owned()),
+            Retry::Later => None,
         };
         if let Some(step) = step {
             text.push_str(&format!("\nThis is refusal {repeat} of the same call: do not retry identical args — {step}."));
@@ -64,55 +62,7 @@ fn batch_place(place: &BatchPlace) -> String {
     }
 }
 
-/// When the same call makes sense again.
-enum Repeat {
-    /// When the file has been looked at.
-    AfterReading,
-    /// Never; only with other arguments.
-    Corrected,
-    /// When somebody else has done something, or at once, as the refusal says.
-    Later,
-}
-
-fn repeats(cause: &Cause) -> Repeat {
-    match cause {
-        Cause::Unread { .. }
-        | Cause::Stale { .. }
-        | Cause::Invalidated
-        | Cause::Deleted
-        | Cause::Partial { .. }
-        | Cause::NotFound { .. }
-        | Cause::Ambiguous { .. }
-        | Cause::NoChange
-        | Cause::AnchorMismatch { .. }
-        | Cause::Overlap { .. }
-        | Cause::Exists { .. } => Repeat::AfterReading,
-        Cause::NoSuchFile
-        | Cause::NothingThere
-        | Cause::Binary { .. }
-        | Cause::Encoding { .. }
-        | Cause::Unencodable { .. }
-        | Cause::BadPatch { .. }
-        | Cause::ChangedSince { .. }
-        | Cause::CannotUndo { .. }
-        | Cause::TooLarge { .. }
-        | Cause::TooLargeToKeep { .. }
-        | Cause::Unshown { if_repeated: IfRepeated::IsRefused, .. }
-        | Cause::OutsideWorkspace
-        | Cause::Protected
-        | Cause::BadRange { .. }
-        | Cause::BadArguments { .. }
-        | Cause::BadAnchor { .. }
-        | Cause::EmptyPattern
-        | Cause::NoSuchTask { .. }
-        | Cause::TaskOfOthers { .. }
-        | Cause::NoSuchTool { .. }
-        | Cause::NotAFile { .. } => Repeat::Corrected,
-        Cause::Unshown { if_repeated: IfRepeated::Replaces, .. } | Cause::Conflict { .. } | Cause::Io { .. } => Repeat::Later,
-    }
-}
-
-/// What to do next, in a few words for programs.
+/// The next step in a few words, for programs.
 pub fn remedy(refusal: &Refusal, names: &ToolNames) -> String {
     let read = names.read();
     let or = |what: &str, tool: Tool, rest: &str| match names.get(tool) {
@@ -166,12 +116,14 @@ pub fn remedy(refusal: &Refusal, names: &ToolNames) -> String {
         Cause::TaskOfOthers { .. } => "go on with your own tasks".to_owned(),
         Cause::NoSuchTool { .. } => "call a tool that there is".to_owned(),
         Cause::Conflict { .. } => "try again".to_owned(),
+        Cause::Claimed { .. } => "work on something else until the claim ends".to_owned(),
+        Cause::Collides { .. } => "change other lines, or merge the other change first".to_owned(),
         Cause::NotAFile { .. } => "use the path of a regular file".to_owned(),
         Cause::Io { .. } => "mend the cause and try again".to_owned(),
     }
 }
 
-fn fact(refusal: &Refusal, audience: ReplyAudience<'_>) -> String {
+fn explain(refusal: &Refusal, audience: ReplyAudience<'_>) -> String {
     let path = refusal.path.as_deref().unwrap_or_default();
     let sought = Sought::of(refusal);
     let names = audience.names;
@@ -187,7 +139,7 @@ fn fact(refusal: &Refusal, audience: ReplyAudience<'_>) -> String {
             };
             format!(
                 "{path} was not read this session — {read} first; nothing was written. What the call is about, as it is now{}This counts as read now: {step}",
-                listed(fresh, LineNumbers::Plain, audience)
+                rows_below(fresh, LineNumbers::Plain, audience)
             )
         }
         Cause::Stale { affected, fresh, remaps, anchors, total_lines, .. } => {
@@ -197,8 +149,8 @@ fn fact(refusal: &Refusal, audience: ReplyAudience<'_>) -> String {
                 (true, _) => format!("Only its byte order mark changed: send the call again if it still fits; {more}"),
                 (false, _) => format!(
                     "What changed since ({}), as it is now; this counts as read{}{}Send the call again if it still fits, or correct it using these lines; {more}",
-                    which(affected),
-                    listed(fresh, LineNumbers::with_anchors(*anchors), audience),
+                    describe_lines(affected),
+                    rows_below(fresh, LineNumbers::with_anchors(*anchors), audience),
                     moved(remaps)
                 ),
             };
@@ -226,9 +178,9 @@ fn fact(refusal: &Refusal, audience: ReplyAudience<'_>) -> String {
             };
             format!(
                 "{} of {path} {} not read this session, and {what}; nothing was written. What is there{}{step}",
-                which(unseen),
+                describe_lines(unseen),
                 if unseen.count() == 1 { "was" } else { "were" },
-                listed(fresh, LineNumbers::with_anchors(names.get(Tool::EditLines).is_some()), audience)
+                rows_below(fresh, LineNumbers::with_anchors(names.get(Tool::EditLines).is_some()), audience)
             )
         }
         Cause::NoSuchFile => {
@@ -244,13 +196,11 @@ fn fact(refusal: &Refusal, audience: ReplyAudience<'_>) -> String {
         Cause::Ambiguous { lines } => {
             let mut on: Vec<LineNo> = lines.clone();
             on.dedup();
-            let places: Vec<String> = on.iter().take(20).map(ToString::to_string).collect();
-            let more = if on.len() > 20 { format!(" and {} more", on.len() - 20) } else { String::new() };
             format!(
-                "{} in {path} {} times, on lines {}{more}; nothing was written. {}",
+                "{} in {path} {} times, on lines {}; nothing was written. {}",
                 sought.old_is(),
                 lines.len(),
-                places.join(", "),
+                join_first(on.iter(), 20, "more"),
                 sought.how_to_name_one()
             )
         }
@@ -269,7 +219,7 @@ fn fact(refusal: &Refusal, audience: ReplyAudience<'_>) -> String {
                 "{} of {path} {} not fit; nothing was written.\n{list}As the lines are now (this counts as read){}{}{step}",
                 count(mismatches.len(), "anchor"),
                 if mismatches.len() == 1 { "does" } else { "do" },
-                listed(fresh, LineNumbers::Anchors, audience),
+                rows_below(fresh, LineNumbers::Anchors, audience),
                 moved(remaps)
             )
         }
@@ -303,25 +253,26 @@ fn fact(refusal: &Refusal, audience: ReplyAudience<'_>) -> String {
                 (IfRepeated::IsRefused, None) => "remove it first".to_owned(),
             };
             let back = names.get(Tool::Undo).map(|undo| format!("; {undo} brings it back")).unwrap_or_default();
-            format!("{path} {} and cannot be shown; nothing was written. To replace it all the same, {step}{back}.", unshown(why))
+            format!(
+                "{path} {} and cannot be shown; nothing was written. To replace it all the same, {step}{back}.",
+                why_not_shown(why)
+            )
         }
         Cause::TooLargeToKeep { size, limit } => format!(
             "{path} has {size} bytes, more than can be kept for undo ({limit}), so these tools do not replace, move or delete it; nothing was written. Use a shell command for it."
         ),
         Cause::Unencodable { why, encoding } => unencodable(path, *why, encoding),
         Cause::BadPatch { line, why } => format!("line {line} of the patch: {why}. Nothing was written."),
-        Cause::ChangedSince { diff } => {
-            let diff = match diff {
-                None => "\n".to_owned(),
-                Some(diff) => format!(" What would go (-) and come back (+){}", change_rows(diff, audience)),
-            };
+        Cause::ChangedSince { left } => {
             let force = names
                 .get(Tool::Undo)
                 .map(|undo| format!(", edit the file, or {undo} with force"))
                 .unwrap_or(" or edit the file".to_owned());
-            format!("{path} has changed since, and undoing would lose that; nothing was written.{diff}Leave it{force}.")
+            format!(
+                "nothing was undone: what was written has been changed since.\n{}Leave it{force}.",
+                not_undone(left, audience)
+            )
         }
-        Cause::CannotUndo { why } => in_file(path, why),
         Cause::TooLarge { unit, size, limit, setting } => in_file(
             path,
             &format!(
@@ -330,8 +281,6 @@ fn fact(refusal: &Refusal, audience: ReplyAudience<'_>) -> String {
         ),
         Cause::OutsideWorkspace => format!("{path} leads outside the workspace. Use a path inside it."),
         Cause::Protected => format!("{path} belongs to git or Surehand itself and is not written by these tools."),
-        Cause::BadRange { why } => in_file(path, why),
-        Cause::BadArguments { why } => in_file(path, why),
         Cause::BadAnchor { edit, given } => in_file(
             path,
             &format!("edit {edit}: not a line anchor: {given:?}; copy LINE#HASH from {read} with anchors: true, like 12#ab"),
@@ -353,14 +302,23 @@ fn fact(refusal: &Refusal, audience: ReplyAudience<'_>) -> String {
             let name: String = name.chars().take(60).collect();
             format!("there is no tool {name:?}; there are {}", names.all().join(", "))
         }
-        Cause::Conflict { why } => in_file(path, why),
+        Cause::Claimed { pattern, by } => format!(
+            "{path} is claimed: {by} has {pattern} for itself. Nothing was changed. Work on something else until the claim ends."
+        ),
+        Cause::Collides { collision } => {
+            let what = super::collision::collision(collision).unwrap_or_default();
+            format!("{what}. Nothing was changed. Change other lines, or merge that change first.")
+        }
         Cause::NotAFile { kind } => format!("{path} is {kind}, not a regular file."),
-        Cause::Io { why } => in_file(path, why),
+        Cause::CannotUndo { why }
+        | Cause::BadRange { why }
+        | Cause::BadArguments { why }
+        | Cause::Conflict { why }
+        | Cause::Io { why } => in_file(path, why),
     }
 }
 
-/// Why a file cannot be shown.
-fn unshown(why: &Cause) -> String {
+fn why_not_shown(why: &Cause) -> String {
     match why {
         Cause::Binary { size, kind } => format!("is not text ({kind}, {size} bytes)"),
         Cause::Encoding { size, at } => {
@@ -388,7 +346,7 @@ fn in_file(path: &str, why: &str) -> String {
     if path.is_empty() { why.to_owned() } else { format!("{path}: {why}") }
 }
 
-/// What was looked for in a file.
+/// The text that was not found in a file.
 #[derive(Clone, Copy)]
 enum Sought {
     /// The `old_string` of a replacement.
@@ -467,11 +425,11 @@ fn without_prefix(prefixed: &PrefixedText) -> String {
     match &prefixed.places[..] {
         [] => format!("{fact} Give {also} without the LINE| prefix; yet that is not there either."),
         [lines] => {
-            let lines = which(&[*lines].into_iter().collect());
+            let lines = describe_lines(&[*lines].into_iter().collect());
             format!("{fact} Without them it is on {lines}: send {also} without the LINE| prefix.")
         }
         places => {
-            let starts = which(&places.iter().map(|place| place.start).collect());
+            let starts = describe_lines(&places.iter().map(|place| place.start).collect());
             let times = places.len();
             format!(
                 "{fact} Without them it is there {times} times, starting on {starts}: send {also} without the LINE| prefix, with lines around to name one."
@@ -481,40 +439,31 @@ fn without_prefix(prefixed: &PrefixedText) -> String {
 }
 
 fn same_looks(nearest: &NearestLines, same: &SameLooks, audience: ReplyAudience<'_>) -> String {
-    let lines = which(&[nearest.lines].into_iter().collect());
+    let lines = describe_lines(&[nearest.lines].into_iter().collect());
     let others = match same.others {
         0 => String::new(),
         others => format!(" (and {}: add lines around it to name one)", count(others, "other place")),
     };
-    let fact = format!(" It differs from {lines}{others} only in {}.", ways(&same.differs_in));
+    let fact = format!(" It differs from {lines}{others} only in {}.", name_differences(&same.differs_in));
     match &same.exact {
         Some(exact) => format!("{fact} The exact text to use:\n{}\n", exact.strip_suffix('\n').unwrap_or(exact)),
         None => format!("{fact} There: {}", nearest_rows(nearest, audience)),
     }
 }
 
-/// A colon, and below it a diff; or where the model finds the lines.
-fn change_rows(diff: &TextDiff, audience: ReplyAudience<'_>) -> String {
-    if audience.sees_lines() {
-        format!(":\n{}", between(diff, audience))
-    } else {
-        format!(":{ELSEWHERE}\n{}", between(diff, audience))
-    }
-}
-
-/// Said instead of lines to whoever has them elsewhere.
+/// Replaces the lines in a text for a model whose prompt shows them elsewhere.
 const ELSEWHERE: &str = " (see the open files)";
 
-/// Which lines are nearest, and those of them that are shown.
+/// The nearest lines, and those of them that are shown.
 fn nearest_rows(nearest: &NearestLines, audience: ReplyAudience<'_>) -> String {
-    let lines = which(&[nearest.lines].into_iter().collect());
+    let lines = describe_lines(&[nearest.lines].into_iter().collect());
     let shown = nearest.fresh.rows.len() + nearest.fresh.omitted.count() as usize;
     let part = if shown < nearest.lines.count() as usize { "; around the first difference" } else { "" };
-    format!("{lines}{part}{}", listed(&nearest.fresh, LineNumbers::Plain, audience))
+    format!("{lines}{part}{}", rows_below(&nearest.fresh, LineNumbers::Plain, audience))
 }
 
-/// A colon, and below it the lines of an excerpt and which were left out; or where the model finds the lines.
-pub(super) fn listed(excerpt: &Excerpt, numbers: LineNumbers, audience: ReplyAudience<'_>) -> String {
+/// A colon and the lines of an excerpt below it, with a count of those left out; or where the model finds the lines.
+pub(super) fn rows_below(excerpt: &Excerpt, numbers: LineNumbers, audience: ReplyAudience<'_>) -> String {
     let is_elsewhere = !audience.sees_lines() && !excerpt.rows.is_empty();
     let mut text = if is_elsewhere { format!(":{ELSEWHERE}\n") } else { ":\n".to_owned() };
     let mut last = None;
@@ -523,7 +472,7 @@ pub(super) fn listed(excerpt: &Excerpt, numbers: LineNumbers, audience: ReplyAud
             text.push_str("…\n");
         }
         let whole = excerpt.shown.contains(*line);
-        // The hash of a cut line would be the hash of what is shown, not of what is there.
+        // The hash of a truncated line would not be that of the line in the file.
         if whole {
             numbers.write(&mut text, *line, row)
         } else {
@@ -534,7 +483,7 @@ pub(super) fn listed(excerpt: &Excerpt, numbers: LineNumbers, audience: ReplyAud
         last = Some(*line);
     }
     if !excerpt.omitted.is_empty() {
-        text.push_str(&format!("[not shown: {}]\n", which(&excerpt.omitted)));
+        text.push_str(&format!("[not shown: {}]\n", describe_lines(&excerpt.omitted)));
     }
     text
 }
@@ -574,7 +523,7 @@ fn moved(remaps: &[Remap]) -> String {
 }
 
 impl fmt::Display for Refusal {
-    /// What a model with all our tools is told, without the word `Error`.
+    /// The text for a model with all our tools, without `Error`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(body(self, 1, ReplyAudience::new(&ToolNames::default())).trim_end())
     }
@@ -595,12 +544,14 @@ mod tests {
     use super::*;
     use crate::{
         hash::ContentHash,
+        ids::ChangeId,
         lines::{LineRange, LineSet},
+        outcome::undo::{LeftHunk, NotUndone, NotUndoneCause},
         path::RelPath,
         text::Text,
     };
 
-    /// One refusal for each cause. A cause that is not here does not compile.
+    /// One refusal per cause. If a cause is missing here, this does not compile.
     fn refusals() -> Vec<Refusal> {
         let text = |content: &str| Text::of(content.to_owned()).unwrap();
         let lines = LineSet::whole(2);
@@ -609,7 +560,7 @@ mod tests {
         let why = || "why".to_owned();
         let not_found = Cause::NotFound { nearest: None, already_at: None, prefixed: None };
         let mut causes = vec![Cause::unread()];
-        // Each arm adds the cause that comes next.
+        // Each arm adds the next cause.
         while let Some(cause) = causes.last() {
             let next = match cause {
                 Cause::Unread { fresh: shown } if shown.rows.is_empty() => Cause::Unread { fresh: fresh() },
@@ -648,10 +599,18 @@ mod tests {
                 Cause::TooLargeToKeep { .. } => Cause::Unencodable { why: Unencodable::Inexact, encoding: "latin" },
                 Cause::Unencodable { .. } => Cause::BadPatch { line: 1, why: why() },
                 Cause::BadPatch { .. } => {
-                    Cause::ChangedSince { diff: Some(Box::new(TextDiff::of(text("one\n"), text("two\n")))) }
+                    let hunk = LeftHunk {
+                        change: ChangeId("1".to_owned()),
+                        why: NotUndoneCause::LinesChanged,
+                        now: 0..1,
+                        wanted: vec!["two".to_owned()],
+                    };
+                    let path = RelPath::new("a.txt").unwrap();
+                    Cause::ChangedSince {
+                        left: vec![NotUndone { path, text: Some(text("one\n")), hunks: vec![hunk], why: None }],
+                    }
                 }
-                Cause::ChangedSince { diff: Some(_) } => Cause::ChangedSince { diff: None },
-                Cause::ChangedSince { diff: None } => Cause::CannotUndo { why: why() },
+                Cause::ChangedSince { .. } => Cause::CannotUndo { why: why() },
                 Cause::CannotUndo { .. } => Cause::TooLarge { unit: "bytes", size: 2, limit: 1, setting: "limits.x" },
                 Cause::TooLarge { .. } => Cause::OutsideWorkspace,
                 Cause::OutsideWorkspace => Cause::Protected,
@@ -660,9 +619,16 @@ mod tests {
                 Cause::BadArguments { .. } => Cause::BadAnchor { edit: 1, given: "12".to_owned() },
                 Cause::BadAnchor { .. } => Cause::NoSuchTool { name: "bash".to_owned() },
                 Cause::NoSuchTool { .. } => Cause::Conflict { why: why() },
-                Cause::Conflict { .. } => Cause::NotAFile { kind: "a pipe" },
+                Cause::Conflict { .. } => Cause::Claimed { pattern: "src/**".to_owned(), by: "codex 71c0".to_owned() },
+                Cause::Claimed { .. } => {
+                    let (agent, path) = (Some("codex 71c0".to_owned()), RelPath::new("a.txt").unwrap());
+                    let forecast = crate::Forecast::Deleted { by: crate::forecast::Side::Theirs };
+                    let collision = crate::Collision { agent, branch: None, path, seconds_ago: None, forecast };
+                    Cause::Collides { collision: Box::new(collision) }
+                }
+                Cause::Collides { .. } => Cause::NotAFile { kind: "a pipe" },
                 Cause::NotAFile { .. } => Cause::Io { why: why() },
-                // These are about tools that only our own server has.
+                // Only our own server has these tools.
                 Cause::Io { .. } | Cause::EmptyPattern | Cause::NoSuchTask { .. } | Cause::TaskOfOthers { .. } => break,
             };
             causes.push(next);
@@ -678,7 +644,7 @@ mod tests {
         for refused in refusals() {
             for names in [&names, &ToolNames::reading_with("cat"), &patching] {
                 let audience = ReplyAudience::new(names);
-                // What is kept for undo is kept for people as well.
+                // The store keeps versions for people as well as for undo.
                 let told = format!("{}{}", refusal(&refused, 2, audience), remedy(&refused, names)).replace("kept for undo", "");
                 let lacks = |tool: &Tool| names.get(*tool) != Some(tool.name());
                 let named = |tool: &Tool| {

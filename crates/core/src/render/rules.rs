@@ -1,8 +1,8 @@
-//! The rules as they are enforced, for system prompts and the descriptions of a server.
+//! Renders the rules that Surehand enforces, for system prompts and the description of the MCP server.
 
 use crate::tool::{Tool, ToolNames};
 
-/// When to use these tools and what they hold you to: the `instructions` of the MCP server, for a model that has these tools.
+/// The rules and when to use which tool, for a model with these tools. They are the `instructions` of the MCP server.
 pub fn instructions(names: &ToolNames) -> String {
     let read = names.read();
     let edits =
@@ -25,13 +25,17 @@ pub fn instructions(names: &ToolNames) -> String {
     let is = if both { "are" } else { "is" };
     let batch = if batch.is_empty() { String::new() } else { format!("{batch} {is} all or nothing. ") };
     let undo = names.get(Tool::Undo).map(|undo| format!("{undo} takes back your last change.")).unwrap_or_default();
+    let restore = names.get(Tool::Restore).map(|restore| format!(" {restore} brings back lost work.")).unwrap_or_default();
     if !batch.is_empty() || !undo.is_empty() {
-        rule(format!("{batch}{undo}").trim_end().to_owned());
+        rule(format!("{batch}{undo}{restore}").trim().to_owned());
     }
-    rule("A note \"changed since you read it\" names files that somebody else changed: read them again before you rely on what you saw.".to_owned());
+    rule(
+        "A note \"changed since you read it\" names files that others changed: read them again before you rely on what you saw."
+            .to_owned(),
+    );
     rule("A reply may end with instructions from the owner of this repository for a directory: follow them there.".to_owned());
     if let (Some(state), Some(tasks)) = (names.get(Tool::RepoState), names.get(Tool::UpdateTasks)) {
-        rule(format!("{state} tells what is open, changed and done; keep the list with {tasks} instead of doing things twice."));
+        rule(format!("{state} shows what is open, changed and done; keep the list with {tasks} so that no work is done twice."));
     }
     if let Some(forget) = names.get(Tool::Forget) {
         rule(format!(

@@ -1,13 +1,13 @@
-//! Where a listing or a search looked, and what it had to leave out.
+//! Renders where a listing or a search looked, and what it had to skip.
 
 use std::borrow::Cow;
 
 use crate::{
     outcome::{SearchArea, SearchScope, SkippedFiles},
-    render::{Quote, count},
+    render::{Quote, count, join_first},
 };
 
-/// Where was looked: `in src/ matching "*.rs"`.
+/// The scope: `in src/ matching "*.rs"`.
 pub(super) fn in_scope(scope: &SearchScope) -> String {
     let place = match &scope.area {
         SearchArea::Workspace => "in the workspace".to_owned(),
@@ -20,7 +20,6 @@ pub(super) fn in_scope(scope: &SearchScope) -> String {
     }
 }
 
-/// What is missing, one line for each kind.
 pub(super) fn left_out(left_out: &SkippedFiles) -> String {
     let unreadable = left_out.unreadable.iter().map(|(path, why)| format!("{} ({why})", name(path)));
     let too_large = left_out.too_large.iter().map(|(path, size)| format!("{} ({size} bytes)", name(path.as_str())));
@@ -34,7 +33,7 @@ pub(super) fn left_out(left_out: &SkippedFiles) -> String {
     text
 }
 
-/// What an empty answer says about files that nobody sees.
+/// A hint on ignored files for an empty result.
 pub const IGNORED: &str =
     "Files that .gitignore or .ignore names are left out unless path names them; .git and .surehand always.";
 
@@ -46,21 +45,13 @@ fn note(what: &str, items: impl ExactSizeIterator<Item = String>) -> String {
     if items.len() == 0 {
         return String::new();
     }
-    format!("[{what}: {}]\n", some(items, "more"))
+    format!("[{what}: {}]\n", join_first(items, MOST_NAMED, "more"))
 }
 
-/// The first items, and how many more there are.
-pub(super) fn some(items: impl ExactSizeIterator<Item = String>, more: &str) -> String {
-    const MAX: usize = 20;
-    let rest = items.len().saturating_sub(MAX);
-    let mut text = items.take(MAX).collect::<Vec<_>>().join(", ");
-    if rest > 0 {
-        text.push_str(&format!(" and {rest} {more}"));
-    }
-    text
-}
+/// The maximum number of files of each kind that are named.
+pub(super) const MOST_NAMED: usize = 20;
 
-/// A path as it stands on a line of its own: one that has a line break or the like in it is quoted.
+/// A path on a line of its own. It is quoted if it contains control characters.
 pub fn name(path: &str) -> Cow<'_, str> {
     if path.chars().any(char::is_control) { Cow::Owned(format!("{path:?}")) } else { Cow::Borrowed(path) }
 }

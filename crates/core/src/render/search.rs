@@ -1,4 +1,5 @@
-//! The answer to `search_files`: for each file its matching lines in the form of a read, and counts for what is not shown.
+//! Renders the reply to `search_files`: for each file, its matching lines in the form of a read; for all others,
+//! counts.
 
 use crate::{
     line_numbers::LineNumbers,
@@ -10,15 +11,15 @@ use crate::{
     render::{
         Quote, ReplyAudience, count,
         cut::{cut, shorten},
-        scope::{IGNORED, in_scope, is, left_out, name, some},
-        which,
+        describe_lines, join_first,
+        scope::{IGNORED, MOST_NAMED, in_scope, is, left_out, name},
     },
 };
 
-/// What a search found, in words.
+/// The result of a search as text.
 pub fn search(found: &SearchResult, audience: ReplyAudience<'_>) -> String {
     if found.hits == 0 {
-        return nothing(found);
+        return no_matches(found);
     }
     let mut text = format!("{} in {}", matches(found.hits), count(found.files_with_hits, "file"));
     if !found.left.is_empty() {
@@ -42,7 +43,7 @@ fn write_file(out: &mut String, found: &SearchResult, file: &FileMatches, audien
     }
     let cut = file.lines.minus(&file.full);
     if !cut.is_empty() {
-        out.push_str(&format!("[cut at {} characters, so only partly seen: {}]\n", found.line_chars, which(&cut)));
+        out.push_str(&format!("[cut at {} characters, so only partly seen: {}]\n", found.line_chars, describe_lines(&cut)));
     }
 }
 
@@ -54,7 +55,7 @@ fn write_rows(out: &mut String, found: &SearchResult, file: &FileMatches) {
             out.push_str("…\n");
         }
         let content = file.text.line(row.line);
-        // A line that is cut was not seen, so it gets no anchor.
+        // A truncated line was not seen, so it gets no anchor.
         let numbers = if row.cut.is_some() { LineNumbers::Plain } else { found.numbers };
         numbers.write(out, row.line, content);
         out.push_str(row.cut.as_ref().map_or(content, |cut| &cut.text));
@@ -63,7 +64,7 @@ fn write_rows(out: &mut String, found: &SearchResult, file: &FileMatches) {
     }
 }
 
-/// The matches that a prompt with open files does not show: it shows a long line from its beginning only.
+/// The matches that a prompt with open files does not show, because it shows only the start of a long line.
 fn write_pieces(out: &mut String, file: &FileMatches) {
     const LONGEST: usize = 300;
     for row in &file.rows {
@@ -71,22 +72,21 @@ fn write_pieces(out: &mut String, file: &FileMatches) {
         let mut line = String::new();
         LineNumbers::Plain.write(&mut line, row.line, text);
         line.push_str(text);
-        // What was found is near the beginning, unless the line ends soon after it.
+        // The match is near the start, unless the line ends soon after it.
         out.push_str(&if *goes_on { cut(&line, LONGEST) } else { shorten(&line, LONGEST) });
         out.push('\n');
     }
 }
 
-/// `src/a.rs (3 matches)`. With other lines around them, the numbers of those that match.
+/// `src/a.rs (3 matches)`. With context, it also lists the matching line numbers.
 fn header(found: &SearchResult, file: &FileMatches) -> String {
     let shown = file.shown_matches.count() as usize;
     let some = if shown < file.matches { format!(", {shown} shown") } else { String::new() };
-    let on = if found.has_context { format!(": {}", which(&file.shown_matches)) } else { String::new() };
+    let on = if found.has_context { format!(": {}", describe_lines(&file.shown_matches)) } else { String::new() };
     format!("{} ({}{some}{on})\n", name(file.found_at.as_str()), matches(file.matches))
 }
 
-/// What is said when no line matches.
-fn nothing(found: &SearchResult) -> String {
+fn no_matches(found: &SearchResult) -> String {
     let SearchResult { pattern, scope, searched, binary, left_out: missing, .. } = found;
     let place = in_scope(scope);
     if let SearchArea::File(_) = scope.area {
@@ -103,7 +103,7 @@ fn rest(left: &[(RelPath, usize)]) -> String {
         return String::new();
     }
     let hits = left.iter().map(|(_, hits)| hits).sum();
-    let list = some(left.iter().map(|(path, hits)| format!("{} ({hits})", name(path.as_str()))), "more files");
+    let list = join_first(left.iter().map(|(path, hits)| format!("{} ({hits})", name(path.as_str()))), MOST_NAMED, "more files");
     let files = count(left.len(), "file");
     format!("[not shown: {} in {files}: {list}. Narrow pattern, path or glob, or raise limit]\n", matches(hits))
 }
@@ -122,7 +122,7 @@ mod tests {
     use crate::{
         lines::LineNo,
         outcome::{
-            SearchScope, SkippedFiles,
+            SearchScope,
             search::{MatchCollector, SearchDisplay, SearchHit},
         },
         policy::Limits,
@@ -134,7 +134,7 @@ mod tests {
         Text::new(content.as_bytes().to_vec()).unwrap()
     }
 
-    /// The lines in which a word is.
+    /// The lines that contain a word.
     fn hits(text: &Text, word: &str) -> Vec<SearchHit> {
         let hit = |(line, content): (LineNo, &str)| content.find(word).map(|at| SearchHit { line, at: at..at + word.len() });
         text.lines().filter_map(hit).collect()
@@ -144,9 +144,10 @@ mod tests {
         RelPath::new(name).unwrap()
     }
 
-    /// The answer to a search for `x`.
+    /// The reply to a search for `x`.
     fn search(show: SearchDisplay<'_>, files: &[(&str, &str)]) -> (String, Vec<FileMatches>) {
-        let mut found = MatchCollector::new(show);
+        let scope = SearchScope { area: SearchArea::Workspace, glob: None };
+        let mut found = MatchCollector::new(show, "x".to_owned(), scope);
         for (name, content) in files {
             let (path, text) = (path(name), text(content));
             let hits = hits(&text, "x");
@@ -156,8 +157,7 @@ mod tests {
                 found.add(&path, &path, &text, &hits);
             }
         }
-        let scope = SearchScope { area: SearchArea::Workspace, glob: None };
-        let found = found.finish("x".to_owned(), scope, files.len(), 1, SkippedFiles::default());
+        let found = SearchResult { searched: files.len(), binary: 1, ..found.finish() };
         (super::search(&found, ReplyAudience::new(&ToolNames::default())), found.files)
     }
 

@@ -1,5 +1,5 @@
-//! The state of a repository in less than 500 tokens, however large it is: what is left to do comes first, then the files that
-//! matter most, and the rest as counts. Nothing is dropped without being counted. What a token is, [`crate::tokens`] knows.
+//! Renders the state of a repository in less than 500 tokens, however large it is: first the open tasks, then the most
+//! important files, and the rest as counts. Everything left out is counted. [`crate::tokens`] estimates tokens.
 
 use std::borrow::Cow;
 
@@ -9,26 +9,30 @@ use crate::{
     render::{
         count,
         cut::{cut, on_one_line, shorten},
-        tasks::{belongs_to, status},
+        tasks::belongs_to,
     },
-    repo_state::{FileState, FileStatus, Millis, RepoState, Task, TaskList},
+    repo_state::{FileState, FileStatus, RepoState, Task, TaskList},
+    timestamp::rfc3339_seconds,
     tokens::estimate,
     tool::ToolNames,
 };
 
-/// No snapshot has more tokens than this.
+/// The maximum number of tokens of a snapshot.
 pub const MOST_TOKENS: usize = 499;
+
+/// Every snapshot can be reduced to this many tokens.
+pub const LEAST_TOKENS: usize = 250;
 
 /// The state for a prompt: workspace, story, open tasks, files, time.
 ///
-/// Open tasks have the first right to the room, then files that somebody else changed since they were read, then those that were
-/// modified last; the others are counted by directory. The same state gives the same text.
+/// Open tasks come first when room is short, then files that another writer changed since they were read, then the
+/// files modified last. The others are counted by directory. Equal states give equal texts.
 pub fn format_for_prompt(state: &RepoState, names: &ToolNames) -> String {
     let SnapshotText { tasks, files } = snapshot(state, names);
     tasks + &files
 }
 
-/// The state for a prompt, in two parts that may stand apart.
+/// The state for a prompt in two parts, which a prompt may place apart.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SnapshotText {
     /// Workspace, story and tasks.
@@ -39,27 +43,32 @@ pub struct SnapshotText {
 
 /// The two parts of [`format_for_prompt`].
 pub fn snapshot(state: &RepoState, names: &ToolNames) -> SnapshotText {
+    snapshot_within(state, names, MOST_TOKENS)
+}
+
+/// The two parts with at most `tokens` tokens, but no fewer than [`LEAST_TOKENS`].
+pub fn snapshot_within(state: &RepoState, names: &ToolNames, tokens: usize) -> SnapshotText {
     let files = SnapshotFiles::of(state);
-    let time = format!("Updated {}\n", rfc3339(state.last_updated));
-    let mut page = SnapshotPage { text: String::new(), room: MOST_TOKENS - estimate(&time) };
+    let time = format!("Updated {}\n", rfc3339_seconds(state.last_updated));
+    let mut page = SnapshotPage { text: String::new(), room: tokens.max(LEAST_TOKENS) - estimate(&time) };
     page.put("Repository state");
     page.put(&format!("Workspace: {}", shorten(&on_one_line(&state.work_dir), LONG)));
     let story = on_one_line(&state.tasks.story);
     if !story.is_empty() {
         page.put(&format!("Story: {}", cut(&story, LONG)));
     }
-    put_tasks(&mut page, &state.tasks, files.least(), names);
+    put_tasks(&mut page, &state.tasks, files.least_tokens(), names);
     let tasks = std::mem::take(&mut page.text);
     files.put(&mut page);
     SnapshotText { tasks, files: page.text + &time }
 }
 
-/// How many tokens of a text are shown where there is room, and where there is not.
+/// The tokens of a task's text that are shown if there is room, and if there is not.
 const LONG: usize = 50;
 const SHORT: usize = 16;
 
-/// Lines, and how many tokens are left for more. A tokenizer always cuts between two of our lines, since none begins with a slash or
-/// with white space, or ends with a blank; so the tokens of a text are those of its lines.
+/// Lines, and the tokens left for more. Tokenizers always split between our lines, because no line starts with a slash
+/// or white space, or ends with a blank. So the tokens of a text are the sum of its lines' tokens.
 struct SnapshotPage {
     text: String,
     room: usize,
@@ -77,7 +86,7 @@ impl SnapshotPage {
     }
 }
 
-/// The tokens of a line with its end.
+/// The tokens of a line including its line break.
 fn cost(line: &str) -> usize {
     estimate(&format!("{line}\n"))
 }
@@ -112,7 +121,7 @@ fn put_open_tasks(page: &mut SnapshotPage, open: &[&Task], keep: usize) {
     page.put(&more(lines.len()));
 }
 
-/// A few of the tasks of others, where there is room.
+/// Some of the other owners' tasks, if there is room.
 fn put_tasks_of_others(page: &mut SnapshotPage, tasks: &[Task], keep: usize) {
     const FEW: usize = 3;
     let heading = format!("Of other stories and runs, not to be done here: {}", count(tasks.len(), "open task"));
@@ -125,9 +134,9 @@ fn put_tasks_of_others(page: &mut SnapshotPage, tasks: &[Task], keep: usize) {
     lines.iter().for_each(|line| page.put(line));
 }
 
-/// A task, with so many tokens of what it says.
+/// A task with at most `tokens` tokens of its text.
 fn task_line(task: &Task, tokens: usize) -> String {
-    let line = format!("{}. [{}] {}", task.id, status(task.status), cut(&on_one_line(&task.description), tokens));
+    let line = format!("{}. [{}] {}", task.id, task.status.name(), cut(&on_one_line(&task.description), tokens));
     line.trim_end().to_owned()
 }
 
@@ -139,16 +148,16 @@ fn as_many_as_fit(lines: impl Iterator<Item = String>, room: usize) -> Vec<Strin
     with_sum.take_while(|(_, sum)| *sum <= room).map(|(line, _)| line).collect()
 }
 
-/// The files of a state, as far as they can have a line of their own, and how many there are in each directory.
+/// The files of a state that may get a line of their own, and the number of files in each directory.
 struct SnapshotFiles<'a> {
     overview: &'a Overview,
     directories: Vec<Directory<'a>>,
 }
 
-/// The files that are in a directory itself.
+/// The files directly in a directory.
 #[derive(Debug, Clone, Copy)]
 struct Directory<'a> {
-    /// With the slash at its end; empty for the root.
+    /// With a trailing slash; empty for the root.
     path: &'a str,
     files: usize,
     /// How many of them have a line of their own.
@@ -182,8 +191,8 @@ impl<'a> SnapshotFiles<'a> {
         heading
     }
 
-    /// The room for the shortest form: the heading and a count.
-    fn least(&self) -> usize {
+    /// The tokens of the shortest form: the heading and a count.
+    fn least_tokens(&self) -> usize {
         cost(&self.heading()) + cost(&rest(self.overview.total, self.directories.len()))
     }
 
@@ -204,7 +213,7 @@ impl<'a> SnapshotFiles<'a> {
         self.put_directories(page);
     }
 
-    /// Of a third of the room nothing is taken for files that only are recent, so that directories can be named as well.
+    /// Keeps a third of the room free of files that are merely recent, so that directories can be listed too.
     fn put_first(&self, page: &mut SnapshotPage, lines: &[String]) -> usize {
         let rest = cost(&rest(self.overview.total, self.directories.len()));
         let share = page.room.saturating_sub(rest) / 3;
@@ -238,13 +247,13 @@ impl<'a> SnapshotFiles<'a> {
     }
 }
 
-/// More directories than these never fit.
+/// More directory lines than this never fit.
 const MOST_DIRECTORY_LINES: usize = 64;
 
-/// So many directories are told apart; more of them are told by the ones that they are in, as deep as that goes.
+/// More directories than this are merged into their parents, as deep as the limit allows.
 const MOST_DIRECTORIES: usize = 20;
 
-/// Directories, in order, as few as can be told.
+/// Sorted directories, merged into their parents if there are too many.
 fn rolled_up(directories: Vec<Directory<'_>>) -> Vec<Directory<'_>> {
     if directories.len() <= MOST_DIRECTORIES {
         return directories;
@@ -262,7 +271,7 @@ fn rolled_up(directories: Vec<Directory<'_>>) -> Vec<Directory<'_>> {
     at(depth).collect()
 }
 
-/// A directory, or the one that it is in at this depth.
+/// The directory, or its parent at this depth.
 fn top(path: &str, depth: usize) -> &str {
     let end = path.match_indices('/').nth(depth - 1).map_or(path.len(), |(at, _)| at + 1);
     &path[..end]
@@ -295,35 +304,10 @@ fn file_line(file: &FileState) -> String {
     format!("{path} {} {} bytes {}{status}{outside}", file.hash.short(), file.size, kind_of(&file.path))
 }
 
-/// A path as it stands at the beginning of a line: one with a line break or the like in it, or a blank at its ends, is quoted.
+/// A path as shown at the start of a line. It is quoted if it contains control characters or has blanks at its ends.
 fn shorten_path(path: &str) -> Cow<'_, str> {
     let is_plain = !path.chars().any(char::is_control) && path.trim() == path;
     if is_plain { shorten(path, LONG) } else { Cow::Owned(shorten(&format!("{path:?}"), LONG).into_owned()) }
-}
-
-/// The time in UTC, to the second, as RFC 3339 writes it. What is before the year 0 or after 9999 is put at that end.
-fn rfc3339(time: Millis) -> String {
-    const FIRST: i64 = -62_167_219_200;
-    const LAST: i64 = 253_402_300_799;
-    let seconds = time.div_euclid(1000).clamp(FIRST, LAST);
-    let (days, second) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
-    let (year, month, day) = date(days);
-    format!("{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}Z", second / 3600, second / 60 % 60, second % 60)
-}
-
-/// Year, month and day of a day since 1970. The year is taken to begin in March, so that the leap day is its last, and 400 years always
-/// have the same days.
-fn date(days: i64) -> (i64, i64, i64) {
-    const DAYS_TO_1970: i64 = 719_468;
-    const DAYS_IN_400_YEARS: i64 = 146_097;
-    let days = days + DAYS_TO_1970;
-    let (era, day) = (days.div_euclid(DAYS_IN_400_YEARS), days.rem_euclid(DAYS_IN_400_YEARS));
-    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
-    let day = day - (365 * year + year / 4 - year / 100);
-    let month = (5 * day + 2) / 153;
-    let day = day - (153 * month + 2) / 5 + 1;
-    let (month, next) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
-    (400 * era + year + next, month, day)
 }
 
 #[cfg(test)]
@@ -339,6 +323,7 @@ mod tests {
         hash::ContentHash,
         path::RelPath,
         repo_state::{TaskOwner, TaskStatus},
+        timestamp::Millis,
     };
 
     fn real(text: &str) -> usize {
@@ -360,7 +345,7 @@ mod tests {
         RepoState { work_dir, files, tasks, last_updated: 1_767_323_045_678 }
     }
 
-    /// Files as in a project of some size: some code, and much that a tool has made.
+    /// Files of a medium-sized project: some code and many generated files.
     fn many(number: usize) -> Vec<FileState> {
         let area = |n: usize| match n % 10 {
             0 => "src/orders",
@@ -579,35 +564,6 @@ mod tests {
         assert!(prompt(&state(many(300_000), vec![])).contains("Files: 300000\n"));
     }
 
-    #[test]
-    fn times_are_written_as_rfc_3339() {
-        let check = |time: Millis, expected: &str| assert_eq!(rfc3339(time), expected);
-        check(0, "1970-01-01T00:00:00Z");
-        check(-1, "1969-12-31T23:59:59Z");
-        check(951_782_400_000, "2000-02-29T00:00:00Z");
-        check(951_868_800_000, "2000-03-01T00:00:00Z");
-        check(1_709_251_199_999, "2024-02-29T23:59:59Z");
-        check(1_767_323_045_678, "2026-01-02T03:04:05Z");
-        check(4_107_542_400_000, "2100-03-01T00:00:00Z");
-        check(4_107_456_000_000, "2100-02-28T00:00:00Z");
-        check(-62_167_219_200_000, "0000-01-01T00:00:00Z");
-        check(253_402_300_799_999, "9999-12-31T23:59:59Z");
-        check(Millis::MAX, "9999-12-31T23:59:59Z");
-        check(Millis::MIN, "0000-01-01T00:00:00Z");
-    }
-
-    #[test]
-    fn every_day_follows_the_one_before() {
-        let mut before = date(-800_000);
-        for day in -799_999..800_000 {
-            let (year, month, number) = date(day);
-            let expected = if number > 1 { (year, month, number - 1) } else { before };
-            assert_eq!(before, expected);
-            assert!(number > 1 || matches!((before.1, before.2), (_, 30 | 31) | (2, 28 | 29)));
-            before = (year, month, number);
-        }
-    }
-
     fn names() -> impl Strategy<Value = String> + Clone {
         prop_oneof![
             6 => "[a-z]{1,12}(\\.[a-z]{1,4})?",
@@ -672,6 +628,8 @@ mod tests {
             let text = format_for_prompt(&state, &ToolNames::default().with_done("done"));
             prop_assert!(real(&text) < 500, "{} tokens:\n{}", real(&text), text);
             prop_assert!(estimate(&text) <= MOST_TOKENS);
+            let short = snapshot_within(&state, &ToolNames::default().with_done("done"), LEAST_TOKENS);
+            prop_assert!(estimate(&(short.tasks + &short.files)) <= LEAST_TOKENS);
         }
 
         #[test]

@@ -1,21 +1,19 @@
-//! The list of tasks, in words.
+//! Renders the list of tasks.
 
 use crate::{
     excerpt::clip,
     render::count,
-    repo_state::{Task, TaskList, TaskStatus},
+    repo_state::{SharedTask, SharedTaskList, Task, TaskList, TaskStatus},
     tool::ToolNames,
 };
 
-/// So many open tasks are listed, and so many of others; the rest is counted.
+/// The maximum number of open tasks that are listed, and of tasks of other owners. The rest is counted.
 const MOST: usize = 50;
 const MOST_OTHERS: usize = 10;
 
-/// Characters of a description.
 const CHARS: usize = 200;
 
-/// The open tasks in the order in which they are to be done, how many are done, and what is for others to do. When none is open, that is
-/// said.
+/// The open tasks in order, the number of done ones, and the tasks of other owners; or a note that there are none.
 pub fn tasks(list: &TaskList, names: &ToolNames) -> String {
     some_tasks(list, names, MOST)
 }
@@ -42,7 +40,38 @@ fn some_tasks(list: &TaskList, names: &ToolNames, most: usize) -> String {
     text
 }
 
-/// The same with all that are no longer open, for people.
+/// The open tasks of a story on the board, and the one that the caller has just got.
+pub fn shared_tasks(list: &SharedTaskList) -> String {
+    let of_story = if list.story.is_empty() { String::new() } else { format!(" of story {}", one_line(&list.story)) };
+    let mut text = match (list.claimed, list.wanted) {
+        (Some(id), _) => format!("Task {id} is yours until you send {{\"complete\": {id}}} or {{\"release\": {id}}}.\n"),
+        (None, true) => format!("No shared task{of_story} is free.\n"),
+        (None, false) => String::new(),
+    };
+    let mut open: Vec<&SharedTask> =
+        list.tasks.iter().filter(|task| matches!(task.status, TaskStatus::Pending | TaskStatus::InProgress)).collect();
+    open.sort_by_key(|task| (!task.mine, task.priority, task.id));
+    let closed = list.tasks.len() - open.len();
+    text.push_str(&match open.len() {
+        0 => format!("No shared task{of_story} is open, {closed} closed.\n"),
+        all => format!("{}{of_story} open, {closed} closed:\n", count(all, "shared task")),
+    });
+    for task in open.iter().take(MOST) {
+        let by = match (&task.by, task.mine) {
+            (_, true) => " (yours)".to_owned(),
+            (Some(by), false) => format!(" ({by})"),
+            (None, false) => String::new(),
+        };
+        let description = clip(&one_line(&task.description), CHARS);
+        text.push_str(&format!("{}. [{}] {description}{by}\n", task.id, task.status.name()));
+    }
+    if open.len() > MOST {
+        text.push_str(&format!("… and {} more\n", open.len() - MOST));
+    }
+    text
+}
+
+/// The same with tasks that are no longer open, for people.
 pub fn all_tasks(list: &TaskList) -> String {
     let closed: String = list.tasks.iter().filter(|task| !task.is_open()).map(line).collect();
     let heading = if closed.is_empty() { "" } else { "No longer open:\n" };
@@ -56,7 +85,7 @@ fn closed_counts(list: &TaskList) -> String {
 }
 
 fn put_lines(text: &mut String, tasks: &[&Task], most: usize, line: impl Fn(&Task) -> String) {
-    // Those that were added last are named always: whoever has just added one has to know its number.
+    // The newest tasks are always listed, because a caller that has just added one needs its number.
     const LAST: usize = 5;
     if tasks.len() <= most {
         return tasks.iter().for_each(|task| text.push_str(&line(task)));
@@ -72,30 +101,20 @@ fn put_lines(text: &mut String, tasks: &[&Task], most: usize, line: impl Fn(&Tas
 
 /// `3. [in_progress] Write the tests`
 pub fn line(task: &Task) -> String {
-    format!("{}. [{}] {}\n", task.id, status(task.status), clip(&one_line(&task.description), CHARS))
+    format!("{}. [{}] {}\n", task.id, task.status.name(), clip(&one_line(&task.description), CHARS))
 }
 
-/// The same with whose it is.
+/// Like `line`, with the owner.
 fn line_of_others(task: &Task) -> String {
     format!("{} ({})\n", line(task).trim_end(), belongs_to(task))
 }
 
-/// Whose a task is, for somebody else.
+/// The owner of a task, as other readers see it.
 pub fn belongs_to(task: &Task) -> String {
     match (&task.owner, task.story.as_str()) {
         (Some(owner), _) => owner.to_string(),
         (None, "") => "no story".to_owned(),
         (None, story) => format!("story {}", one_line(story)),
-    }
-}
-
-/// The word for a status.
-pub fn status(status: TaskStatus) -> &'static str {
-    match status {
-        TaskStatus::Pending => "pending",
-        TaskStatus::InProgress => "in_progress",
-        TaskStatus::Completed => "completed",
-        TaskStatus::Cancelled => "cancelled",
     }
 }
 

@@ -1,8 +1,11 @@
-//! Whether a list of allowed commands covers a command line. The list has the first words of commands, such as `cargo test` and
-//! `git status`; what comes after them is free. Whatever could run something that is not in the list is not covered: a question
-//! too many costs a moment, the other mistake may cost the machine.
+//! Whether a list of allowed commands covers a command line. The list has the first words of commands, such as `cargo
+//! test` and `git status`; what comes after them is free. Whatever could run something that is not in the list is not
+//! covered: a question too many costs a moment, the other mistake may cost the machine.
 
-use super::words::{ShellWord, chain};
+use super::{
+    side_effects::adds_side_effect,
+    words::{ShellWord, chain},
+};
 
 /// Whether a list covers every program that a command line runs.
 ///
@@ -16,9 +19,11 @@ use super::words::{ShellWord, chain};
 /// assert!(covered("anything > at-all", &["*".to_owned()]));
 /// ```
 ///
-/// Commands may be joined by `&&`, `||`, `|`, `;` or the end of a line; then each must be covered. A line with a substitution, a
-/// variable, a subshell, something in the background, a comment or a redirection is not covered, but for `2>&1` and
-/// `2>/dev/null`. An assignment in front is a word like any other: it counts only where the list has it too.
+/// Commands may be joined by `&&`, `||`, `|`, `;` or the end of a line; then each must be covered. A line with a
+/// substitution, a variable, a subshell, something in the background, a comment or a redirection is not covered, but
+/// for `2>&1` and `2>/dev/null`. An assignment in front is a word like any other: it counts only where the list has it
+/// too. After the words of an entry, an option that is known to write a file or to run a program (`git diff --output`,
+/// `find -exec`) is not covered.
 pub fn covered(line: &str, allow: &[String]) -> bool {
     let entries: Vec<AllowedCommand> = allow.iter().filter_map(|entry| AllowedCommand::of(entry)).collect();
     if entries.iter().any(|entry| matches!(entry, AllowedCommand::Everything)) {
@@ -28,7 +33,8 @@ pub fn covered(line: &str, allow: &[String]) -> bool {
     chain.commands.iter().all(|words| entries.iter().any(|entry| entry.covers(words)))
 }
 
-/// Whether this makes sense in such a list: the first words of one command, or `*` for everything. Anything else covers nothing.
+/// Whether this makes sense in such a list: the first words of one command, or `*` for everything. Anything else covers
+/// nothing.
 pub fn is_entry(text: &str) -> bool {
     AllowedCommand::of(text).is_some()
 }
@@ -49,16 +55,18 @@ impl AllowedCommand {
         let mut commands = chain(words)?.commands;
         let words = commands.pop().filter(|_| commands.is_empty())?;
         // Words that only set variables would cover any program after them.
-        let names_a_program = words.iter().any(|word| word.assigns().is_none());
+        let names_a_program = words.iter().any(|word| word.assigned_variable().is_none());
         (names_a_program && !words.iter().any(|word| word.expands)).then_some(Self::Words(words))
     }
 
     fn covers(&self, command: &[ShellWord]) -> bool {
         let Self::Words(words) = self else { return true };
         let is_same = |(wanted, word): (&ShellWord, &ShellWord)| {
-            !word.expands && word.text == wanted.text && word.assigns().is_some() == wanted.assigns().is_some()
+            !word.expands
+                && word.text == wanted.text
+                && word.assigned_variable().is_some() == wanted.assigned_variable().is_some()
         };
-        command.len() >= words.len() && words.iter().zip(command).all(is_same)
+        command.len() >= words.len() && words.iter().zip(command).all(is_same) && !adds_side_effect(command, words.len())
     }
 }
 
@@ -164,18 +172,32 @@ mod tests {
     fn what_comes_before_the_program_counts() {
         check(&["FOO=1 cargo test", "PATH=. ls", "LD_PRELOAD=./a.so ls", "env FOO=1 rm", "env ls", "sudo ls", "nice ls"], false);
         check(&["A+=1 ls", "A[0]=1 ls", "A= ls", "A='b c' ls", "A=1", "git -c core.pager=x status", "git -C .. status"], false);
-        let allow = list(&["FOO=1 cargo test", "env"]);
-        assert!(covered("FOO=1 cargo test -v", &allow) && covered("env FOO=1 rm", &allow));
+        let allow = list(&["FOO=1 cargo test", "env", "timeout 60 cargo test"]);
+        assert!(covered("FOO=1 cargo test -v", &allow) && covered("timeout 60 cargo test -v", &allow) && covered("env", &allow));
+        assert!(!covered("env FOO=1 rm", &allow) && !covered("env cargo test", &allow));
         assert!(!covered("FOO=2 cargo test", &allow) && !covered("'FOO=1' cargo test", &allow) && !covered("cargo test", &allow));
     }
 
     #[test]
     fn patterns_are_arguments_and_never_programs() {
-        check(
-            &["ls *.rs", "ls src/?.rs", "ls [ab]", "ls {a,b}", "ls ~", "ls a~ b=c", "find . -exec rm {} \\;", "find . -name '*'"],
-            true,
-        );
+        check(&["ls *.rs", "ls src/?.rs", "ls [ab]", "ls {a,b}", "ls ~", "ls a~ b=c", "find . -name '*'"], true);
         check(&["l*", "cargo t*t", "cargo te?t", "cargo [t]est", "{ls,-a}", "cargo {test,x}", "~/ls", "=ls", "*"], false);
+    }
+
+    #[test]
+    fn options_that_write_or_run_are_not_covered_by_the_words_before_them() {
+        check(
+            &["find . -exec rm {} \\;", "find . -delete", "find *", "git status --output=a", "git status \\\n --outp\\ut a"],
+            false,
+        );
+        check(
+            &["cargo test --config a=b", "git status && find . -fls a", "npm run lint --script-shell=./a", "ls | find . -ok a"],
+            false,
+        );
+        assert!(
+            covered("find . -delete", &list(&["find . -delete"]))
+                && !covered("find . -delete -fls a", &list(&["find . -delete"]))
+        );
     }
 
     #[test]

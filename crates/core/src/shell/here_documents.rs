@@ -1,15 +1,14 @@
 //! Here-documents: their bodies, and the command without them.
 
-/// A command with its here-documents taken out.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Taken {
-    /// What is left.
+    /// The command without them.
     pub command: String,
-    /// The bodies, each as the program gets it before anything is expanded in it.
+    /// The bodies, before anything in them is expanded.
     pub bodies: Vec<String>,
 }
 
-/// Takes the bodies of here-documents out of a command.
+/// Separates a command from its here-documents.
 pub(super) fn take(command: &str) -> Taken {
     let mut taken = Taken::default();
     let mut lines = command.split_inclusive('\n');
@@ -26,7 +25,7 @@ pub(super) fn take(command: &str) -> Taken {
 
 struct HereDocumentStart<'a> {
     delimiter: &'a str,
-    /// Whether tabs in front of a line are no part of it (`<<-`).
+    /// Whether leading tabs are removed (`<<-`).
     drops_tabs: bool,
 }
 
@@ -40,7 +39,7 @@ impl HereDocumentStart<'_> {
     }
 }
 
-/// The here-documents that begin in a line. `<<<` is something else.
+/// The here-documents that start in a line. `<<<` does not start one.
 fn starts(line: &str) -> Vec<HereDocumentStart<'_>> {
     let mut starts = Vec::new();
     let mut rest = line;
@@ -61,7 +60,7 @@ fn starts(line: &str) -> Vec<HereDocumentStart<'_>> {
                 .next()
                 .unwrap_or_default(),
         };
-        // `1 << 3` in a script is no document: a delimiter begins with a letter.
+        // `1 << 3` in a script is not a here-document: a delimiter starts with a letter.
         if delimiter.starts_with(|c: char| c.is_alphabetic() || c == '_') {
             starts.push(HereDocumentStart { delimiter, drops_tabs });
         }

@@ -1,5 +1,5 @@
-//! Whether a command may delete or overwrite files that have nothing to do with what it is for. Less is asked here than whether it
-//! only reads: a build writes, but it seldom writes over somebody's work.
+//! Decides whether a command may delete or overwrite files unrelated to its purpose. This is a weaker test than whether
+//! it only reads: a build writes, but it seldom overwrites other work.
 
 use super::{
     read_only::{program, script_of_shell},
@@ -37,7 +37,7 @@ fn program_may_destroy(program: &str, arguments: &[ShellWord]) -> bool {
     match program {
         "rm" | "rmdir" | "unlink" | "shred" | "mv" | "cp" | "dd" | "truncate" | "tee" | "install" | "ln" | "find" | "xargs"
         | "rsync" | "parallel" | "patch" | "tar" | "unzip" => true,
-        // What they run is among their arguments.
+        // The program to run is among their arguments.
         "sudo" | "doas" | "env" | "time" | "nice" | "nohup" | "timeout" | "exec" | "eval" | "source" | "." | "ssh" => true,
         "sed" | "perl" | "ruby" => arguments.iter().any(|word| is_in_place(&word.text)),
         "git" => git_may_destroy(arguments),
@@ -58,7 +58,7 @@ fn git_may_destroy(arguments: &[ShellWord]) -> bool {
         }
         subcommand = words.next();
     }
-    // An alias may be anything.
+    // An alias may run any command.
     let keeps = [
         "add",
         "archive",

@@ -1,32 +1,31 @@
-//! Which files a command and its output may be about, by the words in them. Most of these words name no file; the caller looks them
-//! up.
+//! Finds words in a command and its output that may name files. Most of them name none; the caller looks them up.
 
 use std::collections::HashSet;
 
 use super::{here_documents, printed::OutputRows};
 
-/// More names than this are not looked at.
+/// Names beyond this number are ignored.
 const MOST_NAMES: usize = 400;
 
-/// A longer word is no path.
+/// A longer word is not a path.
 const LONGEST_NAME: usize = 1024;
 
-/// Scripts in quotes are looked through this deep.
+/// How deep scripts in quotes are nested before they are ignored.
 const DEEPEST: usize = 3;
 
 /// What a command line mentions.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Mentions {
-    /// Words that may be paths, seen from the current directory or one of `directories`.
+    /// Words that may be paths, relative to the current directory or to one of `directories`.
     pub paths: Vec<String>,
-    /// Directories that the command goes to (`cd`, `-C`), in the order in which it does, as seen from the current one.
+    /// Directories that the command enters (`cd`, `-C`), in order, relative to the current one.
     pub directories: Vec<String>,
-    /// Words that may stand for several paths: `src/*.rs`.
+    /// Words that may match several paths: `src/*.rs`.
     pub globs: Vec<String>,
 }
 
-/// What a command line mentions: its words without quotes, the words of scripts in quotes and of here-documents, and what is left
-/// of `REV:path`, `path:12`, `x=path` and `--option=path`.
+/// What a command line mentions: its words without quotes, the words of scripts in quotes and of here-documents, and
+/// what is left of `REV:path`, `path:12`, `x=path` and `--option=path`.
 ///
 /// ```
 /// let mentions = surehand_core::shell::mentions::in_command("cd src && git show HEAD:a.rs | grep -n 'x y' *.toml");
@@ -38,14 +37,14 @@ pub fn in_command(command: &str) -> Mentions {
     let taken = here_documents::take(command);
     let (mut mentions, mut paths) = (Mentions::default(), MentionedNames::default());
     let mut inner = Vec::new();
-    script(&taken.command, 0, &mut mentions, &mut paths, &mut inner);
+    collect_mentions(&taken.command, 0, &mut mentions, &mut paths, &mut inner);
     inner.extend(taken.bodies);
     inner.iter().for_each(|text| loose_words(text).for_each(|word| paths.add(word)));
     mentions.paths = paths.in_order;
     mentions
 }
 
-/// Names in the order in which they were found, each once.
+/// Unique names in the order in which they were found.
 #[derive(Default)]
 struct MentionedNames {
     in_order: Vec<String>,
@@ -63,14 +62,14 @@ impl MentionedNames {
     }
 }
 
-/// Takes the words of a script; texts in which further names may be are left in `inner`.
-fn script(text: &str, depth: usize, mentions: &mut Mentions, paths: &mut MentionedNames, inner: &mut Vec<String>) {
+/// Collects the words of a script. Texts that may contain further names go to `inner`.
+fn collect_mentions(text: &str, depth: usize, mentions: &mut Mentions, paths: &mut MentionedNames, inner: &mut Vec<String>) {
     let words = words(text);
     let mut current = String::new();
     for (at, word) in words.iter().enumerate() {
         let before = at.checked_sub(1).map_or("", |before| words[before].as_str());
         if matches!(before, "cd" | "pushd" | "-C" | "--cwd" | "--directory") && !word.starts_with('-') {
-            let place = joined(&current, word);
+            let place = join_path(&current, word);
             if matches!(before, "cd" | "pushd") {
                 current.clone_from(&place);
             }
@@ -80,7 +79,7 @@ fn script(text: &str, depth: usize, mentions: &mut Mentions, paths: &mut Mention
         }
         if word.contains([' ', '\n', '\'', '"', '(']) {
             if depth < DEEPEST {
-                script(word, depth + 1, mentions, paths, inner);
+                collect_mentions(word, depth + 1, mentions, paths, inner);
             }
             inner.push(word.clone());
         }
@@ -91,7 +90,7 @@ fn script(text: &str, depth: usize, mentions: &mut Mentions, paths: &mut Mention
     }
 }
 
-/// A word, and what may be a path in it.
+/// A word, and the parts of it that may be a path.
 fn parts(word: &str) -> impl Iterator<Item = &str> {
     let after = |separator: char| word.split_once(separator).map(|(_, after)| after);
     let before = word.split_once(':').map(|(before, _)| before);
@@ -100,11 +99,11 @@ fn parts(word: &str) -> impl Iterator<Item = &str> {
     [whole, after('='), after(':'), before, attached].into_iter().flatten()
 }
 
-fn joined(directory: &str, path: &str) -> String {
+fn join_path(directory: &str, path: &str) -> String {
     if directory.is_empty() || path.starts_with('/') { path.to_owned() } else { format!("{directory}/{path}") }
 }
 
-/// The words of a script, without quotes. What a quote does not end goes on to the end.
+/// The words of a script without quotes. An unclosed quote ends at the end of the script.
 fn words(script: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
@@ -142,12 +141,12 @@ fn looks_like_a_path(word: &str) -> bool {
     word.chars().any(char::is_alphanumeric) && word.chars().all(is_path) && word.len() <= LONGEST_NAME
 }
 
-/// The paths that an output mentions: in front of rows, in headings, in the headers of diffs, in messages. The surest first.
+/// The paths that an output mentions before rows, in headings, in diff headers and in messages; the most certain first.
 pub fn in_output(output: &str) -> Vec<String> {
     let (mut sure, mut likely, mut possible) = (MentionedNames::default(), MentionedNames::default(), MentionedNames::default());
     for row in OutputRows::of(output).iter() {
         if row.len() <= LONGEST_NAME {
-            headers(row).for_each(|path| sure.add(path));
+            paths_in_header(row).for_each(|path| sure.add(path));
             if is_likely(row.trim()) {
                 likely.add(row.trim());
             }
@@ -169,8 +168,8 @@ pub fn in_output(output: &str) -> Vec<String> {
     all.in_order
 }
 
-/// Paths in rows that exist to name one.
-fn headers(row: &str) -> impl Iterator<Item = &str> {
+/// Paths in rows whose only purpose is to name one.
+fn paths_in_header(row: &str) -> impl Iterator<Item = &str> {
     let header = ["--- ", "+++ ", "==> ", "== ", "rename from ", "rename to "].iter().find_map(|start| row.strip_prefix(start));
     let path = header.map(|rest| rest.split('\t').next().unwrap_or(rest).trim_end_matches(" <==").trim_matches('"'));
     let of_git = path.and_then(|path| path.strip_prefix("a/").or_else(|| path.strip_prefix("b/")));

@@ -1,10 +1,11 @@
-//! Commands of a shell, as far as something can be said about them without running them:
+//! Answers questions about shell commands without running them:
 //!
-//! - what their output shows of files ([`printed`]), which is decided by the output and the files, not by the command;
+//! - which lines of files their output shows ([`printed`]), decided from the output and the files, not from the
+//!   command;
 //! - which files they may be about ([`mentions`]);
-//! - what they say themselves, as in a here-document ([`own_text`]);
-//! - whether they only read ([`only_reads`]), whether they may delete or overwrite other files ([`may_destroy`]), and whether a
-//!   list allows them ([`covered`]).
+//! - which text they contain, as in a here-document ([`own_text`]);
+//! - whether they only read ([`only_reads`]), whether they may delete or overwrite other files ([`may_destroy`]), and
+//!   whether a list allows them ([`covered`]).
 
 mod allow_list;
 mod here_documents;
@@ -13,8 +14,9 @@ pub mod mentions;
 pub mod own_text;
 pub mod printed;
 mod read_only;
+mod side_effects;
 mod words;
 
 pub use allow_list::{covered, is_entry};
 pub use may_destroy::may_destroy;
-pub use read_only::only_reads;
+pub use read_only::{only_reads, only_reads_here};

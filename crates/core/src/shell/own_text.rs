@@ -1,6 +1,6 @@
-//! What a command says itself: the lines of its here-documents, of its quoted texts and of the patches in them. The model wrote them, so
-//! it knows them. They count for a file that this very command created or changed, and for no other: the pattern of
-//! `grep -q 'text' file` is a guess about the file.
+//! The text that a command contains: the lines of its here-documents, of its quoted strings and of the patches in them.
+//! The model wrote them, so it knows them. They count for a file that this command created or changed, and for no
+//! other: the pattern of `grep -q 'text' file` is only a guess about the file.
 
 use std::collections::HashSet;
 
@@ -11,15 +11,16 @@ use crate::{
     text::Text,
 };
 
-/// The lines that a command has in it.
+/// The lines that a command contains.
 #[derive(Debug)]
 pub struct OwnText(HashSet<String>);
 
-/// A longer command is not looked at.
+/// A longer command is ignored.
 const MOST_BYTES: usize = 1 << 20;
 
 impl OwnText {
-    /// The lines of a command: as they stand there, between quotes of any kind, with escapes decoded, and without the marks of a patch.
+    /// Collects the lines of a command: as written, between quotes of any kind, with escapes decoded, and without the
+    /// marks of a patch.
     pub fn of(command: &str) -> Self {
         let mut own = Self(HashSet::new());
         if command.len() > MOST_BYTES {
@@ -29,7 +30,7 @@ impl OwnText {
         for text in taken.bodies.iter().chain([&taken.command]) {
             own.add(text);
             ['\'', '"', '`'].iter().for_each(|quote| text.split(*quote).for_each(|part| own.add(part)));
-            echoed(text).iter().for_each(|line| own.add(line));
+            echo_arguments(text).iter().for_each(|line| own.add(line));
             if is_patch(text) {
                 text.lines().filter_map(|line| line.strip_prefix('+')).for_each(|line| own.add(line));
             }
@@ -49,8 +50,8 @@ impl OwnText {
         self.0.extend(text.split('\n').map(|line| line.strip_suffix('\r').unwrap_or(line).to_owned()));
     }
 
-    /// The lines that the command put into a file and that stand in the command. `before` is the file before it ran; `None` if there
-    /// was none.
+    /// The lines that the command put into a file and that stand in the command. `before` is the file before it ran;
+    /// `None` if there was none.
     ///
     /// ```
     /// use surehand_core::{Text, shell::own_text::OwnText};
@@ -67,11 +68,12 @@ impl OwnText {
                 map.hunks().iter().filter_map(|hunk| LineRange::from_indexes(hunk.after.clone())).collect()
             }
         };
-        new.into_iter().flat_map(|range| self.known(after, range)).collect()
+        new.into_iter().flat_map(|range| self.known_lines(after, range)).collect()
     }
 
-    /// The lines in a range that are known. Lines without a word count beside one that has some, or if all are known.
-    fn known(&self, text: &Text, range: LineRange) -> Vec<LineRange> {
+    /// The known lines in a range. Lines without a word count beside a known line with a word, or if all lines are
+    /// known.
+    fn known_lines(&self, text: &Text, range: LineRange) -> Vec<LineRange> {
         let lines: Vec<_> = range.iter().filter(|line| self.0.contains(text.line(*line))).collect();
         let is_whole = lines.len() == range.count() as usize;
         let blocks = lines.chunk_by(|a, b| a.moved(1) == Some(*b));
@@ -81,8 +83,9 @@ impl OwnText {
     }
 }
 
-/// What `echo` prints of its words: without quotes, one blank between them, up to where the command ends or is redirected.
-fn echoed(script: &str) -> Vec<String> {
+/// The text that `echo` prints: its words without quotes, separated by one blank, up to the end of the command or a
+/// redirection.
+fn echo_arguments(script: &str) -> Vec<String> {
     let mut lines = Vec::new();
     for rest in script.split("echo ").skip(1) {
         let mut line = String::new();
@@ -105,7 +108,7 @@ fn is_patch(text: &str) -> bool {
     ["*** Begin Patch", "+++ ", "@@"].iter().any(|mark| text.contains(mark))
 }
 
-/// What programs and languages write for other characters.
+/// Escapes that programs and languages use for other characters.
 fn is_any_escape(c: char) -> Option<char> {
     match c {
         'n' => Some('\n'),
@@ -116,7 +119,7 @@ fn is_any_escape(c: char) -> Option<char> {
     }
 }
 
-/// What the shell takes a backslash from in a here-document whose delimiter is not quoted.
+/// Characters that the shell unescapes in a here-document whose delimiter is not quoted.
 fn is_escape_of_here_documents(c: char) -> Option<char> {
     matches!(c, '\\' | '`' | '$').then_some(c)
 }

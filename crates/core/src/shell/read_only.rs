@@ -1,7 +1,10 @@
-//! Whether a command is known to change no file. Only what is in a table is known; a program, an option or a construct that is not
-//! makes the answer no.
+//! Decides whether a command is known to change no file. A table lists the known programs; any other program, option or
+//! construct makes the answer no.
 
-use super::words::{ShellWord, chain};
+use super::{
+    side_effects::{GIT_READS, READERS, adds_side_effect, is_one_of},
+    words::{ShellWord, chain},
+};
 
 /// Whether every program that a command runs is known to read, and to do nothing else.
 ///
@@ -16,6 +19,16 @@ pub fn only_reads(command: &str) -> bool {
     script_only_reads(command, 0)
 }
 
+/// Whether a command only reads, and does so where it starts. In another directory, git would obey the configuration of
+/// a repository there, which may name programs to run.
+pub fn only_reads_here(command: &str) -> bool {
+    let Some(chain) = chain(command) else { return false };
+    let has = |texts: &[&str]| chain.commands.iter().flatten().any(|word| texts.contains(&word.text.as_str()));
+    let calls_git = chain.commands.iter().flatten().any(|word| word.text.contains("git"));
+    // What a shell in the shell does is not looked at.
+    only_reads(command) && !has(&["bash", "sh", "zsh", "dash"]) && !(calls_git && has(&["cd", "-C"]))
+}
+
 fn script_only_reads(script: &str, depth: usize) -> bool {
     const DEEPEST: usize = 3;
     let Some(chain) = chain(script) else { return false };
@@ -25,16 +38,19 @@ fn script_only_reads(script: &str, depth: usize) -> bool {
             "bash" | "sh" | "zsh" | "dash" => {
                 depth < DEEPEST && script_of_shell(arguments).is_some_and(|script| script_only_reads(script, depth + 1))
             }
-            _ => program_only_reads(program, arguments),
+            _ => {
+                let given = words.len() - arguments.len();
+                program_only_reads(program, arguments) && !adds_side_effect(&words[given - 1..], 1)
+            }
         }
     })
 }
 
-/// The name of the program and its arguments, without what may stand in front.
+/// The program and its arguments, without prefixes such as variable assignments.
 pub(super) fn program(words: &[ShellWord]) -> Option<(&str, &[ShellWord])> {
     let harmless = |name: &str| name.starts_with("LC_") || ["LANG", "LANGUAGE", "TERM", "NO_COLOR"].contains(&name);
-    let set = words.iter().take_while(|word| word.assigns().is_some()).count();
-    if !words[..set].iter().all(|word| word.assigns().is_some_and(harmless)) {
+    let set = words.iter().take_while(|word| word.assigned_variable().is_some()).count();
+    if !words[..set].iter().all(|word| word.assigned_variable().is_some_and(harmless)) {
         return None;
     }
     let mut words = &words[set..];
@@ -53,62 +69,11 @@ pub(super) fn script_of_shell(arguments: &[ShellWord]) -> Option<&str> {
 }
 
 fn program_only_reads(program: &str, arguments: &[ShellWord]) -> bool {
-    // A pattern may become the name of a file that is taken for an option.
-    let is_certain = || !arguments.iter().any(|word| word.expands && word.text.starts_with(['*', '?', '[', '{']));
-    let has = |is_it: &dyn Fn(&str) -> bool| arguments.iter().any(|word| is_it(&word.text));
     match program {
-        "cat" | "nl" | "head" | "tail" | "tac" | "wc" | "ls" | "pwd" | "cd" | "grep" | "egrep" | "fgrep" | "cut" | "tr"
-        | "rev" | "fold" | "expand" | "paste" | "comm" | "cmp" | "diff" | "true" | "false" | "test" | "[" | "stat" | "du"
-        | "df" | "basename" | "dirname" | "realpath" | "readlink" | "which" | "echo" | "printf" | "od" | "seq" | "md5sum"
-        | "sha256sum" => true,
-        "sed" => sed_only_prints(arguments),
-        "rg" => is_certain() && !has(&|word| word.starts_with("--pre") || word.starts_with("--hostname-bin")),
-        "sort" => {
-            is_certain() && !has(&|word| is_short_option(word, 'o') || word.starts_with("--o") || word.starts_with("--compress"))
-        }
-        // A second operand of uniq is its output.
-        "uniq" => is_certain() && arguments.iter().filter(|word| !word.text.starts_with('-')).count() <= 1,
-        "find" => {
-            let acts = ["-exec", "-execdir", "-ok", "-okdir", "-delete", "-fls"];
-            is_certain() && !has(&|word| acts.contains(&word) || word.starts_with("-fprint"))
-        }
-        "git" => is_certain() && git_only_reads(arguments),
-        _ => false,
+        "sed" | "rg" | "sort" | "uniq" | "find" => true,
+        "git" => arguments.iter().any(|word| is_one_of(&word.text, GIT_READS)),
+        _ => is_one_of(program, READERS),
     }
-}
-
-fn is_short_option(word: &str, letter: char) -> bool {
-    word.starts_with('-') && !word.starts_with("--") && word.contains(letter)
-}
-
-/// `sed -n` with nothing but `p`, `q` and `=` by line numbers: other commands of sed write files and run programs.
-fn sed_only_prints(arguments: &[ShellWord]) -> bool {
-    let is_script = |script: &str| {
-        let commands = script.split([';', '\n']).map(str::trim).filter(|command| !command.is_empty());
-        let place = |place: &str| place.chars().all(|c| c.is_ascii_digit() || " ,$+~!".contains(c));
-        commands.into_iter().all(|command| command.strip_suffix(['p', 'q', '=']).is_some_and(place))
-    };
-    let mut words = arguments.iter().filter(|word| !matches!(word.text.as_str(), "-n" | "--quiet" | "--silent" | "-E" | "-r"));
-    let is_option = |word: &ShellWord| word.text.starts_with('-') || word.expands;
-    words.next().is_some_and(|script| !is_option(script) && is_script(&script.text))
-        && !words.any(|word| word.text.starts_with('-'))
-}
-
-fn git_only_reads(arguments: &[ShellWord]) -> bool {
-    let mut words = arguments.iter().map(|word| word.text.as_str());
-    let mut subcommand = words.next();
-    while let Some(option @ ("-C" | "--no-pager")) = subcommand {
-        if option == "-C" {
-            words.next();
-        }
-        subcommand = words.next();
-    }
-    let reads = ["status", "diff", "log", "show", "blame", "ls-files", "ls-tree", "grep", "rev-parse", "cat-file", "shortlog"];
-    let runs = |word: &str| {
-        ["--output", "--ext-diff", "--open-files", "--textconv", "--filters"].iter().any(|option| word.starts_with(option))
-            || is_short_option(word, 'O')
-    };
-    subcommand.is_some_and(|name| reads.contains(&name)) && !words.any(runs)
 }
 
 #[cfg(test)]
@@ -131,6 +96,24 @@ mod tests {
             "cat src/*.rs",
         ] {
             assert!(only_reads(command), "{command}");
+        }
+    }
+
+    #[test]
+    fn git_elsewhere_may_run_what_a_repository_there_names() {
+        for command in ["git status", "cd src && cat a", "git log | grep -n x", "command git diff"] {
+            assert!(only_reads_here(command), "{command}");
+        }
+        for command in [
+            "cd sub && git status",
+            "cd sub; g'i't status",
+            "'c'd sub; git status",
+            "git -C sub status",
+            "bash -c 'git -C sub status'",
+            "sh -c \"cat a\"",
+            "make",
+        ] {
+            assert!(!only_reads_here(command), "{command}");
         }
     }
 

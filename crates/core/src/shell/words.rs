@@ -1,5 +1,5 @@
-//! A shell command taken apart into its words, as `sh` does it. Anything that would put a value in, redirect, or run something on
-//! the side is not understood; a word that stands for names of files is marked as such.
+//! A shell command taken apart into its words, as `sh` does it. Anything that would put a value in, redirect, or run
+//! something on the side is not understood; a word that stands for names of files is marked as such.
 
 use std::{iter::Peekable, str::Chars};
 
@@ -15,7 +15,7 @@ pub(super) struct ShellWord {
 
 impl ShellWord {
     /// The name, if this word in front of a command sets a variable.
-    pub(super) fn assigns(&self) -> Option<&str> {
+    pub(super) fn assigned_variable(&self) -> Option<&str> {
         let (name, _) = self.text[..self.plain].split_once('=')?;
         let is_name =
             name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') && !name.starts_with(|c: char| c.is_ascii_digit());
@@ -83,7 +83,7 @@ impl Scanner<'_> {
             }
             ';' | '\n' => self.next_command()?,
             '>' => self.redirection()?,
-            '$' => self.dollar(Quotes::None)?,
+            '$' => self.take_dollar(Quotes::None)?,
             '<' | '(' | ')' | '`' => return None,
             '*' | '?' | '[' | '{' | '}' => self.word().push_expanding(c),
             // A home directory, and in zsh the path of a program.
@@ -132,7 +132,7 @@ impl Scanner<'_> {
             match self.rest.next()? {
                 '"' => return Some(()),
                 '`' => return None,
-                '$' => self.dollar(Quotes::Double)?,
+                '$' => self.take_dollar(Quotes::Double)?,
                 '\\' => match self.rest.next()? {
                     '\n' => {}
                     escaped @ ('$' | '`' | '"' | '\\') => self.word().text.push(escaped),
@@ -144,10 +144,11 @@ impl Scanner<'_> {
     }
 
     /// A dollar sign stands for itself only where nothing follows that it could expand.
-    fn dollar(&mut self, quotes: Quotes) -> Option<()> {
+    fn take_dollar(&mut self, quotes: Quotes) -> Option<()> {
         let expands =
             |c: &char| c.is_alphanumeric() || "_{([@*#?$!-".contains(*c) || quotes == Quotes::None && "'\"".contains(*c);
-        // A continued line is put together before anything else is looked at, so that what expands may be on the next line.
+        // A continued line is put together before anything else is looked at, so that what expands may be on the next
+        // line.
         let mut ahead = self.rest.clone();
         let is_continued = ahead.next() == Some('\\') && ahead.next() == Some('\n');
         if is_continued || self.rest.peek().is_some_and(expands) {
@@ -243,7 +244,7 @@ mod tests {
 
     #[test]
     fn an_assignment_is_one_only_outside_quotes() {
-        let name = |script| chain(script).unwrap().commands[0][0].assigns().map(str::to_owned);
+        let name = |script| chain(script).unwrap().commands[0][0].assigned_variable().map(str::to_owned);
         assert_eq!(name("LC_ALL=C cat a").as_deref(), Some("LC_ALL"));
         assert_eq!(name("LC_ALL='C d' cat a").as_deref(), Some("LC_ALL"));
         assert_eq!(name("'LC_ALL=C' cat a"), None);

@@ -6,8 +6,9 @@
 //! \p{N}{1,3} |  ?[^\s\p{L}\p{N}]+[\r\n/]* | \s*[\r\n]+ | \s+(?!\S) | \s+
 //! ```
 //!
-//! This is exact for ASCII. What a character outside ASCII does to its neighbours would take the tables of Unicode to tell, so what
-//! touches one is given as a part of a piece, and behind one every byte counts until a piece surely begins.
+//! This is exact for ASCII. What a character outside ASCII does to its neighbours would take the tables of Unicode to
+//! tell, so what touches one is given as a part of a piece, and behind one every byte counts until a piece surely
+//! begins.
 
 /// What the tokenizer looks at as one, or a part of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,7 +60,7 @@ impl<'a> Pieces<'a> {
         self.peek(at).is_some_and(class)
     }
 
-    fn past(&self, from: usize, class: impl Fn(u8) -> bool) -> usize {
+    fn end_of_class(&self, from: usize, class: impl Fn(u8) -> bool) -> usize {
         self.bytes[from..].iter().position(|byte| !class(*byte)).map_or(self.bytes.len(), |more| from + more)
     }
 
@@ -71,7 +72,7 @@ impl<'a> Pieces<'a> {
 
     /// Where letters and their contraction end: capitals, then small letters, as in `HTTPServer`.
     fn word_end(&self, from: usize) -> usize {
-        let end = self.past(self.past(from, |byte| byte.is_ascii_uppercase()), |byte| byte.is_ascii_lowercase());
+        let end = self.end_of_class(self.end_of_class(from, |byte| byte.is_ascii_uppercase()), |byte| byte.is_ascii_lowercase());
         let letter = |at: usize| self.peek(at).map(|byte| byte.to_ascii_lowercase());
         match (self.peek(end), letter(end + 1), letter(end + 2)) {
             (Some(b'\''), Some(b's' | b't' | b'm' | b'd'), _) => end + 2,
@@ -80,8 +81,8 @@ impl<'a> Pieces<'a> {
         }
     }
 
-    /// Whether what is not ASCII may belong to a word that ends here. There is a letter outside ASCII that counts as an `s`
-    /// after an apostrophe.
+    /// Whether what is not ASCII may belong to a word that ends here. There is a letter outside ASCII that counts as an
+    /// `s` after an apostrophe.
     fn is_continued(&self, end: usize) -> bool {
         self.is(end, is_foreign) || (self.peek(end) == Some(b'\'') && self.is(end + 1, is_foreign))
     }
@@ -103,14 +104,14 @@ impl<'a> Pieces<'a> {
     }
 
     fn signs(&mut self, from: usize) -> TextPiece<'a> {
-        let end = self.past(self.past(from, is_sign), |byte| matches!(byte, b'\r' | b'\n' | b'/'));
+        let end = self.end_of_class(self.end_of_class(from, is_sign), |byte| matches!(byte, b'\r' | b'\n' | b'/'));
         let signs = self.cut(end);
         let is_open = self.is(end, is_foreign) && !signs.last().is_some_and(|last| is_line_break(*last));
         if is_open { TextPiece::Part(signs) } else { TextPiece::Signs(signs) }
     }
 
     fn blanks(&mut self) -> TextPiece<'a> {
-        let end = self.past(self.at, is_blank);
+        let end = self.end_of_class(self.at, is_blank);
         let lines =
             self.bytes[self.at..end].iter().rposition(|byte| is_line_break(*byte)).map_or(self.at, |last| self.at + last + 1);
         if self.is(end, is_foreign) {
@@ -126,8 +127,8 @@ impl<'a> Pieces<'a> {
         TextPiece::Signs(self.cut(if alone { end } else { end - 1 }))
     }
 
-    /// Whether a piece begins here whatever stands before: at a blank before a letter, and behind a line break unless white space
-    /// or a slash follows.
+    /// Whether a piece begins here whatever stands before: at a blank before a letter, and behind a line break unless
+    /// white space or a slash follows.
     fn is_sure(&self) -> bool {
         match self.bytes[self.at] {
             b' ' => self.is(self.at + 1, |next| next.is_ascii_alphabetic()),
@@ -137,7 +138,7 @@ impl<'a> Pieces<'a> {
     }
 
     /// Behind what is not ASCII: the bytes up to where a piece surely begins, or a word does.
-    fn unsure(&mut self) -> Option<TextPiece<'a>> {
+    fn unsure_piece(&mut self) -> Option<TextPiece<'a>> {
         let start = self.at;
         loop {
             let byte = self.peek(self.at).filter(u8::is_ascii);
@@ -151,7 +152,7 @@ impl<'a> Pieces<'a> {
                 if self.at == start || self.bytes[self.at - 1] != b'\'' {
                     break;
                 }
-                self.at = self.past(self.at, |byte| byte.is_ascii_alphabetic());
+                self.at = self.end_of_class(self.at, |byte| byte.is_ascii_alphabetic());
             } else {
                 self.at += 1;
             }
@@ -167,11 +168,11 @@ impl<'a> Iterator for Pieces<'a> {
         let first = self.peek(self.at)?;
         if is_foreign(first) {
             self.start = PieceStart::Unsure;
-            let end = self.past(self.at, is_foreign);
+            let end = self.end_of_class(self.at, is_foreign);
             return Some(TextPiece::Foreign(self.cut(end).len()));
         }
         if self.start == PieceStart::Unsure
-            && let Some(piece) = self.unsure()
+            && let Some(piece) = self.unsure_piece()
         {
             return Some(piece);
         }

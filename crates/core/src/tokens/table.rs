@@ -1,10 +1,10 @@
-//! What is known of the tokenizer: what common pieces cost, and which fragments of two to four characters are tokens. All of it is in
-//! three text files, and tests hold every line against the real tokenizer, so lines may be added or taken away freely: a line that
-//! is missing makes an estimate higher, never wrong.
+//! What is known of the tokenizer: what common pieces cost, and which fragments of two to four characters are tokens.
+//! All of it is in three text files, and tests hold every line against the real tokenizer, so lines may be added or
+//! taken away freely: a line that is missing makes an estimate higher, never wrong.
 //!
-//! - `words.txt`: words below what they cost alone, behind a blank, and behind anything else; the marks at the end of a word are
-//!   those with which it is one token all the same. They are the words that are most overcounted without a table, over source
-//!   code in several languages, documentation and lists of files.
+//! - `words.txt`: words below what they cost alone, behind a blank, and behind anything else; the marks at the end of a
+//!   word are those with which it is one token all the same. They are the words that are most overcounted without a
+//!   table, over source code in several languages, documentation and lists of files.
 //! - `signs.txt`: pieces of punctuation and white space, below what they cost.
 //! - `fragments.txt`: up to three characters, and each character that makes a token with them.
 
@@ -130,7 +130,8 @@ impl TokenTable {
         }
     }
 
-    /// Which of the last characters of an ASCII text are known to be a token. Where there are fewer than four, zeros come before them.
+    /// Which of the last characters of an ASCII text are known to be a token. Where there are fewer than four, zeros
+    /// come before them.
     pub(super) fn known(&self, last: [u8; 4]) -> KnownFragments {
         let [first, second, third, fourth] = last;
         KnownFragments {
@@ -150,7 +151,8 @@ impl TokenTable {
     }
 }
 
-/// Small numbers for the characters that longer fragments are made of, the most common ones below 32; the same for all others.
+/// Small numbers for the characters that longer fragments are made of, the most common ones below 32; the same for all
+/// others.
 fn code(byte: u8) -> usize {
     const CODES: [u8; 128] = {
         let mut codes = [63; 128];
@@ -263,7 +265,8 @@ impl Hasher for Mix {
     }
 
     fn finish(&self) -> u64 {
-        // The table takes the low bits for the place and the high ones for a tag; multiplication leaves the low ones weak.
+        // The table takes the low bits for the place and the high ones for a tag; multiplication leaves the low ones
+        // weak.
         self.0.rotate_left(26)
     }
 }

@@ -16,14 +16,14 @@ const UPDATE: &str = "*** Update File:";
 const MOVE: &str = "*** Move to:";
 const END_OF_FILE: &str = "*** End of File";
 
-/// The files in the headers of a patch, whatever else stands in it.
+/// The files in the headers of a patch, whatever else it contains.
 pub(super) fn named_files(patch: &str) -> Vec<String> {
     let marks = [ADD, DELETE, UPDATE, MOVE, "+++ b/"];
     let names = patch.lines().filter_map(|line| marks.iter().find_map(|mark| line.strip_prefix(mark)));
     names.map(|name| name.trim().to_owned()).collect()
 }
 
-/// Reads all of it, from the first line on.
+/// Parses the patch from its first line.
 pub(super) fn files<'a>(lines: &mut PatchLines<'a>) -> Result<Vec<FilePatch<'a>>, BadPatch> {
     lines.take();
     let mut files = Vec::new();
@@ -38,7 +38,7 @@ pub(super) fn files<'a>(lines: &mut PatchLines<'a>) -> Result<Vec<FilePatch<'a>>
     }
 }
 
-/// A fence that nobody opened is as good as a blank line.
+/// A fence that was not opened counts as a blank line.
 fn check_nothing_follows(lines: &mut PatchLines<'_>) -> Result<(), BadPatch> {
     lines.skip_blank();
     if lines.peek().is_some_and(|line| line.text.trim_end() == "```") {
@@ -70,7 +70,7 @@ fn named<'a>(line: PatchLine<'a>, path: &'a str) -> Result<Cow<'a, str>, BadPatc
     }
 }
 
-/// The lines of a new file. One that is empty may have lost its `+`, if more follow.
+/// The lines of a new file. An empty one may have lost its `+`, if more follow.
 fn content(lines: &mut PatchLines<'_>) -> Result<String, BadPatch> {
     let mut content = String::new();
     let mut empty_lines = String::new();
@@ -114,7 +114,7 @@ fn update<'a>(line: PatchLine<'a>, path: Cow<'a, str>, lines: &mut PatchLines<'a
     Ok(FilePatch::Update { path, move_to, chunks })
 }
 
-/// The next chunk of this file; `None` where another file or the end follows.
+/// The next chunk of this file; `None` before another file or the end.
 fn chunk<'a>(lines: &mut PatchLines<'a>) -> Result<Option<PatchChunk<'a>>, BadPatch> {
     let Some(first) = lines.peek() else { return Ok(None) };
     let mut opening: Option<ChunkOpening<'a>> = None;
@@ -125,7 +125,7 @@ fn chunk<'a>(lines: &mut PatchLines<'a>) -> Result<Option<PatchChunk<'a>>, BadPa
             if !rows.is_empty() {
                 break;
             }
-            // Empty lines between two headers are no lines of the file.
+            // Empty lines between two headers are not lines of the file.
             rows = ChunkRows::default();
             opening.get_or_insert_with(|| ChunkOpening::at(line)).add(header);
         } else if line.text.trim_end() == END_OF_FILE && !rows.is_empty() {

@@ -1,6 +1,6 @@
-//! Patches: changes of several files in one text, as a `*** Begin Patch` envelope or as a unified diff. [`parse`] reads either
-//! into the same values, and `patch_splices` finds the places of the chunks in a file, exactly or not at all. Which files may be
-//! changed is left to the plan.
+//! Patches: changes of several files in one text, as a `*** Begin Patch` envelope or as a unified diff. [`parse`] reads
+//! both into the same values. `patch_splices` finds the exact places of the chunks in a file, or fails. The plan
+//! decides which files may be changed.
 
 use std::borrow::Cow;
 
@@ -18,41 +18,41 @@ pub use parse::parse;
 pub use place::ChunkRefused;
 pub(crate) use place::{patch_splices, quoted_lines};
 
-/// A patch as it was given, in its order. Nothing about the files is known yet.
+/// A parsed patch. Nothing is known about the files yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Patch<'a> {
-    /// At least one; a file may be named more than once.
+    /// At least one; a file may occur several times.
     pub files: Vec<FilePatch<'a>>,
 }
 
-/// What becomes of one file. Paths are as the patch spells them.
+/// The change of one file. Paths are as the patch spells them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FilePatch<'a> {
-    /// A new file.
+    /// Create a file.
     Add {
-        /// Its name.
+        /// Its path.
         path: Cow<'a, str>,
-        /// All of it.
+        /// Its content.
         content: String,
     },
-    /// The file goes.
+    /// Delete the file.
     Delete {
-        /// Its name.
+        /// Its path.
         path: Cow<'a, str>,
     },
-    /// The file changes, or gets another name, or both.
+    /// Edit or move a file, or both.
     Update {
-        /// Its name before.
+        /// The path before.
         path: Cow<'a, str>,
-        /// Its name after, if that is another one.
+        /// The path after, if it differs.
         move_to: Option<Cow<'a, str>>,
-        /// Empty only where the file is moved.
+        /// Empty only if the file is moved without edits.
         chunks: Vec<PatchChunk<'a>>,
     },
 }
 
 impl FilePatch<'_> {
-    /// The name of the file: before, if it is moved.
+    /// The path of the file; for a move the one before.
     pub fn path(&self) -> &str {
         match self {
             FilePatch::Add { path, .. } | FilePatch::Delete { path } | FilePatch::Update { path, .. } => path,
@@ -60,7 +60,7 @@ impl FilePatch<'_> {
     }
 }
 
-/// The files that a patch names, by their names before and after. Of one that cannot be understood, those in its headers.
+/// The files in a patch, by their paths before and after. For a patch that cannot be parsed, the files in its headers.
 pub fn named_files(patch: &str) -> Vec<String> {
     let Ok(parsed) = parse(patch) else { return envelope::named_files(patch) };
     let names = |file: &FilePatch<'_>| {
@@ -73,7 +73,7 @@ pub fn named_files(patch: &str) -> Vec<String> {
     parsed.files.iter().flat_map(names).collect()
 }
 
-/// For each chunk of a patch, and each file that it adds, the lines that `pick` takes, as a text.
+/// For each chunk of a patch and each file that it adds, the text of the rows that `pick` selects.
 pub(super) fn rows_of_chunks(patch: &str, pick: impl Fn(&PatchRow<'_>) -> Option<String>) -> Vec<String> {
     let Ok(parsed) = parse(patch) else { return Vec::new() };
     let text = |rows: &[PatchRow<'_>]| rows.iter().filter_map(&pick).collect::<Vec<_>>().join("\n");
@@ -85,7 +85,7 @@ pub(super) fn rows_of_chunks(patch: &str, pick: impl Fn(&PatchRow<'_>) -> Option
     parsed.files.iter().flat_map(of_file).filter(|text| !text.is_empty()).collect()
 }
 
-/// Several patches one after the other as one; nothing if they are not all of the same kind.
+/// Joins several patches, or returns `None` if they have different formats.
 pub(super) fn joined(edits: &[&Edit]) -> Option<Edit> {
     const ENVELOPE: (&str, &str) = ("*** Begin Patch", "*** End Patch");
     let inside = |edit: &&Edit| match edit {
@@ -99,16 +99,16 @@ pub(super) fn joined(edits: &[&Edit]) -> Option<Edit> {
     Some(Edit::Patch { patch: format!("{}\n{}{}\n", ENVELOPE.0, inside?, ENVELOPE.1) })
 }
 
-/// A run of lines with what changes in it.
+/// A run of lines with its changes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PatchChunk<'a> {
-    /// Lines that stand above it, such as a class and then a function; from the outermost to the nearest.
+    /// Lines above it that name its class, function and so on, outermost first.
     pub headers: Vec<&'a str>,
     /// At least one.
     pub rows: Vec<PatchRow<'a>>,
-    /// Where the patch says that it stands.
+    /// Where the patch says it is.
     pub stated: StatedPlace,
-    /// What the patch says about the end of the last line of the file.
+    /// What the patch says about the newline at the end of the file.
     pub last_newline: LastNewline,
 }
 
@@ -117,45 +117,45 @@ pub struct PatchChunk<'a> {
 pub enum PatchRow<'a> {
     /// It is there and stays.
     Keep(&'a str),
-    /// It is there and goes.
+    /// It is there and is removed.
     Remove(&'a str),
-    /// It comes.
+    /// It is added.
     Add(&'a str),
 }
 
-/// Where a patch says that a chunk stands.
+/// Where a patch says a chunk is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StatedPlace {
-    /// Wherever its lines are.
+    /// It does not say.
     Nowhere,
     /// Its last old line is the last line of the file.
     EndOfFile,
     /// Its first old line is this one.
     At(LineNo),
-    /// It has no old lines and comes below this many lines.
+    /// It has no old lines, and goes below this many lines.
     After(usize),
 }
 
-/// What `\ No newline at end of file` says. Whatever it says, the chunk reaches the end of the file.
+/// What `\ No newline at end of file` says. In each case the chunk reaches the end of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LastNewline {
-    /// The patch does not speak of it.
+    /// It is missing.
     Unsaid,
-    /// There was none before and there is none after.
+    /// The last line has no newline, before or after.
     Absent,
-    /// There was none before; the new last line ends.
+    /// The last line had no newline, and gets one.
     Added,
-    /// The new last line does not end.
+    /// The new last line has no newline.
     Removed,
 }
 
 impl<'a> PatchChunk<'a> {
-    /// The lines as they are before.
+    /// The lines before.
     pub fn old_rows(&self) -> impl Iterator<Item = &'a str> {
         self.rows.iter().filter_map(|row| row.before())
     }
 
-    /// The lines as they are after.
+    /// The lines after.
     pub fn new_rows(&self) -> impl Iterator<Item = &'a str> {
         self.rows.iter().filter_map(|row| row.after())
     }
@@ -181,7 +181,7 @@ impl<'a> PatchRow<'a> {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line} of the patch: {why}")]
 pub struct BadPatch {
-    /// The line of the patch, from 1.
+    /// The line of the patch, 1-based.
     pub line: usize,
     /// What is wrong, and what would be right.
     pub why: String,

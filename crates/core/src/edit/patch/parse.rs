@@ -1,18 +1,18 @@
-//! What both formats of patches have in common: lines, what may be wrapped around them, `@@` headers and rows. Slips that leave
-//! no doubt are forgiven here; whatever could mean two things is not.
+//! What both patch formats have in common: lines, wrapping, `@@` headers and rows. Slips that leave no doubt are
+//! accepted; ambiguous input is not.
 
 use super::{BadPatch, LastNewline, Patch, PatchChunk, PatchRow, StatedPlace, envelope, unified};
 use crate::lines::LineNo;
 
-/// Reads a patch in either format: `*** Begin Patch` … `*** End Patch`, or a unified diff.
+/// Parses a patch in either format: `*** Begin Patch` … `*** End Patch`, or a unified diff.
 ///
-/// A Markdown fence, a here-document or blank lines around it are left out.
+/// A Markdown fence, a here-document or blank lines around it are ignored.
 pub fn parse(patch: &str) -> Result<Patch<'_>, BadPatch> {
     let mut lines = PatchLines::of(patch);
     lines.skip_blank();
     let files = match lines.peek() {
         Some(line) if line.text.trim() == envelope::BEGIN => envelope::files(&mut lines)?,
-        Some(line) if unified::opens(line) => unified::files(&mut lines)?,
+        Some(line) if unified::begins_diff(line) => unified::files(&mut lines)?,
         _ => {
             let formats = "a patch is either `*** Begin Patch` … `*** End Patch`, or a unified diff with `--- ` and `+++ ` lines";
             return Err(lines.bad(format!("{formats}; this begins like neither")));
@@ -24,14 +24,14 @@ pub fn parse(patch: &str) -> Result<Patch<'_>, BadPatch> {
 /// A line of the patch, without its newline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct PatchLine<'a> {
-    /// From 1.
+    /// 1-based.
     pub(super) number: usize,
-    /// In a patch whose lines end with `\n`, a carriage return is text, and here.
+    /// In a patch whose lines end with `\n`, a carriage return is part of the text.
     pub(super) text: &'a str,
 }
 
 impl<'a> PatchLine<'a> {
-    /// Whether there is nothing in it at all, as in an empty context line whose blank somebody trimmed.
+    /// Whether it is empty, as a context line whose blank was trimmed.
     pub(super) fn is_empty(self) -> bool {
         self.text.is_empty() || self.text == "\r"
     }
@@ -40,7 +40,7 @@ impl<'a> PatchLine<'a> {
         self.text.trim().is_empty()
     }
 
-    /// The row that it is, if it begins like one.
+    /// The row, if the line begins like one.
     pub(super) fn row(self) -> Option<PatchRow<'a>> {
         let (kind, text) = self.text.split_at_checked(1)?;
         match kind {
@@ -56,18 +56,17 @@ impl<'a> PatchLine<'a> {
         self.text.strip_prefix(key).map(str::trim)
     }
 
-    /// Whether it is `\ No newline at end of file`, in whatever language.
+    /// Whether it is `\ No newline at end of file`, in any language.
     pub(super) fn is_newline_mark(self) -> bool {
         self.text.starts_with("\\ ")
     }
 
-    /// An error about this line.
     pub(super) fn bad(self, why: impl Into<String>) -> BadPatch {
         BadPatch { line: self.number, why: why.into() }
     }
 }
 
-/// The lines of a patch, and how far they have been read.
+/// The lines of a patch with a reading position.
 #[derive(Debug)]
 pub(super) struct PatchLines<'a> {
     lines: Vec<PatchLine<'a>>,
@@ -76,7 +75,8 @@ pub(super) struct PatchLines<'a> {
 
 impl<'a> PatchLines<'a> {
     fn of(patch: &'a str) -> Self {
-        // Where the first line has a carriage return, the patch as a whole was written so, and it says nothing about the files.
+        // If the first line has a carriage return, the whole patch was written that way, and it says nothing about the
+        // files.
         let with_returns = patch.split('\n').next().is_some_and(|first| first.ends_with('\r'));
         let text = |line: &'a str| {
             let line = line.strip_suffix('\n').unwrap_or(line);
@@ -89,7 +89,6 @@ impl<'a> PatchLines<'a> {
         Self { lines, next: 0 }
     }
 
-    /// The next line, which stays.
     pub(super) fn peek(&self) -> Option<PatchLine<'a>> {
         self.lines.get(self.next).copied()
     }
@@ -99,7 +98,6 @@ impl<'a> PatchLines<'a> {
         self.lines.get(self.next + 1).copied()
     }
 
-    /// The next line.
     pub(super) fn take(&mut self) -> Option<PatchLine<'a>> {
         let line = self.peek()?;
         self.next += 1;
@@ -114,24 +112,22 @@ impl<'a> PatchLines<'a> {
         Some((line, value))
     }
 
-    /// Goes on to the next line with something in it.
     pub(super) fn skip_blank(&mut self) {
         while self.peek().is_some_and(PatchLine::is_blank) {
             self.next += 1;
         }
     }
 
-    /// Where the reading is.
     pub(super) fn place(&self) -> usize {
         self.next
     }
 
-    /// Reads again from an earlier place.
+    /// Goes back to an earlier position.
     pub(super) fn go_back(&mut self, place: usize) {
         self.next = place;
     }
 
-    /// An error about the next line, or about the last one where there is none.
+    /// An error about the next line, or about the last one at the end.
     pub(super) fn bad(&self, why: impl Into<String>) -> BadPatch {
         let line = self.peek().or(self.lines.last().copied()).map_or(1, |line| line.number);
         BadPatch { line, why: why.into() }
@@ -168,10 +164,10 @@ fn closing_line(open: &str) -> Option<&str> {
     is_word.then_some(word)
 }
 
-/// What a line with `@@` says.
+/// The content of a line with `@@`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ChunkHeader<'a> {
-    /// That another chunk begins.
+    /// The start of another chunk.
     Bare,
     /// A line above the chunk.
     Names(&'a str),
@@ -188,7 +184,7 @@ pub(super) struct HunkCounts {
 }
 
 impl<'a> ChunkHeader<'a> {
-    /// What this line says, if it has `@@`.
+    /// Parses the line, if it has `@@`.
     pub(super) fn of(line: PatchLine<'a>) -> Option<Self> {
         let text = line.after("@@")?;
         if let Some(counts) = HunkCounts::of(text) {
@@ -216,19 +212,19 @@ impl HunkCounts {
 /// How a chunk begins.
 #[derive(Debug, Clone)]
 pub(super) struct ChunkOpening<'a> {
-    /// The first line that is about it.
+    /// The first line of the header.
     pub(super) line: PatchLine<'a>,
     pub(super) headers: Vec<&'a str>,
     pub(super) counts: Option<HunkCounts>,
 }
 
 impl<'a> ChunkOpening<'a> {
-    /// A chunk that begins at this line without any header.
+    /// A chunk that begins at this line without a header.
     pub(super) fn at(line: PatchLine<'a>) -> Self {
         Self { line, headers: Vec::new(), counts: None }
     }
 
-    /// One more header of the same chunk.
+    /// Adds a header of the same chunk.
     pub(super) fn add(&mut self, header: ChunkHeader<'a>) {
         match header {
             ChunkHeader::Bare => {}
@@ -249,7 +245,7 @@ pub(super) enum ChunkEnd {
 #[derive(Debug, Default)]
 pub(super) struct ChunkRows<'a> {
     rows: Vec<PatchRow<'a>>,
-    /// Empty lines that are rows only if another row follows.
+    /// Empty lines that count as rows only if another row follows.
     empty_lines: usize,
     /// `\ No newline at end of file` after this many rows, for the old and for the new text.
     old_mark: Option<(usize, PatchLine<'a>)>,
@@ -267,7 +263,7 @@ impl<'a> ChunkRows<'a> {
         self.empty_lines += 1;
     }
 
-    /// The mark speaks of the row above it.
+    /// The mark refers to the row above it.
     pub(super) fn push_newline_mark(&mut self, line: PatchLine<'a>) -> Result<(), BadPatch> {
         let Some(last) = self.rows.last() else {
             return Err(line.bad("`\\ No newline at end of file` belongs below the line that it speaks of"));
@@ -290,7 +286,7 @@ impl<'a> ChunkRows<'a> {
         &self.rows
     }
 
-    /// What the marks say; they must stand below the last line of their side.
+    /// What the marks say; they must be below the last line of their side.
     pub(super) fn last_newline(&self) -> Result<LastNewline, BadPatch> {
         let misplaced = |line: PatchLine<'a>| line.bad("`\\ No newline at end of file` belongs below the last line of the file");
         if let Some((_, line)) = self.old_mark.filter(|(after, _)| self.rows[*after..].iter().any(|row| row.before().is_some())) {
@@ -307,7 +303,7 @@ impl<'a> ChunkRows<'a> {
         })
     }
 
-    /// The chunk of these rows. What ends their lines is a matter of the file, so carriage returns are left out.
+    /// The chunk with these rows. Line endings are up to the file, so carriage returns are dropped.
     pub(super) fn into_chunk(self, opening: ChunkOpening<'a>, ends: ChunkEnd) -> Result<PatchChunk<'a>, BadPatch> {
         if self.rows.is_empty() {
             return Err(opening.line.bad("the chunk is empty: expected lines that begin with ' ', '+' or '-' below it"));
@@ -330,7 +326,8 @@ impl<'a> ChunkRows<'a> {
     }
 }
 
-/// The first old line. A header that counts no old lines means the line above them, so its number cannot be used for any.
+/// The first old line. A header that counts no old lines gives the line above them, so its number says nothing about
+/// the old lines.
 fn stated_line(counts: HunkCounts) -> StatedPlace {
     LineNo::new(counts.start).filter(|_| counts.old > 0).map_or(StatedPlace::Nowhere, StatedPlace::At)
 }

@@ -1,5 +1,5 @@
-//! The places of chunks in a file. Lines are compared whole and exactly, endings aside; a chunk that fits nowhere, or in more
-//! than one place, is refused.
+//! The places of chunks in a file. Lines are compared whole and exactly, endings aside; a chunk that fits nowhere, or
+//! in more than one place, is refused.
 
 use std::ops::Range;
 
@@ -15,18 +15,18 @@ use crate::{
     text::{LineEnding, Text},
 };
 
-/// A chunk that cannot be applied, so that none of its file is.
+/// A chunk that cannot be applied, so that the file is not changed at all.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChunkRefused {
-    /// Which one, from 1.
+    /// Its number, from 1.
     pub chunk: usize,
-    /// Why.
+    /// The reason.
     pub cause: Cause,
 }
 
-/// The splices that these chunks come to in this text, in order. No chunks come to none.
+/// The splices for these chunks in this text, in order.
 pub(crate) fn patch_splices<'a>(text: &Text, chunks: &'a [PatchChunk<'a>]) -> Result<Vec<Splice<'a>>, ChunkRefused> {
-    let places = places(text, chunks)?;
+    let places = place_chunks(text, chunks)?;
     let runs = chunks.iter().zip(&places).enumerate();
     let runs = runs.map(|(index, (chunk, place))| changed_runs(index + 1, chunk, place.start));
     let runs: Vec<Vec<Placed<'a>>> = runs.collect();
@@ -41,8 +41,8 @@ pub(crate) fn patch_splices<'a>(text: &Text, chunks: &'a [PatchChunk<'a>]) -> Re
     Ok(splices)
 }
 
-/// The lines of `picture` whose place chunks name by quoting: the old lines of each chunk that stand once in both texts, and the lines
-/// beside them. A chunk that stands somewhere by its line number or headers alone quotes nothing.
+/// The lines of `picture` that chunks identify by quoting: the old lines of each chunk that occurs once in both texts,
+/// and the lines beside them. A chunk that is placed by its line number or headers alone quotes nothing.
 pub(crate) fn quoted_lines(picture: &Text, now: &Text, chunks: &[PatchChunk<'_>]) -> LineSet {
     let (picture, now) = (ChunkSearch::new(picture), ChunkSearch::new(now));
     let quoted = |chunk: &PatchChunk<'_>| {
@@ -54,7 +54,7 @@ pub(crate) fn quoted_lines(picture: &Text, now: &Text, chunks: &[PatchChunk<'_>]
 }
 
 /// The lines of each chunk in the text (0-based, half-open; empty for a chunk without old lines).
-fn places(text: &Text, chunks: &[PatchChunk<'_>]) -> Result<Vec<Range<usize>>, ChunkRefused> {
+fn place_chunks(text: &Text, chunks: &[PatchChunk<'_>]) -> Result<Vec<Range<usize>>, ChunkRefused> {
     let search = ChunkSearch::new(text);
     let refused = |index: usize| move |cause: Cause| ChunkRefused { chunk: index + 1, cause };
     let candidates: Vec<Vec<usize>> = chunks
@@ -66,7 +66,7 @@ fn places(text: &Text, chunks: &[PatchChunk<'_>]) -> Result<Vec<Range<usize>>, C
     let mut places: Vec<Range<usize>> = Vec::with_capacity(chunks.len());
     for (index, (chunk, candidates)) in chunks.iter().zip(&candidates).enumerate() {
         let above = places.last().map_or(0, |place| place.end);
-        let start = pick(chunk, candidates, above, numbers).map_err(refused(index))?;
+        let start = choose_start(chunk, candidates, above, numbers).map_err(refused(index))?;
         places.push(start..start + chunk.old_rows().count());
     }
     Ok(places)
@@ -76,7 +76,7 @@ fn places(text: &Text, chunks: &[PatchChunk<'_>]) -> Result<Vec<Range<usize>>, C
 #[derive(Debug, Clone, Copy)]
 enum StatedNumbers {
     Right,
-    /// A chunk that fits in one place only does not stand where it says.
+    /// A chunk that fits in only one place is not where it says.
     Wrong {
         chunk: usize,
         stated: LineNo,
@@ -98,10 +98,10 @@ impl StatedNumbers {
     }
 }
 
-/// The one place that is meant: the only one, or the one at the stated line, or the only one below the chunk above.
+/// The place that is meant: the only one, or the one at the stated line, or the only one below the previous chunk.
 ///
-/// The numbers of a unified diff are those of the text before any of its chunks, and that is the text we search.
-fn pick(chunk: &PatchChunk<'_>, candidates: &[usize], above: usize, numbers: StatedNumbers) -> Result<usize, Cause> {
+/// The numbers of a unified diff refer to the text before any of its chunks, which is the text we search.
+fn choose_start(chunk: &PatchChunk<'_>, candidates: &[usize], above: usize, numbers: StatedNumbers) -> Result<usize, Cause> {
     match (chunk.stated, numbers) {
         (StatedPlace::After(_), StatedNumbers::Wrong { chunk, stated, found }) => {
             let why = format!(
@@ -124,14 +124,13 @@ fn pick(chunk: &PatchChunk<'_>, candidates: &[usize], above: usize, numbers: Sta
 }
 
 fn ambiguous(chunk: &PatchChunk<'_>, candidates: &[usize]) -> Cause {
-    // New lines are put below a header, and that is the line to name.
+    // New lines go below a header, and that is the line to name.
     let back = usize::from(chunk.old_rows().next().is_none());
-    // More than anybody will look at.
+    // More than any reader looks at.
     const MOST: usize = 1000;
     Cause::Ambiguous { lines: candidates.iter().take(MOST).map(|start| LineNo::at_index(start.saturating_sub(back))).collect() }
 }
 
-/// Looks for chunks in one text.
 struct ChunkSearch<'t> {
     text: &'t Text,
     lines: Vec<&'t str>,
@@ -142,7 +141,7 @@ impl<'t> ChunkSearch<'t> {
         Self { text, lines: text.lines().map(|(_, line)| line).collect() }
     }
 
-    /// Every place where the chunk fits, from top to bottom: indexes of its first line. There is at least one.
+    /// The indexes of the first line wherever the chunk fits, from top to bottom; at least one.
     fn candidates(&self, chunk: &PatchChunk<'_>) -> Result<Vec<usize>, Cause> {
         let old: Vec<&str> = chunk.old_rows().collect();
         let all = if old.is_empty() { self.insertions(chunk)? } else { self.matches(chunk, &old)? };
@@ -162,7 +161,7 @@ impl<'t> ChunkSearch<'t> {
         Err(Cause::BadRange { why })
     }
 
-    /// Every place where these lines stand together; nothing stands nowhere.
+    /// Every place where these lines occur together; none for no lines.
     fn runs(&self, old: &[&str]) -> Vec<usize> {
         if old.is_empty() {
             return Vec::new();
@@ -180,7 +179,7 @@ impl<'t> ChunkSearch<'t> {
             return Ok(all);
         }
         let headers = HeaderBlocks::find(self, &chunk.headers)?;
-        // Models like to begin a chunk with the very line that its header names.
+        // Models tend to begin a chunk with the very line that its header names.
         for last in [LastHeader::Above, LastHeader::FirstLine] {
             let below = headers.narrow(&all, last);
             if !below.is_empty() {
@@ -228,7 +227,7 @@ fn in_words(starts: &[usize]) -> String {
 struct HeaderBlocks(Vec<Vec<Range<usize>>>);
 
 impl HeaderBlocks {
-    /// All places of each header. A header is written without indentation, so that is not compared.
+    /// Finds all places of each header. Headers are written without indentation, so that is not compared.
     fn find(search: &ChunkSearch<'_>, headers: &[&str]) -> Result<Self, Cause> {
         let places_of = |header: &&str| {
             let named = |at: &usize| search.lines[*at].trim() == header.trim();
@@ -244,8 +243,8 @@ impl HeaderBlocks {
         self.0.last().into_iter().flatten().map(|block| block.start)
     }
 
-    /// The starts that all headers lead to. Where some of them are inside the blocks of their headers, it is these: a header
-    /// names the function or class that the chunk is in, and lines that read the same may well follow in the next one.
+    /// The starts that all headers lead to. If some of them are inside the blocks of their headers, only those count: a
+    /// header names the function or class of the chunk, and equal lines may well follow in the next one.
     fn narrow(&self, starts: &[usize], last: LastHeader) -> Vec<usize> {
         let led_to: Vec<(usize, HeaderReach)> =
             starts.iter().filter_map(|start| Some((*start, self.lead_to(*start, last)?))).collect();
@@ -253,14 +252,14 @@ impl HeaderBlocks {
         led_to.into_iter().filter(|(_, within)| !any_inside || *within == HeaderReach::Blocks).map(|(start, _)| start).collect()
     }
 
-    /// Whether the headers lead to a line: of each, the last one above the next.
+    /// Whether the headers lead to a line: for each, the last place above the next.
     fn lead_to(&self, start: usize, last: LastHeader) -> Option<HeaderReach> {
         let mut within = HeaderReach::Blocks;
         let mut bound = match last {
             LastHeader::Above => start,
             LastHeader::FirstLine => start + 1,
         };
-        // A chunk may begin with the line that closes a block, a header inside the block cannot be that line.
+        // A chunk may begin with the line that closes a block; a header inside the block cannot be that line.
         let mut inner = start;
         for places in self.0.iter().rev() {
             let block = &places[places.partition_point(|block| block.start < bound).checked_sub(1)?];
@@ -274,12 +273,12 @@ impl HeaderBlocks {
     }
 }
 
-/// Where the nearest header of a chunk stands.
+/// Where the nearest header of a chunk is.
 #[derive(Debug, Clone, Copy)]
 enum LastHeader {
-    /// Above the chunk, as it should.
+    /// Above the chunk, as it should be.
     Above,
-    /// It may be the first line of the chunk as well.
+    /// It may also be the first line of the chunk.
     FirstLine,
 }
 

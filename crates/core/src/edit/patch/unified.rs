@@ -14,7 +14,7 @@ const NOTHING: &str = "/dev/null";
 const HUNK: &str = "`@@ -line,count +line,count @@`";
 
 /// Whether a diff may begin with this line.
-pub(super) fn opens(line: PatchLine<'_>) -> bool {
+pub(super) fn begins_diff(line: PatchLine<'_>) -> bool {
     line.text.starts_with(GIT) || line.text.starts_with(OLD)
 }
 
@@ -23,7 +23,7 @@ pub(super) fn files<'a>(lines: &mut PatchLines<'a>) -> Result<Vec<FilePatch<'a>>
     let mut files = Vec::new();
     lines.skip_blank();
     while let Some(line) = lines.peek() {
-        if !opens(line) {
+        if !begins_diff(line) {
             let why = format!(
                 "expected a line that begins with ' ', '+' or '-', {HUNK}, or the `--- ` and `+++ ` lines of the next file"
             );
@@ -204,12 +204,12 @@ fn names<'a>(lines: &mut PatchLines<'a>) -> Result<Option<(DiffSide<'a>, DiffSid
         return Err(lines.bad("expected a `+++ ` line below the `--- ` line"));
     };
     lines.take();
-    let (old, new) = (side(old, &old.text[OLD.len()..])?, side(new, &new.text[NEW.len()..])?);
+    let (old, new) = (parse_side(old, &old.text[OLD.len()..])?, parse_side(new, &new.text[NEW.len()..])?);
     Ok(Some(without_prefixes(old, new)))
 }
 
 /// A name may be followed by a tab and a time.
-fn side<'a>(line: PatchLine<'a>, name: &'a str) -> Result<DiffSide<'a>, BadPatch> {
+fn parse_side<'a>(line: PatchLine<'a>, name: &'a str) -> Result<DiffSide<'a>, BadPatch> {
     let name = name.split('\t').next().unwrap_or(name).trim();
     if name == NOTHING {
         return Ok(DiffSide::Nothing);
@@ -291,8 +291,8 @@ fn hunk<'a>(lines: &mut PatchLines<'a>) -> Result<Option<UnifiedHunk<'a>>, BadPa
     Ok(Some(UnifiedHunk { opening, rows: uncounted_rows(lines)? }))
 }
 
-/// The rows of a hunk whose header counts right, else `None`. Only the counts can tell a removed line `-- a` from the name of the
-/// next file.
+/// The rows of a hunk whose header counts right, else `None`. Only the counts can tell a removed line `-- a` from the
+/// name of the next file.
 fn counted_rows<'a>(lines: &mut PatchLines<'a>, counts: HunkCounts) -> Result<Option<ChunkRows<'a>>, BadPatch> {
     let mut rows = ChunkRows::default();
     let (mut old, mut new) = (counts.old, counts.new);
@@ -323,8 +323,8 @@ fn counted_rows<'a>(lines: &mut PatchLines<'a>, counts: HunkCounts) -> Result<Op
 
 /// Whether the last two rows were meant as the names of the next file, by a header that counts one line too many.
 ///
-/// They are the same name, and a hunk follows. As rows they would be a change without a line below it, which in a diff with
-/// context is found at the end of the file only, where no hunk can follow.
+/// They are the same name, and a hunk follows. As rows they would be a change without a line below it, which in a diff
+/// with context is found at the end of the file only, where no hunk can follow.
 fn took_names(lines: &mut PatchLines<'_>, rows: &ChunkRows<'_>) -> bool {
     let [rows @ .., PatchRow::Remove(_), PatchRow::Add(_)] = rows.rows() else { return false };
     let has_context = rows.iter().any(|row| matches!(row, PatchRow::Keep(_)));

@@ -1,5 +1,5 @@
-//! Proofs over generated changes: every line has an identity, so that it is known which line became which. What is proven must be
-//! so.
+//! Proofs over generated changes. Every line has an identity, so the test knows which line became which, and checks
+//! that everything proven is true.
 
 use std::ops::Range;
 
@@ -13,7 +13,7 @@ use crate::{
     plan::{self, Planned},
 };
 
-/// A line that is still the same one when it is moved, and another one when it is copied.
+/// A line keeps its identity when it is moved. A copy gets a new one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Line {
     id: usize,
@@ -27,7 +27,7 @@ struct Page {
     next_id: usize,
 }
 
-/// What somebody does to a file, in numbers that are fitted to its length.
+/// What another writer does to a file, in numbers that are scaled to its length.
 #[derive(Debug, Clone)]
 enum OutsideAct {
     Insert {
@@ -53,7 +53,7 @@ enum OutsideAct {
         count: usize,
         to: usize,
     },
-    /// Of a block that stands twice, one goes: the first or the second.
+    /// Removes the first or the second of two equal blocks.
     RemoveTwin {
         at: usize,
         count: usize,
@@ -94,7 +94,7 @@ impl Page {
                 let to = page.range(*to, 0);
                 page.lines.splice(to, moved);
                 if page.text() == self.text() {
-                    // Equal lines that change places do not.
+                    // Swapping equal lines changes nothing.
                     return self.clone();
                 }
             }
@@ -113,8 +113,8 @@ impl Page {
         page
     }
 
-    /// Puts new lines in the place of others. Lines at the rims that come out the same are the same ones. Between them no line goes
-    /// for which an equal one comes: contents cannot tell these apart, and an edit of either is the same edit.
+    /// Replaces lines by new ones. Equal lines at the edges keep their identity. Between them, no line is removed for
+    /// which an equal one is inserted: contents cannot distinguish these two, and an edit of either is the same edit.
     fn replace(&mut self, range: Range<usize>, lines: &[&'static str]) {
         let old = &self.lines[range.clone()];
         let head = old.iter().zip(lines).take_while(|(old, new)| old.text == **new).count();
@@ -135,7 +135,7 @@ impl Page {
     }
 }
 
-/// Lines of code repeat themselves: blocks of a few kinds, of which many lines are the same, and some that are like no other.
+/// Generates code-like lines: blocks of a few kinds that share many lines, and some unique lines.
 fn blocks() -> impl Strategy<Value = Vec<&'static str>> {
     const BLOCKS: [&[&str]; 9] = [
         &["fn a() {", "    one();", "}", ""],
@@ -179,7 +179,7 @@ fn act() -> impl Strategy<Value = OutsideAct> {
     ]
 }
 
-/// The edit of a session that saw `seen`, made in `now`: `None` when it is refused.
+/// The edit of a session that saw `seen`, applied to `now`; `None` if it is refused.
 fn rebased(seen: &Page, now: &Page, edit: impl FnOnce(&Target<'_>) -> Result<Planned, Refusal>) -> Option<String> {
     let (seen, present) = (seen.text(), Present::Text(now.text()));
     let (path, limits, view) = (RelPath::new("f").unwrap(), Limits::default(), View::whole(&seen));
@@ -189,7 +189,7 @@ fn rebased(seen: &Page, now: &Page, edit: impl FnOnce(&Target<'_>) -> Result<Pla
     Some(planned.text().unwrap().as_str().to_owned())
 }
 
-/// What `now` is after these lines of `seen` were replaced; `None` when they are not there any more, or not together.
+/// The expected text after replacing these lines of `seen`; `None` if they are no longer there, or no longer adjacent.
 fn expected(seen: &Page, now: &Page, lines: &Range<usize>) -> Option<String> {
     let places: Vec<usize> = seen.lines[lines.clone()].iter().map(|line| now.place(line.id)).collect::<Option<_>>()?;
     let is_together = places.windows(2).all(|pair| pair[0] + 1 == pair[1]);
@@ -200,7 +200,7 @@ fn expected(seen: &Page, now: &Page, lines: &Range<usize>) -> Option<String> {
 
 fn by_anchors(seen: &Page, now: &Page, lines: &Range<usize>) -> Option<String> {
     let anchor = |index: usize| Anchor::of(LineNo::at_index(index), seen.lines[index].text);
-    let edit = LineEdit::Replace { at: anchor(lines.start), to: anchor(lines.end - 1), text: "MINE" };
+    let edit = LineEdit::Replace { at: anchor(lines.start), to: anchor(lines.end - 1), text: "MINE".into() };
     rebased(seen, now, |target| plan::edit_lines(target, &[edit]))
 }
 
@@ -209,7 +209,7 @@ fn by_quote(seen: &Page, now: &Page, lines: &Range<usize>) -> Option<String> {
     rebased(seen, now, |target| plan::edit_file(target, &Replace { old: &old, new: "MINE\n", all: false }))
 }
 
-/// The proven lines that are not the lines that the map takes them for.
+/// The lines that count as proven although the map takes them for other lines.
 fn wrongly_proven(seen: &Page, now: &Page, map: &LineMap, proven: &LineSet) -> Vec<LineNo> {
     let is_wrong = |line: &LineNo| {
         let place = map.new_place(*line).expect("what is proven is kept");
@@ -221,7 +221,7 @@ fn wrongly_proven(seen: &Page, now: &Page, map: &LineMap, proven: &LineSet) -> V
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(8000))]
 
-    /// With one change from outside no line is taken for another.
+    /// After one outside change, no line is mistaken for another.
     #[test]
     fn one_act_never_makes_a_proof_wrong(seen in page(), act in act()) {
         let now = seen.after(&act);
@@ -231,7 +231,7 @@ proptest! {
         prop_assert_eq!(wrongly_proven(&seen, &now, proof.map(), &proven), []);
     }
 
-    /// With one change from outside an edit is made where it belongs, or refused.
+    /// After one outside change, an edit lands where it belongs or is refused.
     #[test]
     fn one_act_never_leads_an_edit_astray(seen in page(), act in act(), at in 0usize..40, count in 1usize..4) {
         let now = seen.after(&act);
@@ -242,7 +242,7 @@ proptest! {
     }
 }
 
-/// The lines that an edit could be placed by, and how many of them are not the lines that they are taken for.
+/// How many lines could carry an edit, and how many of them are mistaken for others.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 struct Count {
     placed: usize,
@@ -265,9 +265,9 @@ impl Count {
     }
 }
 
-/// Several changes can hide each other: one removes a line, another puts an equal one in its place. No proof from contents is safe
-/// from that. Elimination places more edits, and the share that goes wrong must stay close to what it is with unique lines alone:
-/// most of these are lines that were removed and for which an equal one came in the same place.
+/// Several changes can hide each other: one removes a line, another inserts an equal one in its place. No proof from
+/// contents can detect that. Elimination places more edits, and its error rate must stay close to the rate with unique
+/// lines alone. Most of these errors are lines that were removed while an equal one was inserted in the same place.
 #[test]
 fn several_acts_make_elimination_no_less_sure_than_unique_lines() {
     let mut runner = proptest::test_runner::TestRunner::deterministic();

@@ -1,4 +1,4 @@
-//! Tests of the proofs, by cases here and with generated changes in `generated`.
+//! Hand-written cases for proofs. Generated changes are in `generated`.
 
 mod generated;
 
@@ -17,7 +17,7 @@ fn check(before: &str, after: &str, proven: &str) {
 
 #[test]
 fn equal_lines_beside_a_change_prove_nothing() {
-    // One of three equal lines is gone, and nobody can say which.
+    // One of three equal lines was removed. Which one is unknown.
     check("a\n}\n}\n}\nb\n", "a\n}\n}\nb\n", "1, 5");
     check("}\n}\n", "}\n", "");
     check("a\nb\n", "a\nb\n", "1-2");
@@ -27,11 +27,11 @@ fn equal_lines_beside_a_change_prove_nothing() {
 
 #[test]
 fn a_line_is_proven_when_all_others_that_read_the_same_are() {
-    // A line is added above the first brace, and the second one is held by unique lines.
+    // A line is added above the first brace. Unique lines fix the second one.
     check("fn a() {\n  x\n}\nfn b() {\n  y\n}\n", "fn a() {\n  x\n  z\n}\nfn b() {\n  y\n}\n", "1-6");
-    // The same, where a brace has gone as well: it may be this one.
+    // The same with a brace removed, which may be this one.
     check("a\n}\n}\nb\n}\nc\n", "a\nz\n}\nb\n}\nc\n", "1, 4-6");
-    // One brace proves the next: the last, the one above it, and so on.
+    // One brace proves the next: the last one, the one above it, and so on.
     check("{\na\n}\n{\nb\n}\n", "{\nA\n}\n{\nb\n}\n", "1, 3-6");
 }
 

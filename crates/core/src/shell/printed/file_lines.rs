@@ -1,17 +1,16 @@
-//! The lines of a candidate, each as the number that stands for its text in the output. Texts that the output does not have are
-//! all the same to us, so that a file costs one lookup for each line and nothing else.
+//! The lines of a candidate as ids of texts in the output. All texts that the output does not have share one id, so a
+//! file costs one lookup per line.
 
 use std::{borrow::Cow, collections::HashMap};
 
 use crate::text::Text;
 
-/// What stands for a text of the output.
+/// The id of a text in the output.
 pub(super) type TextId = u32;
 
-/// No text of the output.
 pub(super) const NONE: TextId = TextId::MAX;
 
-/// The texts of an output, in all forms, by number.
+/// The texts of an output in all forms, with their ids.
 #[derive(Default)]
 pub(super) struct TextIds<'a>(HashMap<Cow<'a, str>, TextId>);
 
@@ -30,7 +29,7 @@ impl<'a> TextIds<'a> {
 pub(super) struct FileLines {
     pub(super) ids: Vec<TextId>,
     places: HashMap<TextId, Vec<usize>>,
-    /// How many letters and digits each line has, as far as it matters.
+    /// The number of letters and digits in each line, up to a limit.
     words: Vec<u8>,
 }
 
@@ -40,7 +39,7 @@ impl FileLines {
         for (index, (_, line)) in text.lines().enumerate() {
             let id = known.get(line);
             lines.ids.push(id);
-            lines.words.push(wordiness(line));
+            lines.words.push(count_word_chars(line));
             if id != NONE {
                 lines.places.entry(id).or_default().push(index);
             }
@@ -52,7 +51,7 @@ impl FileLines {
         self.ids.len()
     }
 
-    /// Where the file has this text.
+    /// The lines with this text.
     pub(super) fn places(&self, id: TextId) -> &[usize] {
         self.places.get(&id).map_or(&[], Vec::as_slice)
     }
@@ -62,19 +61,19 @@ impl FileLines {
         self.places.iter().map(|(id, places)| (*id, places.as_slice()))
     }
 
-    /// Whether a line has so many letters or digits.
+    /// Whether a line has at least this many letters or digits.
     pub(super) fn has_words(&self, line: usize, least: u8) -> bool {
         self.words[line] >= least
     }
 
-    /// Whether no other line of the file reads like this one, which has so many letters or digits.
+    /// Whether a line with at least this many letters or digits occurs once in the file.
     pub(super) fn is_unique(&self, line: usize, least: u8) -> bool {
         self.has_words(line, least) && self.places(self.ids[line]).len() == 1
     }
 }
 
-/// How many letters and digits a line has, counted up to a few.
-pub(super) fn wordiness(line: &str) -> u8 {
+/// The number of letters and digits in a line, counted up to a limit.
+pub(super) fn count_word_chars(line: &str) -> u8 {
     const ENOUGH: usize = 8;
     line.chars().filter(|c| c.is_alphanumeric()).take(ENOUGH).count() as u8
 }

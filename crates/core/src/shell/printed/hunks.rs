@@ -1,15 +1,15 @@
-//! Hunks of unified diffs, whose headers say where their lines are: `@@ -3,7 +3,7 @@`.
+//! Hunks of unified diffs, whose headers give the place of their lines: `@@ -3,7 +3,7 @@`.
 
 use super::{matching::OutputMatching, rows::leading_number};
 use crate::lines::LineNo;
 
-/// So many of a hundred lines of one side must be those of the file for the side to be about the file as it is.
+/// The percentage of one side's lines that must match the file for the side to show the current file.
 const LEAST_PERCENT: usize = 90;
 
-/// One side of a hunk: each row of it, with the line that it shows; 0-based.
+/// One side of a hunk: each row with its line; 0-based.
 type HunkSide = Vec<(usize, usize)>;
 
-/// Counts the lines that hunks show of files that their headers name.
+/// Counts the lines that hunks show of the files named in their headers.
 pub(super) fn take_hunks(matching: &mut OutputMatching<'_>) {
     let (mut old_file, mut new_file) = (Vec::new(), Vec::new());
     let mut row = 0;
@@ -31,7 +31,7 @@ pub(super) fn take_hunks(matching: &mut OutputMatching<'_>) {
     }
 }
 
-/// The candidates that a path in a header means.
+/// The candidates that match a path in a header.
 fn meant(matching: &OutputMatching<'_>, header: &str, git_prefix: &str) -> Vec<usize> {
     let path = header.split('\t').next().unwrap_or(header).trim_end().trim_matches('"');
     let as_printed = matching.names.meant_by(path);
@@ -58,7 +58,7 @@ fn range(text: &str) -> Option<((u32, u32), &str)> {
 struct PrintedHunk {
     old: HunkSide,
     new: HunkSide,
-    /// The first row after it.
+    /// The first row after the hunk.
     end: usize,
 }
 
@@ -86,12 +86,12 @@ impl PrintedHunk {
         hunk
     }
 
-    /// Counts a side that is about the file as it is. Of the two versions of one file only one can be.
+    /// Counts a side that shows the current file. Only one of two versions of a file can be current.
     fn take(&self, matching: &mut OutputMatching<'_>, old_file: &[usize], new_file: &[usize]) {
         let of_new = new_file.iter().copied().find(|file| is_present(matching, *file, &self.new));
         let of_old = old_file.iter().copied().find(|file| Some(*file) != of_new && is_present(matching, *file, &self.old));
         if of_new.is_none() && of_old.is_none() {
-            // It is an older version. What is left of that counts for this file only.
+            // This is an older version. The lines that still exist count only for this file.
             let Some(file) = new_file.first() else { return };
             self.new.iter().for_each(|(row, _)| matching.belongs_to(*row, *file));
             return;

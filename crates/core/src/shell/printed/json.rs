@@ -1,4 +1,4 @@
-//! Rows of `rg --json`: each has the path, the number and the text of a line.
+//! Rows of `rg --json`, each with the path, the number and the text of a line.
 
 use serde::Deserialize;
 
@@ -22,7 +22,7 @@ struct Encoded {
     text: String,
 }
 
-/// Counts the lines of matches and of what is around them.
+/// Counts matching lines and their context.
 pub(super) fn take_json(matching: &mut OutputMatching<'_>) {
     for row in 0..matching.rows.len() {
         let shown = matching.rows.row(row);

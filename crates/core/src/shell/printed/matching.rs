@@ -1,4 +1,4 @@
-//! Files and what is left of an output, held against each other: which runs count, and for which file.
+//! Matches files with the remaining rows of an output, and decides which runs count for which file.
 
 use std::{
     collections::{BinaryHeap, HashMap, HashSet},
@@ -26,13 +26,13 @@ pub(super) struct OutputMatching<'a> {
     used: &'a mut Vec<bool>,
     hints: &'a CommandHints,
     headings: Vec<Option<usize>>,
-    /// For each row of a hunk, the file that its header names.
+    /// For each row of a hunk, the file named by its header.
     hunk_files: Vec<Option<usize>>,
     files: Vec<FileLines>,
     shown: Vec<LineSet>,
-    /// What was found without a number or a path, which must be in order.
+    /// Runs found without a number or a path. Their order must be that of the file.
     pieces: Vec<PrintedRun>,
-    /// What was found by its number, row by row.
+    /// Runs found by their numbers, row by row.
     numbered: Vec<PrintedRun>,
 }
 
@@ -42,11 +42,11 @@ struct RowStream {
     ids: Vec<TextId>,
 }
 
-/// What a stream has taken off its rows.
+/// How the rows of a stream were reduced to lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum StreamForm {
     Form(RowForm),
-    /// The path of one candidate.
+    /// Without the path of one candidate.
     PathOf(usize),
 }
 
@@ -120,28 +120,28 @@ impl<'a> OutputMatching<'a> {
         self.used[row] = true;
     }
 
-    /// Takes a row that has the number and the text of a line; 0-based.
+    /// Takes a row whose number and text match a line; 0-based.
     pub(super) fn take_numbered_row(&mut self, row: usize, file: usize, line: usize) {
         self.use_row(row);
         self.numbered.push(PrintedRun { file, rows: row..row + 1, line, order: Order::Forward });
     }
 
-    /// The file that the nearest heading above a row names.
+    /// The file named by the nearest heading above a row.
     pub(super) fn heading(&self, row: usize) -> Option<usize> {
         self.headings[row]
     }
 
-    /// A row of a hunk is about this file and no other.
+    /// Assigns a row of a hunk to this file only.
     pub(super) fn belongs_to(&mut self, row: usize, file: usize) {
         self.hunk_files[row] = Some(file);
     }
 
-    /// Counts a line; 0-based.
+    /// Counts a line as shown; 0-based.
     pub(super) fn show(&mut self, file: usize, line: usize) {
         self.shown[file].insert(LineRange::line(LineNo::at_index(line)));
     }
 
-    /// Takes what counts of the runs of a stream, the longest first.
+    /// Takes the runs of a stream that count, the longest first.
     fn take_runs(&mut self, stream: &RowStream) {
         let mut runs = self.trimmed(self.runs_of(stream), stream);
         self.part_at_edges(&mut runs, stream.form);
@@ -165,7 +165,6 @@ impl<'a> OutputMatching<'a> {
         }
     }
 
-    /// The runs of a stream that prove something.
     fn runs_of(&self, stream: &RowStream) -> Vec<PrintedRun> {
         let files: Vec<usize> = match stream.form {
             StreamForm::PathOf(file) => vec![file],
@@ -187,7 +186,7 @@ impl<'a> OutputMatching<'a> {
         found
     }
 
-    /// The parts of a run whose numbers go up by one from row to row; rows without a number may lie between.
+    /// The parts of a run whose numbers increase by one from row to row. Rows without a number may lie between them.
     fn numbered_in_a_row(&self, run: &PrintedRun) -> Vec<PrintedRun> {
         let mut parts: Vec<(Range<usize>, usize)> = Vec::new();
         let mut last = None;
@@ -203,7 +202,7 @@ impl<'a> OutputMatching<'a> {
         parts.into_iter().filter(|(_, numbers)| *numbers >= 2).map(|(rows, _)| run.part(rows)).collect()
     }
 
-    /// Whether a run cannot be anything but these lines of its file.
+    /// Whether a run can only be these lines of its file.
     fn is_proof(&self, run: &PrintedRun, form: StreamForm) -> bool {
         let lines = &self.files[run.file];
         let least = match (run.len(), form) {
@@ -219,14 +218,14 @@ impl<'a> OutputMatching<'a> {
         if self.candidates[run.file].rank == Rank::Recent {
             return worded() >= 3 && unique() >= 1;
         }
-        // What the command itself says is no news of a file.
+        // A text of the command itself says nothing about a file.
         let is_echo = || self.hints.echoes && run.len() == 1 && self.hints.line.contains(self.rows.row(run.rows.start));
         let is_whole = run.len() == lines.len() && worded() > 0;
         let has_some = || worded() > 0 || run.len() > 2 && run.lines().any(|line| lines.has_words(line, 1));
         is_whole || unique() > 0 && !is_echo() || run.len() > 1 && has_some() && self.occurs_once(run)
     }
 
-    /// Whether the file has the block of a run in no other place.
+    /// Whether the file contains the lines of a run in no other place.
     fn occurs_once(&self, run: &PrintedRun) -> bool {
         let lines = &self.files[run.file];
         let Some(row) = run.rows.clone().min_by_key(|row| lines.places(lines.ids[run.line_at(*row)]).len()) else { return false };
@@ -237,7 +236,8 @@ impl<'a> OutputMatching<'a> {
         places.len() <= 4 && places.iter().filter(is_there).count() == 1
     }
 
-    /// The runs without rows at their edges that another program may have printed: separators, and the empty lines of `echo`.
+    /// Trims rows at the edges of runs that another program may have printed: separators, and the empty lines of
+    /// `echo`.
     fn trimmed(&self, runs: Vec<PrintedRun>, stream: &RowStream) -> Vec<PrintedRun> {
         let is_foreign = |row: usize| match self.rows.row(row) {
             "--" => true,
@@ -261,7 +261,7 @@ impl<'a> OutputMatching<'a> {
         }
     }
 
-    /// The rows of a run without those at its edges by which it goes just beyond a line that the command names: these may be the edges of
+    /// The rows of a run without those by which it exceeds a line number in the command. Such rows may belong to
     /// another part, unless the file has them once.
     fn rows_by_number(&self, run: &PrintedRun) -> Range<usize> {
         const MOST: usize = 3;
@@ -281,21 +281,21 @@ impl<'a> OutputMatching<'a> {
         rows
     }
 
-    /// Whether a part of a file may well begin at this line, which is 0-based.
+    /// Whether a part of a file may start at this line, which is 0-based.
     fn is_start(&self, line: usize) -> bool {
         line == 0 || self.hints.has(line + 1)
     }
 
-    /// The same for its end.
+    /// Whether a part of a file may end before this line, which is 0-based.
     fn is_end(&self, file: usize, line: usize) -> bool {
         line + 1 == self.files[file].len() || self.hints.has(line + 1)
     }
 
-    /// Where two runs overlap, the end of one is printed like what comes before the other (`}`, say). The command may tell where one part
-    /// ends; else these rows are nobody's.
+    /// Separates two runs that overlap because the end of one looks like the text before the other (`}`, say). If the
+    /// command does not say where a part ends, neither run gets these rows.
     fn part_at_edges(&self, runs: &mut [PrintedRun], form: StreamForm) {
         runs.sort_by_key(|run| (run.rows.start, std::cmp::Reverse(run.rows.end), self.candidates[run.file].rank));
-        // The first of all runs with the same rows stands for them; what lies in another is not at an edge.
+        // The first run stands for all runs with the same rows. A run inside another one is not at an edge.
         let mut edges: Vec<usize> = Vec::new();
         for (index, run) in runs.iter().enumerate() {
             if edges.last().is_none_or(|last| run.rows.end > runs[*last].rows.end) && self.is_proof(run, form) {
@@ -318,7 +318,7 @@ impl<'a> OutputMatching<'a> {
         }
     }
 
-    /// The end of the upper of two runs that overlap, and the start of the lower.
+    /// The end of the upper of two overlapping runs, and the start of the lower one.
     fn edge(&self, above: &PrintedRun, below: &PrintedRun) -> (usize, usize) {
         let overlap = below.rows.start..above.rows.end;
         let mut best = (0, overlap.start, overlap.end);
@@ -333,7 +333,6 @@ impl<'a> OutputMatching<'a> {
         (best.1, best.2)
     }
 
-    /// The parts of these rows that are not used.
     fn free_parts(&self, rows: &Range<usize>) -> Vec<Range<usize>> {
         let mut parts: Vec<Range<usize>> = Vec::new();
         for row in rows.clone().filter(|row| !self.used[*row]) {
@@ -345,7 +344,7 @@ impl<'a> OutputMatching<'a> {
         parts
     }
 
-    /// Of several runs that are the same rows, those whose files were printed.
+    /// Of several runs with the same rows, those whose files were printed.
     fn meant(&self, mut group: Vec<PrintedRun>) -> Vec<PrintedRun> {
         if let Some(named) = self.headings[group[0].rows.start].filter(|named| group.iter().any(|run| run.file == *named)) {
             group.retain(|run| run.file == named);
@@ -361,7 +360,7 @@ impl<'a> OutputMatching<'a> {
 
     fn take(&mut self, run: &PrintedRun, form: StreamForm) {
         run.rows.clone().for_each(|row| self.used[row] = true);
-        // The pieces of a diff follow the history, and a path tells a search.
+        // The pieces of a diff follow the history, and a path proves that a search printed the row.
         let is_in_order = matches!(form, StreamForm::Form(RowForm::Marked) | StreamForm::PathOf(_));
         if is_in_order || run.order == Order::Backward {
             run.lines().for_each(|line| self.show(run.file, line));
@@ -370,7 +369,7 @@ impl<'a> OutputMatching<'a> {
         }
     }
 
-    /// Takes lines that their files have several times and that were printed as often.
+    /// Takes lines that occur several times in their files and were printed as often.
     fn take_repeated(&mut self, plain: &RowStream) {
         let mut printed: HashMap<TextId, Vec<usize>> = HashMap::new();
         for (row, id) in plain.ids.iter().enumerate().filter(|(row, _)| !self.used[*row]) {
@@ -397,7 +396,7 @@ impl<'a> OutputMatching<'a> {
         }
     }
 
-    /// What counts, with the pieces that are not settled yet.
+    /// The lines that count, including pieces that are not settled yet.
     fn shown_so_far(&self) -> Vec<LineSet> {
         let mut shown = self.shown.clone();
         for piece in self.pieces.iter().chain(&self.numbered) {
@@ -406,7 +405,7 @@ impl<'a> OutputMatching<'a> {
         shown
     }
 
-    /// Takes blocks that fit several places, if the command tells which of them is meant.
+    /// Takes blocks that fit in several places, if the command says which one is meant.
     fn take_placed(&mut self, plain: &RowStream) {
         let taken = self.shown_so_far();
         for file in (0..self.files.len()).filter(|file| self.candidates[*file].rank == Rank::Named) {
@@ -425,7 +424,7 @@ impl<'a> OutputMatching<'a> {
         }
     }
 
-    /// Where a block of so many lines begins if it begins or ends where the command says.
+    /// Where a block of this length starts, if it starts or ends where the command says.
     fn likely_starts(&self, file: usize, length: usize) -> Vec<usize> {
         let total = self.files[file].len();
         let mut starts = vec![0];
@@ -438,7 +437,7 @@ impl<'a> OutputMatching<'a> {
         starts
     }
 
-    /// Rows in a row that are free, and lines of a file.
+    /// Contiguous free rows that are lines of a file.
     fn segments(&self, plain: &RowStream, file: usize) -> Vec<Range<usize>> {
         let is_line = |row: &usize| !self.used[*row] && !self.files[file].places(plain.ids[*row]).is_empty();
         let mut segments: Vec<Range<usize>> = Vec::new();
@@ -451,7 +450,7 @@ impl<'a> OutputMatching<'a> {
         segments
     }
 
-    /// Whether the rows of these pieces are in the order of their texts, up or down, by bytes or as people sort.
+    /// Whether the rows of these pieces are sorted, up or down, by bytes or alphabetically.
     fn is_sorted(&self, pieces: &[&PrintedRun]) -> bool {
         let rows: Vec<String> = pieces.iter().map(|piece| self.rows.row(piece.rows.start).to_owned()).collect();
         let keys: Vec<String> = rows.iter().map(|row| sort_key(row)).collect();
@@ -462,7 +461,7 @@ impl<'a> OutputMatching<'a> {
         })
     }
 
-    /// Counts what was found, but for the lines beside a seam.
+    /// Counts the runs that were found, without the lines beside a seam.
     fn count(&mut self) {
         let numbered = std::mem::take(&mut self.numbered).into_iter().map(|run| Counted { run, is_numbered: true });
         let pieces = self.ordered_pieces().into_iter().map(|run| Counted { run, is_numbered: false });
@@ -471,14 +470,14 @@ impl<'a> OutputMatching<'a> {
         }
     }
 
-    /// The pieces, but for the short ones of a file of which the order in the output is not that of the file.
+    /// The pieces, without short pieces of a file that were printed out of order.
     fn ordered_pieces(&mut self) -> Vec<PrintedRun> {
         const SHORT: usize = 4;
         let mut pieces = std::mem::take(&mut self.pieces);
         pieces.sort_by_key(|piece| (piece.file, piece.rows.start));
         let mut ordered = Vec::new();
         for of_file in pieces.chunk_by(|a, b| a.file == b.file) {
-            // What was printed twice says no more about the order than once.
+            // Repeated rows say nothing more about the order.
             let mut known = HashSet::new();
             let short: Vec<&PrintedRun> =
                 of_file.iter().filter(|piece| piece.len() < SHORT && known.insert(piece.line)).collect();
@@ -494,12 +493,12 @@ impl<'a> OutputMatching<'a> {
     }
 }
 
-/// What a text is sorted by, in most languages.
+/// The text that most languages sort a row by.
 fn sort_key(row: &str) -> String {
     row.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 
-/// The rows with a path in front, for each candidate that is meant by one, without the path and its separator.
+/// The rows that start with a path, for each candidate that matches it, without the path and its separator.
 fn pathless<'r>(in_front: &[Option<(Vec<usize>, &'r str)>], ids: &mut TextIds<'r>) -> Vec<RowStream> {
     let mut streams: HashMap<usize, Vec<TextId>> = HashMap::new();
     for (row, (meant, rest)) in in_front.iter().enumerate().filter_map(|(row, found)| Some((row, found.as_ref()?))) {
@@ -513,7 +512,7 @@ fn pathless<'r>(in_front: &[Option<(Vec<usize>, &'r str)>], ids: &mut TextIds<'r
     streams.into_iter().map(|(file, ids)| RowStream { form: StreamForm::PathOf(file), ids }).collect()
 }
 
-/// The longest run comes first; of equally long ones the upper.
+/// Orders runs: the longest first, then the upper one.
 #[derive(PartialEq, Eq)]
 struct Queued(PrintedRun);
 

@@ -1,27 +1,29 @@
-//! Which lines of which files an output shows. The command is not parsed: its output is compared with the files that it can be
-//! about. Whatever is not proven counts as unseen. A line that was shown and does not count costs another read; the other mistake
-//! is an edit of what nobody has seen.
+//! Which lines of which files an output shows. The command is not parsed: its output is compared with the files that it
+//! may be about. Anything that is not proven counts as unseen. If a line that was shown does not count, the model has
+//! to read again; if a line counts that was not shown, the model could edit text it has never seen.
 //!
-//! The rules, in the order in which they are tried. A row of the output is used once.
+//! The rules, in the order in which they are applied. A row of the output is used once.
 //!
-//! 1. Colours and other control sequences of a terminal are removed, and a carriage return at the end of a row. Whole lines are compared, byte for byte:
-//!    a line that was cut, indented anew or wrapped is another line.
+//! 1. Colours and other terminal control sequences are removed, and a carriage return at the end of a row. Whole lines
+//!    are compared byte for byte: a line that was truncated, reindented or wrapped is a different line.
 //! 2. `rg --json` gives path, number and text (`json`).
-//! 3. A hunk of a unified diff has its place in its header. If nine in ten lines of a side are the lines of the file at that place, the
-//!    side shows the file as it is. A removed line proves nothing (`hunks`).
-//! 4. Runs of rows that are lines of a file (`runs`, `matching`): a run counts if it is the whole file, if it holds a line that the file has once, or
-//!    if the file has the block once. Longer runs first. A run may go backwards (`tac`).
-//! 5. Rows with a number in front count if that line of the file has the text after the number (`numbered`).
-//! 6. Runs in a decoration: a number that means something else, the marks of a diff, `< ` and `> `, `cat -A`, a path in front.
-//! 7. A line that the file has several times counts if it was printed as often: all of them.
-//! 8. A block that fits several places counts if exactly one of these is where a number in the command says, at the first line, or at the
-//!    end if the command speaks of it (`tail`, `$`).
-//! 9. Short pieces of a file out of order do not count: the output was sorted, and tells nothing of places.
-//! 10. If a row that nothing explains stands between two lines that are neighbours in the file, these two do not count: the output is
-//!     another version of the file, and has a line there that is gone (`seams`).
+//! 3. A hunk of a unified diff has its place in its header. If nine in ten lines of a side are the lines of the file at
+//!    that place, the side shows the current file. A removed line proves nothing (`hunks`).
+//! 4. Runs of rows that are lines of a file (`runs`, `matching`): a run counts if it is the whole file, if it contains
+//!    a line that the file has once, or if the file has the whole run once. Longer runs come first. A run may be
+//!    reversed (`tac`).
+//! 5. Rows with a number count if the file has the text after the number in that line (`numbered`).
+//! 6. Decorated runs: numbers that are not line numbers, diff marks, `< ` and `> `, `cat -A`, a path before the line.
+//! 7. A line that the file has several times counts if it was printed as often; then all of them count.
+//! 8. A block that fits in several places counts if exactly one of them is where a number in the command says: at the
+//!    first line, or at the end if the command mentions the end (`tail`, `$`).
+//! 9. Short pieces of a file out of order do not count, because the output was sorted and says nothing about places.
+//! 10. If an unexplained row stands between two lines that are adjacent in the file, these two do not count: the output
+//!     shows another version of the file, which has a line there (`seams`).
 //!
-//! Equal text in several files counts for the file that a heading above names. Without a heading it counts for all files that the
-//! command names, because the reader knows it either way, and for none of several others.
+//! Text that occurs in several files counts for the file that a heading above it names. Without a heading it counts for
+//! all files that the command names, because the reader knows the text in either case, and for none of several other
+//! files.
 
 mod file_lines;
 mod hunks;
@@ -34,32 +36,32 @@ mod runs;
 mod seams;
 
 pub(super) use self::rows::OutputRows;
-use self::{file_lines::wordiness, matching::OutputMatching};
+use self::{file_lines::count_word_chars, matching::OutputMatching};
 use crate::{lines::LineSet, text::Text};
 
-/// A file that an output can be about.
+/// A file that an output may be about.
 #[derive(Debug, Clone, Copy)]
 pub struct Candidate<'a> {
     /// Its path, relative to the root of its workspace.
     pub path: &'a str,
-    /// What it says.
+    /// The content.
     pub text: &'a Text,
-    /// Why it is one.
+    /// The reason.
     pub rank: Rank,
 }
 
-/// Why a file is a candidate, from the best reason to the weakest.
+/// Why a file is a candidate, from the strongest reason to the weakest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Rank {
-    /// The command or the output has its path.
+    /// The command or the output contains its path.
     Named,
     /// A glob, a directory or a base name in the command may mean it.
     Possible,
-    /// The session has had to do with it lately.
+    /// The session used it recently.
     Recent,
 }
 
-/// An output, and how much of it is accounted for.
+/// An output, and the rows of it that are still unexplained.
 #[derive(Debug)]
 pub struct Printed {
     rows: OutputRows,
@@ -67,15 +69,14 @@ pub struct Printed {
     hints: CommandHints,
 }
 
-/// What a command says about places in files, whatever its programs are.
+/// What a command says about positions in files, whatever its programs are.
 #[derive(Debug)]
 struct CommandHints {
     line: String,
-    /// The numbers in it.
     numbers: Vec<usize>,
-    /// Whether it speaks of the end of a file.
+    /// Whether the command mentions the end of a file.
     reaches_end: bool,
-    /// Whether it prints texts of its own.
+    /// Whether the command prints texts of its own.
     echoes: bool,
 }
 
@@ -113,17 +114,17 @@ impl Printed {
         Self { used: vec![false; rows.len()], rows, hints: CommandHints::of(command) }
     }
 
-    /// Whether it shows nothing at all.
+    /// Whether it has no content at all.
     pub fn is_blank(&self) -> bool {
         self.rows.iter().all(|row| row.trim().is_empty())
     }
 
-    /// Whether no row with a word in it is left over: then no other file need be looked at.
+    /// Whether every row with a word is explained, so that no other file needs to be compared.
     pub fn is_accounted_for(&self) -> bool {
-        self.rows.iter().zip(&self.used).all(|(row, used)| *used || wordiness(row) < 2)
+        self.rows.iter().zip(&self.used).all(|(row, used)| *used || count_word_chars(row) < 2)
     }
 
-    /// The lines of each of these files that are shown in full by what is left over.
+    /// For each file, the lines that the remaining rows show in full.
     pub fn lines_of(&mut self, candidates: &[Candidate<'_>]) -> Vec<LineSet> {
         OutputMatching::new(&self.rows, &mut self.used, &self.hints, candidates).lines()
     }

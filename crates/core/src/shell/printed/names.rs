@@ -1,19 +1,19 @@
-//! Which of the candidates a printed path means, and which of them a heading above a row names.
+//! Which candidates a printed path matches, and which of them a heading above a row names.
 
 use std::{cmp::Reverse, collections::HashMap};
 
 use super::{Candidate, rows::OutputRows};
 
-/// The candidates by the last part of their paths.
+/// The candidates by the last component of their paths.
 pub(super) struct CandidateNames<'a> {
     candidates: &'a [Candidate<'a>],
     by_base: HashMap<&'a str, Vec<usize>>,
 }
 
-/// Separators after a path that are tried in one row; a path with more of them in it is not found.
+/// How many separators of a row are tried as the end of a path. A path that contains more of them is not found.
 const MOST_SEPARATORS: usize = 12;
 
-/// A longer row is no heading.
+/// A longer row is not a heading.
 const LONGEST_HEADING: usize = 300;
 
 impl<'a> CandidateNames<'a> {
@@ -25,8 +25,8 @@ impl<'a> CandidateNames<'a> {
         Self { candidates, by_base }
     }
 
-    /// The candidates that a printed path may mean, the one of exactly this path first. Programs print paths as they were given, so
-    /// that one may begin further up or further down than the root of the workspace.
+    /// The candidates that a printed path may mean, an exact match first. Programs print paths as they were given, so
+    /// the path may start above or below the root of the workspace.
     pub(super) fn meant_by(&self, printed: &str) -> Vec<usize> {
         let printed = printed.trim_start_matches("./");
         let Some(same_base) = self.by_base.get(base_of(printed)) else { return Vec::new() };
@@ -36,7 +36,7 @@ impl<'a> CandidateNames<'a> {
         meant
     }
 
-    /// The path in front of a row and what follows it, separator included: `a.rs:12:text`, `a.rs-text`. Of several the longest.
+    /// The longest path at the start of a row, and the rest including the separator: `a.rs:12:text`, `a.rs-text`.
     pub(super) fn in_front<'r>(&self, row: &'r str) -> Option<(Vec<usize>, &'r str)> {
         let separators = row.char_indices().filter(|(_, c)| matches!(c, ':' | '-' | '='));
         let ends: Vec<usize> = separators.map(|(at, _)| at).take(MOST_SEPARATORS).collect();
@@ -58,12 +58,12 @@ impl<'a> CandidateNames<'a> {
         rows.iter().map(&mut heading_at).collect()
     }
 
-    /// Whether a row does nothing but name a file.
+    /// Whether a row only names a file.
     pub(super) fn is_heading(&self, row: &str) -> bool {
         self.heading(row).is_some()
     }
 
-    /// The candidate that a row names, if naming it is all that the row does: `==> a.rs <==`, `--- a.rs`, ` --> a.rs:3:7`, `a.rs`.
+    /// The candidate of a row that only names a file: `==> a.rs <==`, `--- a.rs`, ` --> a.rs:3:7`, `a.rs`.
     fn heading(&self, row: &str) -> Option<usize> {
         const MOST_WORDS: usize = 5;
         if row.is_empty() || row.len() > LONGEST_HEADING {
@@ -89,7 +89,7 @@ fn base_of(path: &str) -> &str {
     path.rsplit_once('/').map_or(path, |(_, base)| base)
 }
 
-/// Whether one of two paths is the other or its last parts.
+/// Whether one path equals the other or its last components.
 fn is_end_of(one: &str, other: &str) -> bool {
     let (longer, shorter) = if one.len() >= other.len() { (one, other) } else { (other, one) };
     longer.strip_suffix(shorter).is_some_and(|front| front.is_empty() || front.ends_with('/'))

@@ -1,5 +1,5 @@
-//! Rows with a line number in front: `cat -n`, `grep -n`, `git blame`, code frames of compilers, a path before the number or a
-//! heading above it. The number says which line is meant, so that the text has only to be compared.
+//! Rows with a line number: `cat -n`, `grep -n`, `git blame`, code frames of compilers, with a path before the number
+//! or a heading above it. The number says which line is meant, so only its text has to be compared.
 
 use std::{
     cmp::Reverse,
@@ -9,38 +9,37 @@ use std::{
 use super::{Rank, matching::OutputMatching, rows::leading_number};
 use crate::lines::LineNo;
 
-/// What may stand between a number and the line: a few of these.
+/// Characters that may separate a number from the line.
 const GAP: &str = " \t:-=|│┃)>.";
 const LONGEST_GAP: usize = 6;
 /// More blanks than this at the end of a gap are the indentation of another version of the line.
 const MOST_BLANKS: usize = 2;
 
-/// A row that begins with a number.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct NumberedRow<'r> {
     pub(super) row: usize,
     /// 0-based.
     pub(super) line: usize,
-    /// What follows the number: the gap and the line.
+    /// The text after the number: the gap and the line.
     pub(super) rest: &'r str,
-    /// The candidates that a path in front means; `None` without one.
+    /// The candidates that match the path before the number; `None` without a path.
     pub(super) meant: Option<Vec<usize>>,
 }
 
 impl<'r> NumberedRow<'r> {
-    /// The number in a row, by itself or after a path that `meant` are the candidates of.
+    /// The number of a row, alone or after a path that matches the candidates `meant`.
     pub(super) fn of(row: usize, shown: &'r str, in_front: Option<&(Vec<usize>, &'r str)>) -> Option<Self> {
         let by_path = in_front.and_then(|(meant, rest)| {
             let (number, rest) = leading_number(&rest[1..])?;
             Some((number, rest, Some(meant.clone())))
         });
         let (number, rest, meant) = by_path
-            .or_else(|| blamed(shown).map(|(number, rest)| (number, rest, None)))
+            .or_else(|| blame_row(shown).map(|(number, rest)| (number, rest, None)))
             .or_else(|| leading_number(without_marker(shown)).map(|(number, rest)| (number, rest, None)))?;
         Some(Self { row, line: LineNo::new(number)?.index(), rest, meant })
     }
 
-    /// The texts that the line may be, for every width of the gap.
+    /// The possible texts of the line, one for each width of the gap.
     pub(super) fn texts(&self) -> impl Iterator<Item = &'r str> {
         let rest = self.rest;
         let gap = rest.char_indices().take(LONGEST_GAP).take_while(|(_, c)| GAP.contains(*c));
@@ -48,14 +47,14 @@ impl<'r> NumberedRow<'r> {
     }
 }
 
-/// Code frames mark the line they are about: `> 12 | text`.
+/// Removes the mark of the line that a code frame is about: `> 12 | text`.
 fn without_marker(row: &str) -> &str {
     let row = row.trim_start_matches([' ', '\t']);
     row.strip_prefix(['>', '→', '*', '❱']).unwrap_or(row).trim_start_matches(' ')
 }
 
 /// `git blame`: `3f2a1b9c (Some Body 2026-01-01 12:00:00 +0000 12) text`, or with `-s` `3f2a1b9c 12) text`.
-fn blamed(row: &str) -> Option<(u32, &str)> {
+fn blame_row(row: &str) -> Option<(u32, &str)> {
     let (commit, rest) = row.split_once(' ')?;
     let is_commit = commit.len() >= 7 && commit.trim_start_matches('^').bytes().all(|byte| byte.is_ascii_hexdigit());
     if let Some((number, rest)) =
@@ -69,19 +68,19 @@ fn blamed(row: &str) -> Option<(u32, &str)> {
     Some((number.parse().ok()?, &rest[about.len()..]))
 }
 
-/// A row whose number and text are those of a line.
+/// A row whose number and text match a line.
 #[derive(Debug, Clone, Copy)]
 struct Fit<'r> {
     row: usize,
     file: usize,
     line: usize,
     gap: &'r str,
-    /// Whether a path in front or a heading names the file.
+    /// Whether a path before the number or a heading names the file.
     is_named: bool,
     is_blank: bool,
 }
 
-/// The separator of a program: one for each file and kind of row.
+/// Rows that one program printed with the same separator: one family per file and kind of row.
 type Family = (usize, bool, Option<char>);
 
 impl Fit<'_> {
@@ -90,7 +89,7 @@ impl Fit<'_> {
     }
 }
 
-/// Counts numbered rows, in blocks that follow each other in the output and in the file.
+/// Counts numbered rows, in blocks that are contiguous in the output and in the file.
 pub(super) fn take_numbered(matching: &mut OutputMatching<'_>, rows: &[NumberedRow<'_>]) {
     let rows: Vec<&NumberedRow<'_>> = rows.iter().filter(|row| !matching.is_used(row.row)).collect();
     let fits = with_one_gap(rows.iter().flat_map(|row| fits_of(matching, row)).collect());
@@ -100,7 +99,7 @@ pub(super) fn take_numbered(matching: &mut OutputMatching<'_>, rows: &[NumberedR
     let trust = Trust { most: strange * 2 <= unnamed, nearly_all: strange * 10 <= unnamed };
     let mut blocks: Vec<Vec<Fit<'_>>> = blocks(fits);
     blocks.retain(|block| counts(matching, block, trust));
-    // The longest block explains its rows; a file that shares some of its lines does not get them besides.
+    // The longest block claims its rows, so that a file that shares some of its lines does not get them too.
     blocks.sort_by_key(|block| Reverse(block.len()));
     let mut taken_by: HashMap<usize, usize> = HashMap::new();
     for block in blocks {
@@ -112,7 +111,7 @@ pub(super) fn take_numbered(matching: &mut OutputMatching<'_>, rows: &[NumberedR
     }
 }
 
-/// How much of all numbered rows without a path fits a file. Counts of `uniq -c` fit here and there by accident.
+/// How many of the numbered rows without a path match a file. The counts of `uniq -c` match some lines by coincidence.
 #[derive(Clone, Copy)]
 struct Trust {
     most: bool,
@@ -143,7 +142,8 @@ fn is_gap(gap: &str) -> bool {
     !gap.is_empty() && (is_plain || column)
 }
 
-/// Keeps the fits that have the gap which most rows of their family have. Any other holds indentation that is not the line's.
+/// Keeps the matches with the most common gap of their family. A different gap includes indentation that the line does
+/// not have.
 fn with_one_gap(mut fits: Vec<Fit<'_>>) -> Vec<Fit<'_>> {
     let mut gaps: HashMap<Family, HashMap<&str, usize>> = HashMap::new();
     for fit in fits.iter().filter(|fit| !fit.is_blank) {
@@ -157,27 +157,27 @@ fn with_one_gap(mut fits: Vec<Fit<'_>>) -> Vec<Fit<'_>> {
         })
         .collect();
     fits.retain(|fit| match usual.get(&fit.family()) {
-        // Programs and clients trim what follows the number of an empty line.
+        // Programs and clients trim the separator after the number of an empty line.
         Some(usual) => gap_kind(fit.gap) == *usual || fit.is_blank && fit.gap == usual.trim_end(),
-        // Around a match, `grep` has `-` after a number; all those lines may be empty.
+        // `grep` prints `-` after the number of a context line, and all of these may be empty.
         None => fit.is_blank && (fit.is_named || fit.gap == "-"),
     });
     fits
 }
 
-/// A column differs from row to row.
+/// A column number differs from row to row.
 fn gap_kind(gap: &str) -> &str {
     if gap.bytes().any(|byte| byte.is_ascii_digit()) { ":column:" } else { gap }
 }
 
-/// Fits that follow each other, in the output and in the file.
+/// Groups matches that are contiguous in the output and in the file.
 fn blocks(mut fits: Vec<Fit<'_>>) -> Vec<Vec<Fit<'_>>> {
     fits.sort_by_key(|fit| (fit.file, fit.row));
     let follows = |a: &Fit<'_>, b: &Fit<'_>| a.file == b.file && a.row + 1 == b.row && a.line + 1 == b.line;
     fits.chunk_by(follows).map(<[Fit<'_>]>::to_vec).collect()
 }
 
-/// Whether a block is beyond doubt: its file is named, its lines say where they are, or all that is numbered is this file's.
+/// Whether a block is certain: its file is named, its lines identify their place, or all numbered rows match this file.
 fn counts(matching: &OutputMatching<'_>, block: &[Fit<'_>], trust: Trust) -> bool {
     let (file, lines) = (block[0].file, matching.file(block[0].file));
     let worded = block.iter().filter(|fit| lines.has_words(fit.line, 2)).count();

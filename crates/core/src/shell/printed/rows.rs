@@ -1,12 +1,11 @@
-//! The output of a command as rows: without the control sequences of a terminal, and each row in the forms in which programs
-//! print a line of a file.
+//! The rows of an output without terminal control sequences, in each form in which programs print a line of a file.
 
 use std::{borrow::Cow, ops::Range};
 
-/// More of an output than this is not looked at.
+/// Output beyond this size is ignored.
 const MOST_BYTES: usize = 1 << 20;
 
-/// An output without control sequences, by rows.
+/// The rows of an output without control sequences.
 #[derive(Debug)]
 pub(in crate::shell) struct OutputRows {
     text: String,
@@ -56,7 +55,7 @@ fn without_control_sequences(output: &str) -> String {
 fn after_control_sequence(rest: &str) -> &str {
     let mut chars = rest.chars();
     match chars.next() {
-        // A sequence that never ends is cut off at the end of its row.
+        // An unterminated sequence ends at the end of its row.
         Some('[') => match rest[1..].find(|c: char| ('\u{40}'..='\u{7e}').contains(&c) || c == '\n') {
             Some(end) => &rest[1 + end + usize::from(rest.as_bytes()[1 + end] != b'\n')..],
             None => "",
@@ -73,16 +72,17 @@ fn after_control_sequence(rest: &str) -> &str {
     }
 }
 
-/// How a program printed a line of a file, where that is not the line alone or its number tells nothing.
+/// How a program printed a line of a file, if not as the line alone or with its line number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RowForm {
-    /// The line as it is.
+    /// The unchanged line.
     Plain,
-    /// A number that is not that of the line (`nl` without `-ba`, or a part of a file numbered anew): `3<TAB>text`, `3: text`.
+    /// With a number that is not the line number (`nl` without `-ba`, or a part of a file numbered from 1):
+    /// `3<TAB>text`, `3: text`.
     Renumbered,
-    /// A line that a diff has, or has added: ` text`, `+text`.
+    /// A context line or an added line of a diff: ` text`, `+text`.
     Marked,
-    /// A line of one of two files: `< text`, `> text`.
+    /// A line of one of two compared files: `< text`, `> text`.
     Angled,
     /// `cat -A`: `text$`, with `^I` for a tab.
     Dollar,
@@ -91,7 +91,7 @@ pub(super) enum RowForm {
 impl RowForm {
     pub(super) const DECORATED: [RowForm; 4] = [RowForm::Renumbered, RowForm::Marked, RowForm::Angled, RowForm::Dollar];
 
-    /// The line of a file that a row shows in this form; `None` if the row does not have it.
+    /// The line that a row shows in this form; `None` if the row does not have the form.
     pub(super) fn line_of(self, row: &str) -> Option<Cow<'_, str>> {
         match self {
             RowForm::Plain => Some(Cow::Borrowed(row)),
@@ -110,7 +110,8 @@ impl RowForm {
     }
 }
 
-/// The number that a program put in front of a row, and what comes after it. A blank alone is no separator: `uniq -c` counts so.
+/// The number at the start of a row, and the rest. A single blank is not a separator, because `uniq -c` uses it after a
+/// count.
 pub(super) fn number_in_front(row: &str) -> Option<(u32, &str)> {
     let (number, rest) = leading_number(row.trim_start_matches(' '))?;
     let line = rest.strip_prefix('\t').or_else(|| rest.strip_prefix(": ")).or_else(|| rest.strip_prefix(':'))?;
@@ -123,7 +124,7 @@ pub(super) fn leading_number(text: &str) -> Option<(u32, &str)> {
     (1..=7).contains(&digits).then(|| Some((text[..digits].parse().ok()?, &text[digits..])))?
 }
 
-/// What `cat -A` made visible, as it was: `^I` is a tab, `M-` sets the high bit.
+/// Decodes `cat -A`: `^I` is a tab, `M-` sets the high bit.
 fn made_visible(row: &str) -> Option<Cow<'_, str>> {
     if !row.contains(['^', 'M']) {
         return Some(Cow::Borrowed(row));

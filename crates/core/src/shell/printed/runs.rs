@@ -1,30 +1,29 @@
-//! Runs: rows of an output that stand in the same order, one after the other, in a file.
+//! Runs: consecutive rows of an output that are consecutive lines of a file.
 
 use std::{collections::HashMap, ops::Range};
 
 use super::file_lines::{FileLines, NONE, TextId};
 
-/// Where a run may begin: at a line that the file has this often at most. Every run worth having holds one, and with few places for
-/// each row the search is linear: a row lies only in runs that hold the nearest such row above or below it.
+/// A run may start at a line that occurs at most this often in the file. Every useful run contains such a line, and
+/// because each row has few places, the search is linear: a row can only be in runs with the nearest such row above or
+/// below it.
 const MOST_PLACES: usize = 4;
 
-/// Rows that are lines of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct PrintedRun {
-    /// Which of the candidates.
+    /// The index of the candidate.
     pub(super) file: usize,
     pub(super) rows: Range<usize>,
-    /// The line that the first row shows; 0-based.
+    /// The line of the first row; 0-based.
     pub(super) line: usize,
     pub(super) order: Order,
 }
 
-/// In which order the lines were printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Order {
-    /// As the file has them.
+    /// The order of the file.
     Forward,
-    /// From the last to the first (`tac`).
+    /// From the last line to the first (`tac`).
     Backward,
 }
 
@@ -33,7 +32,7 @@ impl PrintedRun {
         self.rows.len()
     }
 
-    /// The line that a row of the run shows; 0-based.
+    /// The line of a row of the run; 0-based.
     pub(super) fn line_at(&self, row: usize) -> usize {
         match self.order {
             Order::Forward => self.line + (row - self.rows.start),
@@ -46,20 +45,20 @@ impl PrintedRun {
         self.rows.clone().map(|row| self.line_at(row))
     }
 
-    /// The part of the run that lies in these rows, which are some of its rows.
+    /// The part of the run in these rows, which must be rows of the run.
     pub(super) fn part(&self, rows: Range<usize>) -> PrintedRun {
         PrintedRun { line: self.line_at(rows.start), rows, ..self.clone() }
     }
 }
 
-/// All runs of a stream of rows in a file, as long as they can be; [`NONE`] stands for rows that are no part of the stream.
+/// The longest runs of a stream of rows in a file. [`NONE`] marks rows that are not part of the stream.
 pub(super) fn runs(stream: &[TextId], file: usize, lines: &FileLines, order: Order) -> Vec<PrintedRun> {
     let total = lines.len();
-    // Backward is forward in the file turned around.
+    // A backward run is a forward run in the reversed file.
     let turned = |line: usize| if order == Order::Forward { line } else { total - 1 - line };
     let id_at = |index: usize| lines.ids[turned(index)];
     let mut runs = Vec::new();
-    // Up to which row each diagonal has been looked at.
+    // The row up to which each diagonal has been searched.
     let mut looked: HashMap<isize, usize> = HashMap::new();
     for (row, id) in stream.iter().enumerate().filter(|(_, id)| **id != NONE) {
         let places = lines.places(*id);

@@ -1,5 +1,6 @@
-//! Seams: two runs that follow each other in the file, but not in the output. Between them stands a line that the file no longer has:
-//! `git show` prints another version. Whoever read it takes that line to be there, so that the lines beside the seam do not count.
+//! Seams: two runs that are adjacent in the file but not in the output, with a line between them that the file no
+//! longer has, as when `git show` prints an older version. A reader takes that line to be in the file, so the lines
+//! beside the seam do not count as seen.
 
 use std::{collections::HashMap, ops::Range};
 
@@ -9,18 +10,17 @@ use super::{
     runs::{Order, PrintedRun},
 };
 
-/// A run explains its rows from this length on; a shorter one may be there by accident.
+/// Runs of this length explain their rows; a shorter one may be a coincidence.
 const LEAST_EXPLAINED: usize = 3;
 
-/// A run that counts.
+/// A run that counts as seen.
 #[derive(Debug, Clone)]
 pub(super) struct Counted {
     pub(super) run: PrintedRun,
-    /// Whether the output says which lines these are: then it also says that nothing lies between two of them.
+    /// Whether the output numbers these lines, which also shows that no line lies between two of them.
     pub(super) is_numbered: bool,
 }
 
-/// The runs without their lines beside a seam.
 pub(super) fn without_seams(matching: &OutputMatching<'_>, hints: &CommandHints, mut counted: Vec<Counted>) -> Vec<PrintedRun> {
     counted.sort_by_key(|counted| (counted.run.file, counted.run.rows.start));
     let gaps = Gaps::between(matching, hints, &counted);
@@ -45,7 +45,7 @@ pub(super) fn without_seams(matching: &OutputMatching<'_>, hints: &CommandHints,
     kept.map(|(counted, kept)| counted.run.part(kept)).collect()
 }
 
-/// Each run with the nearest one below it in the output that begins where it ends in the file, as indexes.
+/// Pairs each run with the nearest run below it in the output that starts where it ends in the file, as indexes.
 fn neighbours(counted: &[Counted]) -> Vec<(usize, usize)> {
     let mut by_start: HashMap<(usize, usize), Vec<usize>> = HashMap::new();
     let forward = || counted.iter().enumerate().filter(|(_, counted)| counted.run.order == Order::Forward);
@@ -59,13 +59,13 @@ fn neighbours(counted: &[Counted]) -> Vec<(usize, usize)> {
     forward().filter_map(|(above, Counted { run, .. })| Some((above, below(run)?))).collect()
 }
 
-/// What explains the rows that are no lines of a file.
+/// The explanations for rows that are not lines of a file.
 struct Gaps<'a> {
     matching: &'a OutputMatching<'a>,
     hints: &'a CommandHints,
-    /// For each row, whether a run of some length has it.
+    /// For each row, whether a long enough run contains it.
     is_in_run: Vec<bool>,
-    /// For each file, whether the command speaks of a version of it that git keeps: `HEAD~1:src/a.rs`.
+    /// For each file, whether the command names a git revision of it: `HEAD~1:src/a.rs`.
     is_of_a_revision: Vec<bool>,
 }
 
@@ -88,7 +88,7 @@ impl<'a> Gaps<'a> {
         !is_told && (above.run.rows.end..below.run.rows.start).any(|row| self.is_strange(row))
     }
 
-    /// Whether nothing but another version of the file explains a row.
+    /// Whether only another version of the file explains a row.
     fn is_strange(&self, row: usize) -> bool {
         let text = self.matching.rows.row(row);
         let is_echo = || self.hints.echoes && self.hints.line.contains(text.trim());

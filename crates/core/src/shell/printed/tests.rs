@@ -1,11 +1,11 @@
-//! One case for each way in which programs print lines, and for each way to be misled by them.
+//! One case for each way in which programs print lines, and for each misleading output.
 
 use super::*;
 
 const CODE: &str = "fn load(p: &str) -> u32 {\n    let x = parse(p);\n    if x > 3 {\n        return 1;\n    }\n    x\n}\n\n\
                     fn save(p: &str) {\n    let y = parse(p);\n    if y > 3 {\n        return 1;\n    }\n    y\n}\n";
 
-/// What counts, as `path lines` for each file, all of them named.
+/// The lines that count, as `path lines` for each file. The command names all files.
 fn counted(command: &str, files: &[(&str, &str)], output: &str) -> String {
     let texts: Vec<Text> = files.iter().map(|(_, content)| Text::of((*content).to_owned()).unwrap()).collect();
     let candidates: Vec<Candidate<'_>> =
@@ -52,7 +52,7 @@ fn a_line_that_is_not_whole_is_no_line() {
         "a 1-2",
     );
     check("cat a", &[("a", "one two\nthree four\n")], "one two \nthree\tfour\n", "");
-    // A client that leaves out the middle cuts in the middle of a line.
+    // Some clients truncate the output in the middle of a line.
     let cut = "fn load(p: &str) -> u32 {\n    let x = parse(p);\n    if x…60 tokens truncated…urn 1;\n    }\n    y\n}\n";
     check_code("cat a.rs", cut, "a.rs 1-2, 13-15");
 }
@@ -86,7 +86,7 @@ fn numbers_say_which_line_it_is() {
         "a.rs 1-2, 8-9",
     );
     check_code("x a.rs", "     3\tfn load(p: &str) -> u32 {\n", "");
-    // The indentation of one line, and the text of another, were different once.
+    // The indentation of one line and the text of another differed in an older version.
     let old = numbered(1, 15, "\t").replace("2\t    let x", "2\t        let x").replace("\t    x\n", "\t    x + 1\n");
     check_code("git show HEAD~1:a.rs | cat -n", &old, "a.rs 1, 3-5, 7-15");
     check(
@@ -115,7 +115,7 @@ fn code_frames_show_their_lines() {
     let files = [("s.js", "const a = 1;\nfunction f() {\n  throw new Error('no');\n}\n")];
     let jest = "  ● f\n\n      1 | const a = 1;\n      2 | function f() {\n    > 3 |   throw new Error('no');\n        |         ^\n      4 | }\n\n      at f (s.js:3:9)\n";
     check("npx jest", &files, jest, "s.js 1-4");
-    // The tab was made blanks.
+    // The compiler printed a blank for the tab.
     let rustc = "error[E0308]: mismatched types\n --> e.rs:2:16\n  |\n2 |     let n: &str = 5;\n  |            ----   ^ expected `&str`\n";
     check("rustc e.rs", &[("e.rs", "fn main() {\n\tlet n: &str = 5;\n}\n")], rustc, "");
 }
@@ -164,7 +164,7 @@ fn equal_text_counts_for_every_file_that_is_named() {
         "alpha = 1\nalpha = 1\n",
         "p/a.py 1; p/b.py 1",
     );
-    // What both begin with belongs to the one that goes on.
+    // Lines that both files start with belong to the one whose later lines follow.
     check("cat a.rs; sed -n 6,8p b.rs", &files, &format!("{a}struct C {{\n    x: u32,\n}}\n"), "a.rs 1-18; b.rs 6-8");
     check("cat a.rs; cat b.rs", &files, &format!("{a}{b}"), "a.rs 1-18; b.rs 1-8");
 }
@@ -195,7 +195,7 @@ fn a_diff_shows_the_file_as_it_is() {
         "a.rs 3-9; b.rs 3-9",
     );
     check("git diff", &[("b.rs", &b)], &format!("diff --git a/b.rs b/b.rs\n--- a/b.rs\n+++ b/b.rs\n{hunk}"), "b.rs 3-9");
-    // A line that was removed here may be somewhere else.
+    // A line removed here may occur elsewhere.
     let moved = "--- a/a.txt\n+++ b/a.txt\n@@ -2,3 +2,2 @@\n middle line\n-top line\n kept line\n";
     check("git diff", &[("a.txt", "top line\nmiddle line\nkept line\n")], moved, "a.txt 2-3");
     check(
@@ -204,7 +204,7 @@ fn a_diff_shows_the_file_as_it_is() {
         "2c2\n< two fish\n---\n> red fish\n",
         "a 2; b 2",
     );
-    // The file has moved on since: what is still the same is seen.
+    // The file has changed since. Lines that are still equal count as seen.
     let later = format!("// new\n{b}");
     check("git show", &[("b.rs", &later)], &format!("--- a/b.rs\n+++ b/b.rs\n{hunk}"), "b.rs 4-10");
 }
@@ -239,7 +239,7 @@ fn decorations_are_taken_off() {
 
 #[test]
 fn large_outputs_and_files_take_linear_time() {
-    // Equal lines, equal blocks, and lines that are nearly unique: anything but linear would not end.
+    // Equal lines, equal blocks and nearly unique lines. Only a linear search finishes in time.
     let file: String =
         (0..40_000).map(|n| if n % 3 == 0 { format!("line {}\n", n % 20_000) } else { "}\n".to_owned() }).collect();
     let text = Text::of(file.clone()).unwrap();
@@ -256,14 +256,14 @@ fn a_line_that_is_gone_leaves_its_neighbours_unseen() {
     check_code("git show HEAD:a.rs", &older, "a.rs 1-4, 7-15");
     let numbered: String = older.lines().zip(1..).map(|(line, number)| format!("{number:6}\t{line}\n")).collect();
     check_code("git show HEAD:a.rs | cat -n", &numbered, "a.rs 1-4, 7-15");
-    // Even if it is a line that the file has elsewhere, or has no words.
+    // Even if the file has that line elsewhere, or the line has no words.
     check_code("git show HEAD:a.rs", &CODE.replace("    x\n", "fn save(p: &str) {\n    x\n"), "a.rs 1-4, 7-15");
     check_code("git show HEAD:a.rs", &CODE.replace("    x\n", "\n    x\n"), "a.rs 1-4, 7-15");
-    // At the edges of the file only a revision tells: any program may have printed something before it.
+    // At the edges of a file, only a named revision decides, because another program may have printed the line before.
     check_code("git show HEAD:a.rs", &format!("use serde::Value;\n{CODE}"), "a.rs 2-15");
     check_code("git show 'HEAD~2:./a.rs' | cat", &format!("{CODE}\nfn gone() {{}}\n"), "a.rs 1-14");
     check_code("ls; cat a.rs", &format!("b.rs\n{CODE}"), "a.rs 1-15");
-    // What the command says itself, the name of a file, and numbers explain what lies between.
+    // Text of the command itself, file names and numbers explain the rows in between.
     check_code(
         "sed -n 1,6p a.rs; echo == more; sed -n 7,15p a.rs",
         &format!("{}== more\n{}", lines(1, 6), lines(7, 15)),

@@ -1,0 +1,228 @@
+//! Attribution: which change wrote which line of a text.
+//!
+//! A [`Weave`] holds every line that a text has had, in one order, each with the change that put it in and the one that took it out.
+//! Line maps extend it change by change, in runs of lines, so that its size follows the number of changes and not that of lines. Three
+//! readings of it answer who wrote what: [`Weave::lines`] names the change of each present line, [`Weave::place`] finds the lines of
+//! another text (a commit) in it, and [`Weave::part`] makes of that text what it is with the lines of some changes and no others.
+
+mod part;
+mod place;
+#[cfg(test)]
+mod tests;
+
+use std::ops::Range;
+
+use self::place::Segment;
+pub use self::{
+    part::{LeftCause, LeftLines, Part, Scope},
+    place::Places,
+};
+use crate::line_map::LineMap;
+
+/// All lines that a text has had. Steps are counted from 1; step 0 is the text that it began with.
+#[derive(Debug, Clone)]
+pub struct Weave {
+    runs: Vec<Run>,
+    hunks: Vec<HunkOrigin>,
+    steps: u32,
+    /// How many lines the text has.
+    alive: usize,
+}
+
+/// Lines that came together and share their fate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Run {
+    id: LineId,
+    len: u32,
+    /// The hunk that took them out; [`ALIVE`] if none did.
+    died: u32,
+}
+
+/// The identity of a line: the hunk that put it in, and its index in the text after the step of that hunk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+struct LineId {
+    born: u32,
+    line: u32,
+}
+
+/// A place where a step changed the text.
+#[derive(Debug, Clone, Copy)]
+struct HunkOrigin {
+    step: u32,
+    /// Whether it put lines in.
+    adds: bool,
+}
+
+/// No hunk has taken the lines out.
+const ALIVE: u32 = u32::MAX;
+
+/// The hunk that stands for the text at the beginning.
+const OLDEST: u32 = 0;
+
+/// Which lines a text had at one point of its history.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WeaveState(Vec<LineSpan>);
+
+/// Lines with consecutive identities.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct LineSpan {
+    id: LineId,
+    len: u32,
+}
+
+/// Lines of the present text that one step wrote.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OwnedLines {
+    /// The lines, as indexes.
+    pub lines: Range<usize>,
+    /// The step; 0 for lines that the text began with.
+    pub step: usize,
+    /// The first of them in the other text, if they are in it.
+    pub base: Option<usize>,
+}
+
+/// A line map that does not begin with the text that a weave has reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the line map is about a text of {expected} lines, and there are {found}")]
+pub struct OtherText {
+    /// How many lines the map begins with.
+    pub expected: usize,
+    /// How many lines the text has.
+    pub found: usize,
+}
+
+impl Weave {
+    /// Begins with a text of so many lines.
+    pub fn new(lines: usize) -> Self {
+        let id = LineId { born: OLDEST, line: 0 };
+        let runs = (lines > 0).then_some(Run { id, len: lines as u32, died: ALIVE }).into_iter().collect();
+        Self { runs, hunks: vec![HunkOrigin { step: 0, adds: true }], steps: 0, alive: lines }
+    }
+
+    /// How many lines the text has.
+    pub fn line_count(&self) -> usize {
+        self.alive
+    }
+
+    /// The next step, by its line map. Lines that the map keeps stay those of the step that wrote them.
+    pub fn change(&mut self, lines: &LineMap) -> Result<(), OtherText> {
+        if lines.before_lines() != self.alive {
+            return Err(OtherText { expected: lines.before_lines(), found: self.alive });
+        }
+        self.steps += 1;
+        let mut copied = RunCopy::of(&self.runs, lines.hunks().len());
+        let mut at = 0;
+        for hunk in lines.hunks() {
+            let born = self.hunks.len() as u32;
+            self.hunks.push(HunkOrigin { step: self.steps, adds: !hunk.after.is_empty() });
+            copied.lines(hunk.before.start - at, ALIVE);
+            copied.lines(hunk.before.len(), born);
+            if !hunk.after.is_empty() {
+                let id = LineId { born, line: hunk.after.start as u32 };
+                copied.runs.push(Run { id, len: hunk.after.len() as u32, died: ALIVE });
+            }
+            at = hunk.before.end;
+        }
+        self.runs = copied.finish();
+        self.alive = lines.after_lines();
+        Ok(())
+    }
+
+    /// The next step, of which only is known how many lines the text has after it.
+    pub fn replace(&mut self, lines: usize) {
+        let all = crate::line_map::Hunk { before: 0..self.alive, after: 0..lines };
+        let hunks = if self.alive + lines > 0 { vec![all] } else { Vec::new() };
+        self.change(&LineMap::exact(hunks, self.alive, lines)).expect("the map was made for this text");
+    }
+
+    /// The lines that the text has now.
+    pub fn state(&self) -> WeaveState {
+        let alive = self.runs.iter().filter(|run| run.died == ALIVE);
+        WeaveState(alive.map(|run| LineSpan { id: run.id, len: run.len }).collect())
+    }
+
+    /// The next step, which made the text again what it was: the lines are the same ones, and belong to those who wrote them.
+    pub fn go_back_to(&mut self, state: &WeaveState) {
+        self.steps += 1;
+        let died = self.hunks.len() as u32;
+        self.hunks.push(HunkOrigin { step: self.steps, adds: false });
+        let mut back = state.0.clone();
+        back.sort_by_key(|span| span.id);
+        let mut runs = Vec::with_capacity(self.runs.len());
+        for run in &self.runs {
+            let end = run.id.line + run.len;
+            let mut at = run.id.line;
+            let from = back.partition_point(|span| (span.id.born, span.id.line + span.len) <= (run.id.born, at));
+            let part = |from: u32, to: u32, died: u32| Run { id: LineId { line: from, ..run.id }, len: to - from, died };
+            let gone = if run.died == ALIVE { died } else { run.died };
+            for span in back[from..].iter().take_while(|span| span.id.born == run.id.born && span.id.line < end) {
+                let (start, stop) = (span.id.line.max(at), (span.id.line + span.len).min(end));
+                runs.extend((at < start).then(|| part(at, start, gone)));
+                runs.push(part(start, stop, ALIVE));
+                at = stop;
+            }
+            runs.extend((at < end).then(|| part(at, end, gone)));
+        }
+        self.runs = runs;
+        self.alive = state.0.iter().map(|span| span.len as usize).sum();
+    }
+
+    /// Who wrote the present lines, from top to bottom, and which of them are in another text.
+    pub fn lines(&self, places: &Places) -> Vec<OwnedLines> {
+        let mut owned: Vec<OwnedLines> = Vec::new();
+        for segment in self.segments(places) {
+            let Segment { base, present: Some(start), len, born, .. } = segment else { continue };
+            let (lines, step) = (start..start + len, self.step_of(born));
+            let continues = |last: &&mut OwnedLines| {
+                last.step == step && last.base.map(|first| first + last.lines.len()) == base && last.lines.end == start
+            };
+            match owned.last_mut().filter(continues) {
+                Some(last) => last.lines.end = lines.end,
+                None => owned.push(OwnedLines { lines, step, base }),
+            }
+        }
+        owned
+    }
+
+    fn step_of(&self, hunk: u32) -> usize {
+        self.hunks[hunk as usize].step as usize
+    }
+}
+
+/// A weave that is being extended: runs are taken over from top to bottom.
+struct RunCopy<'a> {
+    runs: Vec<Run>,
+    rest: std::slice::Iter<'a, Run>,
+    /// What is left of a run of which a part was taken over.
+    cut: Option<Run>,
+}
+
+impl<'a> RunCopy<'a> {
+    fn of(runs: &'a [Run], hunks: usize) -> Self {
+        Self { runs: Vec::with_capacity(runs.len() + 3 * hunks), rest: runs.iter(), cut: None }
+    }
+
+    /// Takes over so many lines of the text, and all that were taken out among them.
+    fn lines(&mut self, count: usize, died: u32) {
+        let mut left = count as u32;
+        while left > 0 {
+            let run = self.cut.take().or_else(|| self.rest.next().copied()).expect("the text has these lines");
+            if run.died != ALIVE {
+                self.runs.push(run);
+                continue;
+            }
+            let taken = run.len.min(left);
+            self.runs.push(Run { len: taken, died, ..run });
+            left -= taken;
+            if taken < run.len {
+                self.cut = Some(Run { id: LineId { line: run.id.line + taken, ..run.id }, len: run.len - taken, ..run });
+            }
+        }
+    }
+
+    fn finish(mut self) -> Vec<Run> {
+        self.runs.extend(self.cut);
+        self.runs.extend(self.rest);
+        self.runs
+    }
+}

@@ -1,0 +1,323 @@
+//! A text as it would be with the lines of some steps and no others.
+//!
+//! The steps changed the text in hunks. Hunks that replaced one another's lines cannot be told apart any more and are decided together:
+//! they are taken if all of them are chosen, and left if only some are. A hunk that was put in between the lines of another has no place
+//! without it.
+
+use std::{collections::HashMap, ops::Range};
+
+use super::{
+    ALIVE, OLDEST, Weave,
+    place::{Places, Segment},
+};
+use crate::{lines::LineNo, text::Text};
+
+/// What is taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scope {
+    /// Only lines that the chosen steps wrote.
+    OwnLines,
+    /// And what others have made of them since.
+    WithLaterEdits,
+}
+
+/// A text with the lines of some steps.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Part {
+    /// All that it says, a byte order mark included.
+    pub content: String,
+    /// What the chosen steps did that is not in it.
+    pub left: Vec<LeftLines>,
+}
+
+/// Something that a chosen step did and that has no place without others.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeftLines {
+    /// Its lines in the present text, as indexes; empty if it only removed some.
+    pub lines: Range<usize>,
+    /// The lines of the other text that it removed.
+    pub removed: Range<usize>,
+    /// Why.
+    pub why: LeftCause,
+    /// The steps of others that it is about; 0 for what was there before the first one.
+    pub others: Vec<usize>,
+}
+
+/// Why lines have no place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LeftCause {
+    /// They replaced lines of others that the other text does not have.
+    ReplacesOthers,
+    /// Others have replaced some of them since.
+    ReplacedByOthers,
+    /// They are among lines of others that the other text does not have.
+    AmongOthers,
+}
+
+impl Weave {
+    /// Makes of the text `base`, whose lines are in these places, what it would be with the changes of the chosen steps. `present` is the
+    /// text that the weave has reached.
+    pub fn part(&self, base: (&Text, &Places), present: &Text, scope: Scope, is_chosen: impl Fn(usize) -> bool) -> Part {
+        let segments = without_restored(self.segments(base.1), base.0, present);
+        let mut plan = PartPlan { weave: self, groups: Groups::of(self, &segments), segments: &segments, is_chosen };
+        let mut verdicts = plan.verdicts(scope);
+        let around = plan.leave_without_place(&mut verdicts);
+        let mut writer = PartWriter { base: base.0, present, lines: Vec::new() };
+        for segment in &segments {
+            let is_taken = segment.hunk().map(|hunk| verdicts[plan.groups.find(hunk)] == Verdict::Take);
+            if is_taken.map_or(segment.base.is_some(), |is_taken| segment.base.is_some() != is_taken) {
+                writer.push(segment);
+            }
+        }
+        Part { content: writer.finish(), left: plan.left(&verdicts, &around) }
+    }
+}
+
+impl Segment {
+    /// Whether both texts have the lines.
+    fn is_kept(&self) -> bool {
+        self.base.is_some() && self.died == ALIVE
+    }
+
+    /// The hunk that makes the difference between the other text and the present one.
+    fn hunk(&self) -> Option<u32> {
+        match (self.base, self.present) {
+            (Some(_), None) => Some(self.died).filter(|died| *died != ALIVE),
+            (None, Some(_)) => Some(self.born),
+            _ => None,
+        }
+    }
+}
+
+/// Where the lines that are gone came back as they were, between two lines that both texts have, nothing has changed.
+fn without_restored(segments: Vec<Segment>, base: &Text, present: &Text) -> Vec<Segment> {
+    fn lines(text: &Text, runs: impl Iterator<Item = (usize, usize)>) -> impl Iterator<Item = &str> {
+        runs.flat_map(|(start, len)| start..start + len).map(LineNo::at_index).map(|line| text.full_line(line))
+    }
+    let is_restored = |region: &[Segment]| {
+        let gone = region.iter().filter_map(|segment| segment.base.map(|start| (start, segment.len)));
+        let came = region.iter().filter_map(|segment| segment.present.map(|start| (start, segment.len)));
+        region.iter().any(|segment| segment.base.is_some()) && lines(base, gone).eq(lines(present, came))
+    };
+    let mut kept = Vec::with_capacity(segments.len());
+    for region in segments.chunk_by(|above, below| !above.is_kept() && !below.is_kept()) {
+        match region {
+            [one] if one.is_kept() => kept.push(*one),
+            _ if is_restored(region) => {
+                let back = region.iter().filter(|segment| segment.base.is_some());
+                kept.extend(back.map(|segment| Segment { died: ALIVE, ..*segment }));
+            }
+            _ => kept.extend(region),
+        }
+    }
+    kept
+}
+
+/// Hunks that replaced one another's lines, and so belong together. The number of a group is that of its first hunk.
+struct Groups {
+    parents: Vec<u32>,
+    /// Whether it replaced lines that were there before the first step, and that the other text does not have.
+    is_about_oldest: Vec<bool>,
+    /// Whether it makes a difference between the texts, or is about hunks that do.
+    takes_part: Vec<bool>,
+}
+
+impl Groups {
+    fn of(weave: &Weave, segments: &[Segment]) -> Self {
+        let count = weave.hunks.len();
+        let mut groups =
+            Self { parents: (0..count as u32).collect(), is_about_oldest: vec![false; count], takes_part: vec![false; count] };
+        let came_and_went = |segment: &&Segment| segment.base.is_none() && segment.present.is_none();
+        for segment in segments.iter().filter(came_and_went) {
+            // Where nothing came in their place, nothing depends on them.
+            if weave.hunks[segment.died as usize].adds {
+                groups.join(segment.born, segment.died);
+            }
+        }
+        segments.iter().filter_map(Segment::hunk).for_each(|hunk| groups.takes_part[hunk as usize] = true);
+        groups
+    }
+
+    fn join(&mut self, replaced: u32, by: u32) {
+        self.takes_part[replaced as usize] = true;
+        self.takes_part[by as usize] = true;
+        let (one, other) = (self.find(replaced), self.find(by));
+        let (first, last) = (one.min(other), one.max(other));
+        match first == OLDEST as usize {
+            true => self.is_about_oldest[last] = true,
+            false => {
+                self.parents[last] = first as u32;
+                self.is_about_oldest[first] |= self.is_about_oldest[last];
+            }
+        }
+    }
+
+    fn find(&mut self, hunk: u32) -> usize {
+        let mut at = hunk as usize;
+        while self.parents[at] as usize != at {
+            self.parents[at] = self.parents[self.parents[at] as usize];
+            at = self.parents[at] as usize;
+        }
+        at
+    }
+}
+
+/// What is done with a group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Verdict {
+    Take,
+    Pass,
+    Leave(LeftCause),
+}
+
+struct PartPlan<'a, F> {
+    weave: &'a Weave,
+    segments: &'a [Segment],
+    groups: Groups,
+    is_chosen: F,
+}
+
+impl<F: Fn(usize) -> bool> PartPlan<'_, F> {
+    fn is_chosen(&self, hunk: u32) -> bool {
+        hunk != OLDEST && (self.is_chosen)(self.weave.step_of(hunk))
+    }
+
+    /// What is done with each group.
+    fn verdicts(&mut self, scope: Scope) -> Vec<Verdict> {
+        let count = self.weave.hunks.len();
+        let (mut has_chosen, mut has_others) = (vec![false; count], self.groups.is_about_oldest.clone());
+        for hunk in (0..count as u32).filter(|hunk| self.groups.takes_part[*hunk as usize]).collect::<Vec<_>>() {
+            let group = self.groups.find(hunk);
+            match self.is_chosen(hunk) {
+                true => has_chosen[group] = true,
+                false => has_others[group] = true,
+            }
+        }
+        let verdict = |group: usize| match (has_chosen[group], has_others[group]) {
+            (true, false) => Verdict::Take,
+            (false, _) => Verdict::Pass,
+            (true, true) if self.groups.is_about_oldest[group] || !self.is_chosen(group as u32) => {
+                Verdict::Leave(LeftCause::ReplacesOthers)
+            }
+            (true, true) => match scope {
+                Scope::WithLaterEdits => Verdict::Take,
+                Scope::OwnLines => Verdict::Leave(LeftCause::ReplacedByOthers),
+            },
+        };
+        (0..count).map(verdict).collect()
+    }
+
+    /// Leaves the groups that only put lines in between those of one other group, which is not taken. Gives for each the group around
+    /// it. What has a place is a place for others.
+    fn leave_without_place(&mut self, verdicts: &mut [Verdict]) -> HashMap<usize, usize> {
+        let mut has_place = vec![false; verdicts.len()];
+        loop {
+            let around = self.surroundings(verdicts, &has_place);
+            let placed: Vec<usize> = around.iter().filter(|(_, outer)| outer.is_none()).map(|(inner, _)| *inner).collect();
+            if placed.is_empty() {
+                around.keys().for_each(|inner| verdicts[*inner] = Verdict::Leave(LeftCause::AmongOthers));
+                return around.into_iter().filter_map(|(inner, outer)| Some((inner, outer?))).collect();
+            }
+            placed.into_iter().for_each(|group| has_place[group] = true);
+        }
+    }
+
+    /// The groups that are to be taken and have no place yet, each with the one group between whose lines all of its lines are.
+    fn surroundings(&mut self, verdicts: &[Verdict], has_place: &[bool]) -> HashMap<usize, Option<usize>> {
+        let mut around: HashMap<usize, Option<usize>> = HashMap::new();
+        let mut add = |inner: usize, outer: Option<usize>| {
+            let known = around.entry(inner).or_insert(outer);
+            *known = known.filter(|known| Some(*known) == outer);
+        };
+        let (mut above, mut open): (Option<usize>, Vec<usize>) = (None, Vec::new());
+        for segment in self.segments {
+            let group = segment.hunk().map(|hunk| self.groups.find(hunk));
+            let here = match group {
+                Some(group) if verdicts[group] == Verdict::Take && !has_place[group] => {
+                    match segment.base {
+                        // It takes the place of these lines.
+                        Some(_) => add(group, None),
+                        None => open.push(group),
+                    }
+                    continue;
+                }
+                None if !segment.is_kept() => continue,
+                Some(group) if segment.base.is_none() && !has_place[group] => Some(group),
+                _ => None,
+            };
+            let outer = above.filter(|above| Some(*above) == here);
+            open.drain(..).for_each(|inner| add(inner, outer));
+            above = here;
+        }
+        open.drain(..).for_each(|inner| add(inner, None));
+        around
+    }
+
+    /// What the chosen steps did that is not taken, from top to bottom.
+    fn left(&mut self, verdicts: &[Verdict], around: &HashMap<usize, usize>) -> Vec<LeftLines> {
+        let mut left: Vec<(usize, LeftLines)> = Vec::new();
+        for segment in self.segments {
+            let Some(hunk) = segment.hunk().filter(|hunk| self.is_chosen(*hunk)) else { continue };
+            let group = self.groups.find(hunk);
+            let Verdict::Leave(why) = verdicts[group] else { continue };
+            let run = |start: Option<usize>| start.map_or(0..0, |start| start..start + segment.len);
+            let (lines, removed) = (run(segment.present), run(segment.base));
+            match left.last_mut().filter(|(last, _)| *last == group).map(|(_, last)| last) {
+                Some(last) if last.lines.is_empty() && last.removed.end == removed.start => last.removed.end = removed.end,
+                Some(last) if last.lines.is_empty() && removed.is_empty() => last.lines = lines,
+                Some(last) if removed.is_empty() && last.lines.end == lines.start => last.lines.end = lines.end,
+                _ => {
+                    let of = if why == LeftCause::AmongOthers { around.get(&group).copied() } else { Some(group) };
+                    left.push((group, LeftLines { lines, removed, why, others: self.others(of) }));
+                }
+            }
+        }
+        left.into_iter().map(|(_, left)| left).collect()
+    }
+
+    /// The steps of others that a group is made of.
+    fn others(&mut self, group: Option<usize>) -> Vec<usize> {
+        let Some(group) = group else { return Vec::new() };
+        let mut steps: Vec<usize> = self.groups.is_about_oldest[group].then_some(0).into_iter().collect();
+        for hunk in 1..self.weave.hunks.len() as u32 {
+            if self.groups.takes_part[hunk as usize] && self.groups.find(hunk) == group && !self.is_chosen(hunk) {
+                steps.push(self.weave.step_of(hunk));
+            }
+        }
+        steps.dedup();
+        steps
+    }
+}
+
+/// Writes a text of lines of two others.
+struct PartWriter<'a> {
+    base: &'a Text,
+    present: &'a Text,
+    lines: Vec<&'a str>,
+}
+
+impl PartWriter<'_> {
+    /// Lines that both texts have, or one of them.
+    fn push(&mut self, segment: &Segment) {
+        let (text, start) = match (segment.base, segment.present) {
+            (Some(start), _) => (self.base, start),
+            (None, Some(start)) => (self.present, start),
+            (None, None) => return,
+        };
+        self.lines.extend((start..start + segment.len).map(|line| text.full_line(LineNo::at_index(line))));
+    }
+
+    fn finish(self) -> String {
+        let model = if self.base.line_count() > 0 { self.base } else { self.present };
+        let mut content = model.as_str()[..model.body_start()].to_owned();
+        for (nth, line) in self.lines.iter().enumerate() {
+            content.push_str(line);
+            // The last line of a file may have no ending. Where others come below it, it needs one.
+            if nth + 1 < self.lines.len() && !line.ends_with('\n') {
+                content.push_str(model.usual_ending().as_str());
+            }
+        }
+        content
+    }
+}

@@ -1,0 +1,138 @@
+//! Where a hunk of an older change is in the text that is there now.
+
+use std::ops::Range;
+
+use crate::{
+    line_map::{Hunk, LineMap},
+    outcome::undo::NotUndoneCause,
+    text::Text,
+};
+
+/// What is to be done with one hunk of a change that is taken back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum HunkPlace {
+    /// The old lines come in the place of these runs of lines. If lines are only removed, there may be several, with lines of others
+    /// between them; if lines only come back, there is one without lines.
+    Runs(Vec<Range<usize>>),
+    /// The old lines stand there already, or the new ones are gone, and nothing has to be done.
+    AlreadySo,
+    /// The place is not proven.
+    Left {
+        why: NotUndoneCause,
+        /// The lines that are there now instead.
+        now: Range<usize>,
+    },
+}
+
+/// Places hunks of a change from `before` to `after` in the text `now`. Every line that `way` keeps is proven to be the one that it leads
+/// to.
+pub(super) struct HunkPlacer<'a> {
+    pub(super) before: &'a Text,
+    pub(super) after: &'a Text,
+    pub(super) now: &'a Text,
+    pub(super) way: &'a LineMap,
+}
+
+impl HunkPlacer<'_> {
+    pub(super) fn place(&self, hunk: &Hunk) -> HunkPlace {
+        match hunk.after.is_empty() {
+            true => self.place_gap(hunk),
+            false => self.place_lines(hunk),
+        }
+    }
+
+    /// Lines were removed. They come back where the lines around them still stand side by side.
+    fn place_gap(&self, hunk: &Hunk) -> HunkPlace {
+        let gap = hunk.after.start;
+        let hunks = self.way.hunks();
+        let touching =
+            hunks.get(hunks.partition_point(|theirs| theirs.before.end < gap)).filter(|theirs| theirs.before.start <= gap);
+        match touching {
+            None => {
+                let place = moved(gap, self.shift_above(gap));
+                HunkPlace::Runs(std::iter::once(place..place).collect())
+            }
+            Some(theirs) if theirs.before.is_empty() && self.is_old_again(hunk, &theirs.after) => HunkPlace::AlreadySo,
+            Some(theirs) => {
+                let around = gap.saturating_sub(1)..(gap + 1).min(self.after.line_count());
+                HunkPlace::Left { why: self.why(&around, &theirs.after), now: theirs.after.clone() }
+            }
+        }
+    }
+
+    /// Lines were added, or came in the place of others. All of them must still be there, or have been deleted. If they only came, others
+    /// may have put lines between them; if they replaced lines, it would be a guess where those go.
+    fn place_lines(&self, hunk: &Hunk) -> HunkPlace {
+        let lines = &hunk.after;
+        let hunks = self.way.hunks();
+        let from = hunks.partition_point(|theirs| theirs.before.end <= lines.start);
+        let to = from + hunks[from..].partition_point(|theirs| theirs.before.start < lines.end);
+        let theirs = &hunks[from..to];
+        let is_replaced = |theirs: &Hunk| !theirs.before.is_empty() && !theirs.after.is_empty();
+        let is_only_added = hunk.before.is_empty();
+        if theirs.is_empty() || (is_only_added && !theirs.iter().any(is_replaced)) {
+            let runs = self.kept_runs(lines, theirs);
+            return match runs.first() {
+                Some(_) => HunkPlace::Runs(runs),
+                None => HunkPlace::AlreadySo,
+            };
+        }
+        let now = self.region(lines, theirs);
+        match theirs {
+            [only] if only.before == *lines && self.is_old_again(hunk, &only.after) => HunkPlace::AlreadySo,
+            _ => HunkPlace::Left { why: self.why(lines, &now), now },
+        }
+    }
+
+    /// Where those of these lines are now that are kept. `theirs` are the hunks among them.
+    fn kept_runs(&self, lines: &Range<usize>, theirs: &[Hunk]) -> Vec<Range<usize>> {
+        let starts = std::iter::once(lines.start).chain(theirs.iter().map(|theirs| theirs.before.end.max(lines.start)));
+        let ends = theirs.iter().map(|theirs| theirs.before.start.min(lines.end)).chain([lines.end]);
+        let now = |run: Range<usize>| {
+            let shift = self.shift_above(run.start);
+            moved(run.start, shift)..moved(run.end, shift)
+        };
+        starts.zip(ends).filter(|(start, end)| start < end).map(|(start, end)| now(start..end)).collect()
+    }
+
+    /// All that stands where these lines were.
+    fn region(&self, lines: &Range<usize>, theirs: &[Hunk]) -> Range<usize> {
+        let start = match theirs.first() {
+            Some(first) if first.before.start <= lines.start => first.after.start,
+            _ => moved(lines.start, self.shift_above(lines.start)),
+        };
+        let end = match theirs.last() {
+            Some(last) if last.before.end >= lines.end => last.after.end,
+            _ => moved(lines.end, self.shift_above(lines.end - 1)),
+        };
+        start..end
+    }
+
+    /// By how much a kept line has moved.
+    fn shift_above(&self, line: usize) -> i64 {
+        let hunks = self.way.hunks();
+        let above = hunks.partition_point(|theirs| theirs.before.end <= line);
+        above.checked_sub(1).map_or(0, |last| hunks[last].after.end as i64 - hunks[last].before.end as i64)
+    }
+
+    fn is_old_again(&self, hunk: &Hunk, now: &Range<usize>) -> bool {
+        bytes(self.before, &hunk.before) == bytes(self.now, now)
+    }
+
+    /// Why these lines of the change are not found: they may stand there unchanged, and nobody can tell them from equal ones.
+    fn why(&self, lines: &Range<usize>, now: &Range<usize>) -> NotUndoneCause {
+        let around = now.start.saturating_sub(1)..(now.end + 1).min(self.now.line_count());
+        let is_there = |start: usize| bytes(self.now, &(start..start + lines.len())) == bytes(self.after, lines);
+        let is_in_doubt = (around.start..(around.end + 1).saturating_sub(lines.len())).any(is_there);
+        if is_in_doubt { NotUndoneCause::LinesInDoubt } else { NotUndoneCause::LinesChanged }
+    }
+}
+
+/// Lines with their endings.
+pub(super) fn bytes<'a>(text: &'a Text, lines: &Range<usize>) -> &'a str {
+    &text.as_str()[text.start_of(lines.start)..text.start_of(lines.end)]
+}
+
+pub(super) fn moved(line: usize, by: i64) -> usize {
+    usize::try_from(line as i64 + by).expect("a kept line has a place in both texts")
+}
