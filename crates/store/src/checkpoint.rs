@@ -1,119 +1,111 @@
-//! Checkpoints: what the files of a workspace were at one moment, as far as git and the commit at HEAD do not tell.
-
-use std::fmt;
+//! Checkpoints: the state of a workspace's files at one moment, as the differences from the commit at HEAD.
 
 use serde::{Deserialize, Serialize};
-use surehand_core::{ContentHash, RelPath, SessionId, Stamp};
+use surehand_core::{ContentHash, RelPath, SessionId, Stamp, string_ids};
 
 use crate::Millis;
 
-/// The name of a checkpoint.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct CheckpointId(pub String);
-
-impl fmt::Display for CheckpointId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
+string_ids! {
+    /// The id of a checkpoint.
+    CheckpointId
 }
 
-/// What a workspace was at one moment: the files of the commit at HEAD, but for those that are listed.
+/// The state of a workspace at one moment: the files of the commit at HEAD, except those that are listed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Checkpoint {
-    /// What is said about it in a list.
+    /// The description in a list of checkpoints.
     pub info: CheckpointInfo,
-    /// The files that are not as the commit has them, by path.
+    /// The files that differ from the commit, by path.
     pub files: Vec<CheckpointFile>,
 }
 
-/// What is said about a checkpoint in a list.
+/// The description of a checkpoint in a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CheckpointInfo {
-    /// Its name, which is random.
+    /// Its random id.
     pub id: CheckpointId,
     /// When it was made.
     pub at: Millis,
-    /// When it was last found to be still so.
+    /// When the files were last found unchanged since.
     pub until: Millis,
-    /// For which session, if for one.
+    /// The session for which it was made, if any.
     pub session: Option<SessionId>,
-    /// On what occasion.
+    /// The occasion.
     pub occasion: String,
     /// The name that a person gave it.
     pub name: Option<String>,
-    /// The commit at HEAD. Without one, the listed files are all there was.
+    /// The commit at HEAD. Without one, the list is complete.
     pub commit: Option<String>,
-    /// Whether what is neither listed nor in the commit was not there. Where git was no help, nothing is known of it.
+    /// Whether every file is either listed or in the commit. If git could not help, unlisted files are unknown.
     pub is_whole: bool,
-    /// How long it took to make it or to find that it is still so, in milliseconds.
+    /// How long it took to create or confirm it, in milliseconds.
     pub took: u32,
-    /// How many files are listed.
+    /// The number of listed files.
     pub files: usize,
-    /// What was not kept, and why.
+    /// Files that were not kept, with the reasons.
     pub not_kept: Vec<NotKept>,
 }
 
-/// What is at a path and was not kept.
+/// A file that was not kept.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NotKept {
-    /// Where.
+    /// Its path.
     pub path: String,
-    /// Why not.
+    /// The reason.
     pub why: String,
 }
 
-/// A file that was not as the commit has it.
+/// A file that differs from the commit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CheckpointFile {
-    /// Where.
+    /// Its path.
     pub path: RelPath,
-    /// What was there.
+    /// Its state.
     #[serde(flatten)]
     pub state: FileState,
 }
 
-/// What was at a path.
+/// The state of a path.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "is", rename_all = "snake_case")]
 pub enum FileState {
     /// A regular file.
     File {
-        /// What it held.
+        /// Its content.
         content: FileContent,
         /// Its permissions.
         mode: u32,
-        /// What the system said about it.
+        /// The metadata of the system.
         stamp: Stamp,
     },
     /// A symbolic link.
     Link {
-        /// Where it led.
+        /// Its target.
         target: String,
     },
-    /// A directory without anything in it.
+    /// An empty directory.
     Directory {
         /// Its permissions.
         mode: u32,
     },
-    /// Nothing, though the commit has a file there.
+    /// Nothing, although the commit has a file there.
     Absent,
-    /// Something that was not kept.
+    /// A file that was not kept.
     NotKept,
 }
 
-/// Where the content of a file is kept.
+/// Where the content of a file is stored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FileContent {
-    /// In the store.
+    /// In our store.
     Version(ContentHash),
-    /// In git, as the blob of this name.
+    /// In git, as this blob.
     Blob(String),
 }
 
 impl Checkpoint {
-    /// The versions that the store must keep for it.
+    /// The versions that the store must keep for this checkpoint.
     pub fn versions(&self) -> impl Iterator<Item = &ContentHash> {
         self.files.iter().filter_map(|file| match &file.state {
             FileState::File { content: FileContent::Version(version), .. } => Some(version),
@@ -121,7 +113,7 @@ impl Checkpoint {
         })
     }
 
-    /// Whether both say the same of the files, whenever they were made.
+    /// Whether both describe the same files, whenever they were made.
     pub fn says_the_same(&self, other: &Checkpoint) -> bool {
         let state = |file: &CheckpointFile| match file.state.clone() {
             FileState::File { content, mode, stamp } => {

@@ -1,17 +1,18 @@
-//! The tests that every store must pass. A store's own tests call [`check`] with a function that opens the same store again
-//! and again.
+//! The tests that every store must pass. A store's tests call [`check`] with a function that opens the same store
+//! repeatedly.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
+use serde_json::json;
 use surehand_core::{ContentHash, FileStatus, RelPath, Stamp, TaskOwner, TaskStatus, Text, Touch, View};
 
 use crate::{
-    ChangeId, Checkpoint, CheckpointFile, CheckpointId, CheckpointInfo, ContentDelta, EventFilter, FileContent, FileEvent,
-    FileState, KnownFile, Millis, NotKept, RefusedCall, SessionId, SharedBytes, Store, StoreBounds, StoreError, StoreRecord,
-    StoryTasks, TaskChange, TaskUpdate, TrackedFile,
+    ChangeId, Checkpoint, CheckpointFile, CheckpointId, CheckpointInfo, ContentDelta, EntryChange, EventFilter, FileContent,
+    FileEvent, FileState, Incident, IncidentId, IncidentKind, KnownFile, Millis, NotKept, PathEntry, RefusedCall, SessionId,
+    SharedBytes, Store, StoreBounds, StoreError, StoreRecord, StoryTasks, TaskChange, TaskUpdate, TrackedFile,
 };
 
-/// Runs the whole contract. `open` gives another handle to the same memory each time, empty at first.
+/// Runs the whole contract. Each call of `open` returns another handle to the same store, which is empty at first.
 ///
 /// # Panics
 /// When the backend breaks the contract.
@@ -23,6 +24,7 @@ pub fn check<S: Store>(mut open: impl FnMut() -> S) {
     versions_come_back_byte_for_byte(open(), open());
     refused_calls_are_counted_until_they_are_mended(open(), open());
     events_come_newest_first(open(), open());
+    sessions_are_known_by_what_they_leave(open(), open());
     what_sessions_touch_is_tracked(open(), open());
     what_was_replaced_is_made_from_what_came_in_its_place(open(), open());
     trimming_drops_what_was_of_use_longest_ago(open(), open());
@@ -30,6 +32,7 @@ pub fn check<S: Store>(mut open: impl FnMut() -> S) {
     the_sessions_that_were_used_last_are_kept(open(), open());
     checkpoints_come_newest_first_with_their_files(open(), open());
     what_a_checkpoint_needs_is_kept_as_long_as_it(open(), open());
+    incidents_come_newest_first(open(), open());
     what_there_is_to_do_is_changed_as_a_whole(open(), open());
     every_story_has_a_list_of_its_own(open(), open());
     handles_see_each_other_while_both_are_open(open(), open());
@@ -146,6 +149,8 @@ fn event(of: &str, at: Millis, name: &str, before: Option<&[u8]>) -> FileEvent {
         undoes: Vec::new(),
         delta: None,
         lines: None,
+        undone: Vec::new(),
+        entry: None,
     }
 }
 
@@ -156,9 +161,13 @@ fn events_come_newest_first(mut store: impl Store, again: impl Store) {
         mode: Some(0o755),
         undoes: vec![ChangeId("change0".to_owned()), ChangeId("change1".to_owned())],
         lines: Some("9 0-0+2 5-2+3".parse().unwrap()),
+        undone: serde_json::from_value(json!([{ "change": "change0", "hunks": [[2, 1, 2, 3, [[3, 1]], true]], "of": 2 }]))
+            .unwrap(),
         ..event(2, "f", Some(b"before"))
     };
-    let third = FileEvent { session: session("e2"), moved_to: Some(path("e")), ..event(3, "g", Some(b"before")) };
+    let entry = EntryChange { before: PathEntry::Link("to".to_owned()), after: PathEntry::File(Some(0o600)) };
+    let third =
+        FileEvent { session: session("e2"), moved_to: Some(path("e")), entry: Some(entry), ..event(3, "g", Some(b"before")) };
     let all = [&first, &second, &third].map(|event| StoreRecord::Happened(event.clone()));
     store.record(&all).unwrap();
     let ask = |which: EventFilter, limit| again.events(&which, limit).unwrap();
@@ -167,6 +176,27 @@ fn events_come_newest_first(mut store: impl Store, again: impl Store) {
     assert_eq!(ask(EventFilter { session: Some(session("e")), ..EventFilter::default() }, 9), [second.clone(), first.clone()]);
     assert_eq!(ask(EventFilter { path: Some(path("e")), ..EventFilter::default() }, 9), [third, first]);
     assert_eq!(ask(EventFilter { change: Some(second.change.clone()), ..EventFilter::default() }, 9), [second]);
+}
+
+fn sessions_are_known_by_what_they_leave(mut store: impl Store, again: impl Store) {
+    let info = CheckpointInfo { session: Some(session("k3")), ..checkpoint("k-1", 5, Vec::new()).info };
+    let change = event("k2", 901, "k", None);
+    let records = [
+        viewed("k1", "a", "1\n"),
+        viewed("k1", "b", "1\n"),
+        viewed("k2", "a", "1\n"),
+        StoreRecord::Happened(change.clone()),
+        StoreRecord::Happened(FileEvent { path: path("k/2"), ..change }),
+        StoreRecord::Happened(event("k2", 902, "k", None)),
+        StoreRecord::Checkpointed(Checkpoint { info, files: Vec::new() }),
+    ];
+    store.record(&records).unwrap();
+    let known = again.known_sessions().unwrap();
+    let of = |who: &str| {
+        let known = known.iter().find(|known| known.id == session(who));
+        known.map(|known| (known.viewed, known.changes))
+    };
+    assert_eq!(["k1", "k2", "k3", "k4"].map(of), [Some((2, 0)), Some((1, 2)), Some((0, 0)), None]);
 }
 
 fn what_was_replaced_is_made_from_what_came_in_its_place(mut store: impl Store, again: impl Store) {
@@ -183,8 +213,10 @@ fn what_was_replaced_is_made_from_what_came_in_its_place(mut store: impl Store, 
         undoes: Vec::new(),
         delta: Some(ContentDelta { prefix, suffix, middle: middle.to_vec() }),
         lines: None,
+        undone: Vec::new(),
+        entry: None,
     };
-    // A file that is edited, moved with an edit, brought back to what it once was, and edited again.
+    // A file that is edited, moved with an edit, returned to an earlier content, and edited again.
     let versions: [&[u8]; 5] = [b"one two three", b"one 2 three", b"1 2 three", b"one two three", b"one two three four"];
     let first = event("r", versions[0], versions[1], (4, 6, b"two"));
     let second = FileEvent { moved_to: Some(path("r2")), ..event("r", versions[1], versions[2], (0, 8, b"one")) };
@@ -198,9 +230,16 @@ fn what_was_replaced_is_made_from_what_came_in_its_place(mut store: impl Store, 
         assert_eq!(again.replaced_content(&path(name), &ContentHash::of(version)).unwrap().as_deref(), Some(version));
     }
     assert_eq!(again.replaced_content(&path("r"), &ContentHash::of(b"never")).unwrap(), None);
+    // The deltas of the events lead to the same content.
+    let which = EventFilter { session: Some(session("r")), with_deltas: true, ..EventFilter::default() };
+    let mut content = versions[4].to_vec();
+    for (event, version) in again.events(&which, 9).unwrap().iter().zip(versions.iter().rev().skip(1)) {
+        content = event.delta.as_ref().unwrap().apply(&content).unwrap();
+        assert_eq!(content, *version);
+    }
 }
 
-/// Random-looking bytes, so that packing does not shrink them.
+/// Random-looking bytes, which compression does not shrink.
 fn noise(seed: u64) -> Vec<u8> {
     let mut state = seed;
     let next = |_| {
@@ -226,7 +265,7 @@ fn trimming_drops_what_was_of_use_longest_ago(mut store: impl Store, again: impl
     store.record(&[kept(1, 10)]).unwrap();
     trim(&mut store, StoreBounds { bytes: 0, ..UNBOUNDED });
     assert!(!there(1));
-    // The order of use counts, not what clocks said.
+    // The order of use counts, not the times.
     for (seed, at) in [(1, 40), (2, 30), (3, 20), (1, 10)] {
         store.record(&[kept(seed, at)]).unwrap();
     }
@@ -236,18 +275,18 @@ fn trimming_drops_what_was_of_use_longest_ago(mut store: impl Store, again: impl
     assert_eq!([there(1), there(3)], [true, true]);
 }
 
-/// Days count on which something was recorded, so a clock that is wrong makes nothing older by more than a day.
+/// Only days with records count, so a wrong clock ages nothing by more than a day.
 fn what_was_recorded_on_days_long_past_is_dropped(mut store: impl Store, again: impl Store) {
     let there = |seed| again.version(&ContentHash::of(&noise(seed))).unwrap().is_some();
     let bounds = StoreBounds { days: 3, ..UNBOUNDED };
-    // Days are shared with other scopes of the same memory, so each run has its own.
+    // Scopes of the same store share days, so each run uses its own.
     static RUNS: AtomicI64 = AtomicI64::new(0);
     let first = 1000 * RUNS.fetch_add(1, Ordering::Relaxed) + 1000;
     for (seed, day) in [(11, 0), (12, 1), (13, 61), (14, 1), (15, -900)] {
         store.record(&[kept(seed, (first + day) * DAY), viewed(&format!("d{seed}"), "a", "1\n")]).unwrap();
         trim(&mut store, bounds);
     }
-    // The last three days, in the order in which they were first recorded.
+    // The last three days, in the order of their first records.
     assert_eq!([11, 12, 13, 14, 15].map(there), [false, true, true, true, true]);
     let seen = |seed: u64| !again.viewed_paths(&session(&format!("d{seed}"))).unwrap().is_empty();
     assert_eq!([11, 12, 13, 14, 15].map(seen), [false, true, true, true, true]);
@@ -311,6 +350,44 @@ fn checkpoints_come_newest_first_with_their_files(mut store: impl Store, again: 
     assert_eq!(again.checkpoints(9).unwrap()[1], later);
 }
 
+fn incident(id: &str, at: Millis, about: Option<&str>, kind: IncidentKind) -> Incident {
+    Incident { id: IncidentId(id.to_owned()), at, session: session("i"), path: about.map(path), kind }
+}
+
+fn incidents_come_newest_first(mut store: impl Store, again: impl Store) {
+    let version = |content: &str| (!content.is_empty()).then(|| ContentHash::of(content.as_bytes()));
+    let outside = |id: &str, before: &str, after: &str| {
+        incident(id, 3, Some("i/a"), IncidentKind::Outside { before: version(before), after: version(after) })
+    };
+    let refused = IncidentKind::Refused { tool: "edit_file".to_owned(), code: "unread".to_owned(), repeat: 2 };
+    let dropped = IncidentKind::RescueDropped { rescue: "r".to_owned(), version: ContentHash::of(b"r") };
+    let mut note = |incident: &Incident| store.record(&[StoreRecord::Noticed(incident.clone())]).unwrap();
+    let noticed = [
+        incident("i-1", 1, None, refused),
+        incident("i-2", 2, Some("i/b"), dropped),
+        outside("i-3", "1", "2"),
+        // Another session had seen something else.
+        outside("i-4", "0", "2"),
+        outside("i-5", "2", ""),
+        outside("i-6", "", "2"),
+    ];
+    noticed.iter().for_each(&mut note);
+    let [first, second, third, _, fifth, sixth] = noticed;
+    let known = |count| again.incidents(count).unwrap();
+    assert_eq!(known(9), [sixth.clone(), fifth, third, second, first]);
+    assert_eq!(known(1), std::slice::from_ref(&sixth));
+    // A return to an earlier outside content after a change of ours is recorded.
+    note(&outside("i-7", "0", "2"));
+    assert_eq!(known(1), [sixth]);
+    let by_us = FileEvent { before: version("2"), after: version("1"), path: path("i/a"), ..event("i", 950, "i/a", None) };
+    store.record(&[StoreRecord::Happened(by_us)]).unwrap();
+    let eighth = outside("i-8", "1", "2");
+    store.record(&[StoreRecord::Noticed(eighth.clone())]).unwrap();
+    assert_eq!(known(1), [eighth]);
+    trim(&mut store, StoreBounds { bytes: 0, ..UNBOUNDED });
+    assert_eq!(known(9), []);
+}
+
 fn what_a_checkpoint_needs_is_kept_as_long_as_it(mut store: impl Store, again: impl Store) {
     store.record(&[kept(901, 1)]).unwrap();
     let StoreRecord::Kept { version, .. } = kept(901, 1) else { unreachable!() };
@@ -319,7 +396,8 @@ fn what_a_checkpoint_needs_is_kept_as_long_as_it(mut store: impl Store, again: i
     }
     let needs = checkpoint("c-9", 10, vec![checkpoint_file("a", version)]);
     store.record(&[StoreRecord::Checkpointed(needs.clone())]).unwrap();
-    // What is older than the checkpoint goes before what it needs, though that came first.
+    // Anything older than the checkpoint is dropped before the versions that the checkpoint needs, although those came
+    // first.
     trim(&mut store, StoreBounds { bytes: 250_000, ..UNBOUNDED });
     assert_eq!(again.checkpoint(&needs.info.id).unwrap(), Some(needs.clone()));
     assert!(again.has_version(&version).unwrap());
@@ -345,7 +423,7 @@ fn what_sessions_touch_is_tracked(mut store: impl Store, again: impl Store) {
     let entry = |path: &str, content: &str, status, has_stamp| (path.to_owned(), version(content), status, has_stamp);
     let (files, seen) = tracked(since);
     assert_eq!(files, [entry("t/a", "1", FileStatus::Unchanged, true), entry("t/b", "2", FileStatus::Unchanged, false)]);
-    // An event counts too, and a record that arrives late does not undo what it says.
+    // Events count too. A record that arrives late does not undo their effect.
     let made = FileEvent { after: Some(version("3")), ..event("t", 5, "t/c", None) };
     let moved = FileEvent { moved_to: Some(path("t/d")), after: Some(version("2")), ..event("t", 6, "t/b", Some(b"2")) };
     store.record(&[StoreRecord::Happened(made), StoreRecord::Happened(moved), read(path("t/c"), version("0"), 4)]).unwrap();
@@ -364,7 +442,7 @@ fn what_sessions_touch_is_tracked(mut store: impl Store, again: impl Store) {
 
 fn what_there_is_to_do_is_changed_as_a_whole(mut store: impl Store, again: impl Store) {
     assert_eq!(again.story_tasks(None).unwrap(), StoryTasks::default());
-    // What was added before there was a story belongs to the first.
+    // Tasks added before there was a story belong to the first story.
     store.update_tasks(&TaskUpdate { add: vec![("first".to_owned(), None)], ..TaskUpdate::default() }).unwrap();
     let add = vec![("second".to_owned(), None), ("urgent".to_owned(), Some(1))];
     let begun = TaskUpdate { add, story: Some("S-1".to_owned()), begins_story: true, ..TaskUpdate::default() };
@@ -393,16 +471,16 @@ fn every_story_has_a_list_of_its_own(mut store: impl Store, again: impl Store) {
     let begun = store.update_tasks(&TaskUpdate { add: add("a"), by: run("k"), begins_story: true, ..story("k") }).unwrap();
     let (task, elsewhere) = (last + 1, last + 2);
     assert_eq!((begun.story.as_str(), begun.tasks.last().unwrap().priority), ("k", 1), "it begins at the first");
-    // Another list is changed, and the one that is worked on stays.
+    // An update of another list does not change the current story.
     let other = store.update_tasks(&TaskUpdate { add: add("b"), ..story("S-2") }).unwrap();
     assert_eq!((other.story.as_str(), other.tasks.last().unwrap().id), ("S-2", elsewhere));
     assert_eq!(again.story_tasks(None).unwrap().story, "k");
-    // Of other stories, only what is open is there.
+    // Only open tasks of other stories are listed.
     let done = |id| TaskChange { id, status: Some(TaskStatus::Completed), description: None, priority: None };
     store.update_tasks(&TaskUpdate { set: vec![done(elsewhere)], ..TaskUpdate::default() }).unwrap();
     assert!(ids(&again.story_tasks(Some("S-2")).unwrap()).contains(&elsewhere));
     assert!(!ids(&again.story_tasks(None).unwrap()).contains(&elsewhere));
-    // What a person has planned for one story, the model of another does not close.
+    // A model cannot close a person's task of another story.
     let kept = store.update_tasks(&TaskUpdate { add: add("kept"), ..story("S-3") }).unwrap().tasks.last().unwrap().id;
     let refused = store.update_tasks(&TaskUpdate { remove: vec![kept], by: run("k"), ..story("k") });
     assert!(matches!(refused, Err(StoreError::TaskOfOthers { whose, .. }) if whose == "story S-3"));
@@ -412,13 +490,13 @@ fn every_story_has_a_list_of_its_own(mut store: impl Store, again: impl Store) {
     let priorities: Vec<u32> =
         store.update_tasks(&largest).unwrap().tasks.iter().rev().take(2).map(|task| task.priority).collect();
     assert_eq!(priorities, [u32::MAX, u32::MAX]);
-    // What a run has added is the run's, and a person's as well.
+    // Tasks that a run added belong to the run, and to people.
     for by in [run("other"), Some(TaskOwner::Session("s".to_owned()))] {
         let refused = store.update_tasks(&TaskUpdate { set: vec![done(task)], by, ..TaskUpdate::default() });
         assert!(matches!(refused, Err(StoreError::TaskOfOthers { id, .. }) if id == task));
     }
     store.update_tasks(&TaskUpdate { set: vec![done(task)], by: run("k"), ..TaskUpdate::default() }).unwrap();
-    // A number that was removed is not given again.
+    // The number of a removed task is not used again.
     store.update_tasks(&TaskUpdate { remove: vec![task, elsewhere], ..TaskUpdate::default() }).unwrap();
     let plan = store.update_tasks(&TaskUpdate { add: add("c"), ..TaskUpdate::default() }).unwrap();
     assert_eq!(plan.tasks.last().map(|task| task.id), Some(last + 6));

@@ -1,7 +1,8 @@
-//! What Surehand remembers between calls and between processes.
+//! The memory of Surehand between calls and between processes.
 //!
-//! [`Store`] is the interface; [`SqliteStore`] implements it in one file that several processes share. No SQL, row or file
-//! name leaves this crate, and [`contract`] is the test suite for any other backend.
+//! [`Store`] is the interface; [`SqliteStore`] implements it in one file that several processes share. No SQL, row or
+//! file name leaves this crate, and [`contract`] is the test suite for any other backend. [`board`] is what several
+//! checkouts share.
 //!
 //! ```
 //! use surehand_core::{RelPath, Text, View};
@@ -16,28 +17,32 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+pub mod board;
 mod checkpoint;
 pub mod contract;
+mod incident;
 mod sqlite;
+mod usage;
 
 use std::{fmt, sync::Arc};
 
 use serde::{Deserialize, Serialize};
-use surehand_core::{ContentHash, FileRecord, LineMap, RelPath, Stamp, Task, TaskOwner, TaskStatus, Touch, View};
+use surehand_core::{
+    ContentHash, FileRecord, LineMap, RelPath, Stamp, Task, TaskOwner, TaskStatus, Touch, View, undo::UndonePart,
+};
 
 pub use checkpoint::{Checkpoint, CheckpointFile, CheckpointId, CheckpointInfo, FileContent, FileState, NotKept};
-pub use sqlite::{OpenedStore, SqliteStore};
-pub use surehand_core::{ChangeId, SessionId};
-
-/// Milliseconds since 1970, UTC.
-pub type Millis = i64;
+pub use incident::{Incident, IncidentId, IncidentKind};
+pub use sqlite::{OldHistory, OpenedStore, SqliteStore};
+pub use surehand_core::{ChangeId, SessionId, timestamp::Millis};
+pub use usage::{KeptAmount, StoreUsage};
 
 /// One checkout's part of a store that all checkouts of a repository share.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct StoreScope {
-    /// The name of the checkout. Nothing that was recorded under another name is seen.
+    /// The name of the checkout. Records under other names are invisible.
     pub checkout: String,
-    /// The directory of the work tree that paths are relative to, where that is not its top.
+    /// The directory of the work tree that paths are relative to, if not the top.
     pub below: Option<RelPath>,
 }
 
@@ -61,7 +66,20 @@ pub struct TrackedFile {
     pub stamp: Option<Stamp>,
 }
 
-/// Files that sessions have touched, as they are at one moment.
+/// A session with records in the store.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KnownSession {
+    /// Its id.
+    pub id: SessionId,
+    /// The number of files of which it has a view.
+    pub viewed: usize,
+    /// The number of changes that it has made.
+    pub changes: usize,
+    /// The time of its last activity, if known.
+    pub last_active: Option<Millis>,
+}
+
+/// The touched files at one moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TrackedFiles {
     /// The files, sorted by path.
@@ -77,7 +95,7 @@ pub struct StoreTurn(pub i64);
 /// Something that a session did to a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileEvent {
-    /// The change that it is part of.
+    /// The change that it belongs to.
     pub change: ChangeId,
     /// The time.
     pub at: Millis,
@@ -95,34 +113,66 @@ pub struct FileEvent {
     pub after: Option<ContentHash>,
     /// The mode of a file that was deleted.
     pub mode: Option<u32>,
-    /// The changes of this file that this one took back.
+    /// The earlier changes of this file that this event undid.
     pub undoes: Vec<ChangeId>,
-    /// How to get from the version after back to the one before. Without it, the one before is kept by itself, if at all.
+    /// The delta from the version after to the one before. Without it, the version before is stored in full, if at all.
     #[serde(skip)]
     pub delta: Option<ContentDelta>,
-    /// Which line became which, if the change itself was a sum of edits. A comparison of both versions would only guess among
-    /// equal lines.
+    /// The line map, if the change was made of edits. Comparing both versions would only guess among equal lines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lines: Option<LineMap>,
+    /// The hunks that it undid. A change that was undone only in part is named here and not in `undoes`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub undone: Vec<UndonePart>,
+    /// What it did to the path besides the content.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub entry: Option<EntryChange>,
+}
+
+/// A change of a path besides its content.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EntryChange {
+    /// The state before.
+    pub before: PathEntry,
+    /// The state after.
+    pub after: PathEntry,
+}
+
+/// The state of a path, without the content.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PathEntry {
+    /// Nothing.
+    Nothing,
+    /// A regular file with these permissions, if they are known.
+    File(Option<u32>),
+    /// A symbolic link with this target.
+    Link(String),
+    /// A directory with these permissions.
+    Directory(u32),
 }
 
 impl FileEvent {
     /// The prefix of the tool name in events of shell commands.
     pub const COMMAND: &str = "command: ";
 
-    /// The name that the file has after it.
+    /// The path of the file after the event.
     pub fn name_after(&self) -> &RelPath {
         self.moved_to.as_ref().unwrap_or(&self.path)
     }
 
-    /// Whether it is about this file, by its name before or after.
+    /// Whether it concerns this file, by its name before or after.
     pub fn is_about(&self, path: &RelPath) -> bool {
         self.path == *path || self.moved_to.as_ref() == Some(path)
     }
 
-    /// What it did to its files. The new name of a moved file comes first, because its entry is made from that of the old
-    /// name.
+    /// What it did to each path. The new name of a moved file comes first, because its entry is derived from that of
+    /// the old name.
     pub fn touches(&self) -> Vec<(&RelPath, Touch)> {
+        // Only a link, a directory or permissions.
+        if self.entry.is_some() && self.before == self.after {
+            return Vec::new();
+        }
         let deleted = (&self.path, Touch::Deleted { was: self.before });
         match (&self.moved_to, self.before, self.after) {
             (Some(to), _, Some(after)) => vec![(to, Touch::Moved { from: self.path.clone(), to: after }), deleted],
@@ -132,7 +182,7 @@ impl FileEvent {
         }
     }
 
-    /// Whether a command did it.
+    /// Whether a command caused it.
     pub fn is_command(&self) -> bool {
         self.tool.starts_with(Self::COMMAND)
     }
@@ -145,8 +195,10 @@ pub struct EventFilter {
     pub session: Option<SessionId>,
     /// About this file, by its name before or after.
     pub path: Option<RelPath>,
-    /// In this change.
+    /// Of this change.
     pub change: Option<ChangeId>,
+    /// Whether to include the deltas.
+    pub with_deltas: bool,
 }
 
 /// The difference between two contents: the middle is replaced.
@@ -160,12 +212,21 @@ pub struct ContentDelta {
     pub middle: Vec<u8>,
 }
 
-/// A call that was refused: which one, about which file, and how often in a row.
+impl ContentDelta {
+    /// The other content; `None` if `base` is too short for this delta.
+    pub fn apply(&self, base: &[u8]) -> Option<Vec<u8>> {
+        let head = base.get(..self.prefix)?;
+        let tail = base.get(base.len().checked_sub(self.suffix)?..)?;
+        Some([head, &self.middle, tail].concat())
+    }
+}
+
+/// A call that was refused, with the number of refusals in a row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RefusedCall {
-    /// Tool and arguments, as a digest.
+    /// A digest of the tool and its arguments.
     pub call: ContentHash,
-    /// The file it was about, if any.
+    /// The file, if any.
     pub path: Option<RelPath>,
     /// The count.
     pub count: u32,
@@ -193,10 +254,10 @@ impl fmt::Debug for SharedBytes {
     }
 }
 
-/// One thing to remember.
+/// One record.
 #[derive(Debug, Clone)]
 pub enum StoreRecord {
-    /// A session has this view of a file now.
+    /// A session has a new view of a file.
     Viewed {
         /// The session.
         session: SessionId,
@@ -205,7 +266,7 @@ pub enum StoreRecord {
         /// The view.
         view: View,
     },
-    /// A session was given this version of a file as instructions for the directory that it is in.
+    /// A session was shown this version of a file as instructions for its directory.
     Given {
         /// The session.
         session: SessionId,
@@ -214,44 +275,44 @@ pub enum StoreRecord {
         /// Its version.
         version: ContentHash,
     },
-    /// A session no longer has a view of a file, nor what it said as instructions.
+    /// A session no longer has a view of a file, nor its instructions.
     Forgot {
         /// The session.
         session: SessionId,
         /// The file.
         path: RelPath,
     },
-    /// A session is still in use, although it has nothing new to record: its views must be kept.
+    /// A session is still active, although it has nothing to record, so its views must be kept.
     InUse {
         /// Which one.
         session: SessionId,
     },
-    /// A session was reset: views, instructions, refused calls and counts are gone. Versions and events stay.
+    /// A session was reset: its views, instructions, refused calls and counts are deleted. Versions and events stay.
     Cleared {
         /// The session.
         session: SessionId,
     },
-    /// A file was found to be this.
+    /// A file was found with this version.
     Found {
         /// Its path.
         path: RelPath,
         /// Its version and stamp.
         file: KnownFile,
     },
-    /// The content of a version, to be given back by [`Store::version`].
+    /// The content of a version, for [`Store::version`].
     Kept {
-        /// Its name.
+        /// The version.
         version: ContentHash,
         /// The bytes.
         content: SharedBytes,
         /// The time of its last use.
         at: Millis,
     },
-    /// A file was changed. It is tracked from there on.
+    /// A file was changed. The store tracks it from now on.
     Happened(FileEvent),
-    /// A file was read, or was found changed by another program. It is tracked from now on.
+    /// A file was read, or found changed by another program. The store tracks it from now on.
     Touched {
-        /// Which one.
+        /// The file.
         path: RelPath,
         /// What was done to it.
         touch: Touch,
@@ -265,25 +326,28 @@ pub enum StoreRecord {
         /// The call, with its count.
         refused: RefusedCall,
     },
-    /// The cause of refused calls about this file was removed, so they are no longer counted.
+    /// The cause of refused calls about this file was removed, so they no longer count.
     Mended {
         /// The session.
         session: SessionId,
         /// The file.
         path: RelPath,
     },
-    /// The files of the workspace at one moment. The contents that it names are kept before it, and at least as long.
+    /// The state of the workspace's files at one moment. The contents it names are recorded before it, and kept at
+    /// least as long.
     Checkpointed(Checkpoint),
-    /// What a checkpoint says was still so at a later moment.
+    /// The files were still as a checkpoint describes them at a later moment.
     StillSo {
-        /// Which one.
+        /// The checkpoint.
         checkpoint: CheckpointId,
-        /// When.
+        /// The time.
         at: Millis,
-        /// How long it took to find out, in milliseconds.
+        /// How long the check took, in milliseconds.
         took: u32,
     },
-    /// A session has rewritten a file this often without changing much.
+    /// An incident.
+    Noticed(Incident),
+    /// A session has rewritten a file this often with little change.
     Rewrote {
         /// The session.
         session: SessionId,
@@ -297,32 +361,32 @@ pub enum StoreRecord {
 /// The tasks, and the current story.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct StoryTasks {
-    /// The story that is worked on: new tasks belong to it.
+    /// The current story, which new tasks belong to.
     pub story: String,
-    /// The tasks of all stories, by number; of other stories only the open ones.
+    /// The tasks of all stories, by number; only the open ones of other stories.
     pub tasks: Vec<Task>,
 }
 
 /// An update of the tasks.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TaskUpdate {
-    /// The session or run that makes it; `None` for a person, who may change everything.
+    /// The session or run that makes it; `None` for a person, who may change all tasks.
     pub by: Option<TaskOwner>,
-    /// The story that it is about. The one that is worked on, if none is named.
+    /// The story to update; the current one if `None`.
     pub story: Option<String>,
-    /// Whether that story is worked on from here on. The first one takes over the tasks that were added before there was any, unless it is
-    /// that of a run.
+    /// Whether the story becomes the current one. The first story takes over the tasks that were added before, unless
+    /// it is that of a run.
     pub begins_story: bool,
-    /// Tasks to add, in this order, with their priority; without one they come last.
+    /// Tasks to add, in this order, with their priorities; a task without one comes last.
     pub add: Vec<(String, Option<u32>)>,
     /// Tasks to change.
     pub set: Vec<TaskChange>,
-    /// Tasks that are not to be there any more.
+    /// Tasks to remove.
     pub remove: Vec<u32>,
 }
 
 impl TaskUpdate {
-    /// The change with the name of its story on one line, if it makes sense.
+    /// Checks the update, and puts the name of its story on one line.
     pub fn checked(mut self) -> Result<Self, StoreError> {
         let bad = |why: String| Err(StoreError::BadTaskUpdate { why });
         self.story = self.story.map(|story| story_name(&story));
@@ -348,11 +412,11 @@ impl TaskUpdate {
     }
 }
 
-/// Characters of the name of a story, and of the description of a task.
+/// The maximum number of characters of the name of a story, and of the description of a task.
 const MOST_OF_STORY: usize = 200;
 const MOST_OF_TASK: usize = 10_000;
 
-/// The name of a story as it is kept: on one line, without blanks around it.
+/// The name of a story as stored: on one line, trimmed.
 pub fn story_name(name: &str) -> String {
     name.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
 }
@@ -373,17 +437,17 @@ pub struct TaskChange {
 /// The bounds of a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StoreBounds {
-    /// The most bytes that versions and events take in the store. Views and stamps are not counted.
+    /// The maximum size of versions and events. Views and stamps do not count.
     pub bytes: u64,
-    /// For how many days versions, events and the views of a session are kept after their last use. Only days on which something was recorded count,
-    /// in the order in which they were recorded: a clock that is wrong makes nothing older by more than a day. Views are kept for
-    /// two days at least.
+    /// How many days versions, events and views are kept after their last use. Only days with records count, in the
+    /// order of their first records, so a wrong clock ages nothing by more than a day. Views are kept for at least two
+    /// days.
     pub days: u32,
-    /// The views of so many sessions are kept, those that were used last.
+    /// The number of sessions whose views are kept, the last used first.
     pub sessions: usize,
 }
 
-/// Why something could not be remembered or recalled.
+/// Why a record could not be written or read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
@@ -413,13 +477,13 @@ pub enum StoreError {
         /// A run, a session or a story.
         whose: String,
     },
-    /// The change makes no sense.
+    /// The update is invalid.
     #[error("{why}")]
     BadTaskUpdate {
-        /// Why.
+        /// The reason.
         why: String,
     },
-    /// There is no room for it.
+    /// The disk is full.
     #[error("{path}: cannot be written, the disk is full ({error}); make room there and try again")]
     DiskFull {
         /// The file.
@@ -432,17 +496,17 @@ pub enum StoreError {
     Backend {
         /// The file.
         path: String,
-        /// Its version.
+        /// The error of the backend.
         error: Box<dyn std::error::Error + Send + Sync>,
     },
 }
 
 /// Memory shared by all sessions of a workspace.
 pub trait Store: Send {
-    /// Remembers all of these, or none.
+    /// Records all of these, or none.
     fn record(&mut self, records: &[StoreRecord]) -> Result<(), StoreError>;
 
-    /// What a session has seen of a file.
+    /// The view that a session has of a file.
     fn view(&self, session: &SessionId, path: &RelPath) -> Result<Option<View>, StoreError>;
 
     /// [`Store::view`] for several files, in their order.
@@ -450,16 +514,19 @@ pub trait Store: Send {
         paths.iter().map(|path| self.view(session, path)).collect()
     }
 
-    /// The files of which a session has a view, by path.
+    /// The files that a session has a view of, by path.
     fn viewed_paths(&self, session: &SessionId) -> Result<Vec<RelPath>, StoreError>;
 
-    /// The last files of which a session got a view, latest first.
+    /// The files that a session viewed last, latest first.
     fn lately_viewed(&self, session: &SessionId, limit: usize) -> Result<Vec<RelPath>, StoreError>;
 
-    /// Every session that has a view of something, with how many files, by name.
+    /// Every session with a view, by name, with the number of files.
     fn sessions(&self) -> Result<Vec<(SessionId, usize)>, StoreError>;
 
-    /// The files that a session was given as instructions, by path, with the version of each that it was given last.
+    /// Every session that has a view, a change, a refused call or a checkpoint, by id.
+    fn known_sessions(&self) -> Result<Vec<KnownSession>, StoreError>;
+
+    /// The files that a session was shown as instructions, by path, with the last version shown.
     fn given(&self, session: &SessionId) -> Result<Vec<(RelPath, ContentHash)>, StoreError>;
 
     /// The version and stamp last found at a path.
@@ -476,12 +543,12 @@ pub trait Store: Send {
     /// The content of a version, if it is still kept.
     fn version(&self, version: &ContentHash) -> Result<Option<Vec<u8>>, StoreError>;
 
-    /// Whether there is a content of this version.
+    /// Whether the content of this version is stored.
     fn has_version(&self, version: &ContentHash) -> Result<bool, StoreError> {
         Ok(self.version(version)?.is_some())
     }
 
-    /// The content of a version that a file had at this path, if it is kept or can be computed from later versions.
+    /// The content of a version that a file had at this path, if it is stored or can be computed from later versions.
     fn replaced_content(&self, path: &RelPath, version: &ContentHash) -> Result<Option<Vec<u8>>, StoreError>;
 
     /// The refused calls of a session whose cause still stands.
@@ -490,7 +557,7 @@ pub trait Store: Send {
     /// The number of times a session has rewritten a file with little change.
     fn rewrite_count(&self, session: &SessionId, path: &RelPath) -> Result<u32, StoreError>;
 
-    /// The latest of these events, newest first, without their deltas: what was replaced is asked for by [`Store::replaced_content`].
+    /// The latest events that match, newest first.
     fn events(&self, which: &EventFilter, limit: usize) -> Result<Vec<FileEvent>, StoreError>;
 
     /// The latest checkpoints of this directory, newest first, without their files.
@@ -499,20 +566,23 @@ pub trait Store: Send {
     /// A checkpoint of this directory.
     fn checkpoint(&self, id: &CheckpointId) -> Result<Option<Checkpoint>, StoreError>;
 
+    /// The latest incidents, newest first.
+    fn incidents(&self, limit: usize) -> Result<Vec<Incident>, StoreError>;
+
     /// The tasks of this story, or of the current one.
     fn story_tasks(&self, story: Option<&str>) -> Result<StoryTasks, StoreError>;
 
     /// Applies an update to the tasks, all of it or nothing, and returns the tasks of its story.
     fn update_tasks(&mut self, change: &TaskUpdate) -> Result<StoryTasks, StoreError>;
 
-    /// The files that sessions have touched; those about which there is something new since, or all.
+    /// The touched files that changed since the given turn, or all.
     fn tracked(&self, since: Option<StoreTurn>) -> Result<TrackedFiles, StoreError>;
 
-    /// Drops what exceeds the bounds, the least recently used first. Drops only a part, so that other processes can write in
-    /// between, and says whether there is more. Call it after every write.
+    /// Deletes what exceeds the bounds, the least recently used first. Deletes only a part, so that other processes can
+    /// write in between, and returns whether there is more. Call it after every write.
     fn trim(&mut self, bounds: &StoreBounds) -> Result<bool, StoreError>;
 
-    /// Returns a part of the free space to the system. Says whether there is more to return.
+    /// Returns a part of the free space to the system. Returns whether there is more.
     fn release_space(&mut self) -> Result<bool, StoreError> {
         Ok(false)
     }

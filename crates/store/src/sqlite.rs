@@ -1,40 +1,43 @@
 //! The store in one SQLite file, shared by all Surehand processes of a workspace.
 
 mod checkpoints;
-mod errors;
-mod journal_mode;
+mod cleaning;
+pub(crate) mod database;
+pub(crate) mod errors;
+mod incidents;
+pub(crate) mod journal_mode;
 mod retention;
 mod schema;
+mod sessions;
+mod usage;
 
 use std::{
     borrow::Cow,
-    fs,
     path::{Path, PathBuf},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
-use rusqlite::{Connection, OpenFlags, OptionalExtension, Row, Transaction, backup::Backup, params};
+use rusqlite::{Connection, OpenFlags, OptionalExtension, Row, Transaction, TransactionBehavior, backup::Backup, params};
+use serde::{Serialize, de::DeserializeOwned};
 use surehand_core::{ContentHash, FileRecord, FileStatus, RelPath, Stamp, Task, TaskOwner, TaskStatus, Touch, View};
 
+pub use self::cleaning::OldHistory;
 use self::{
-    errors::{failed, is_busy, is_damage},
+    database::{PATIENCE, attempt, format_of, with_ending},
+    errors::failed,
     journal_mode::JournalMode,
     retention::WrittenTurn,
     schema::{FORMAT, MIGRATIONS, SCHEMA},
 };
 use crate::{
-    ChangeId, Checkpoint, CheckpointId, CheckpointInfo, ContentDelta, EventFilter, FileEvent, KnownFile, Millis, RefusedCall,
-    SessionId, Store, StoreBounds, StoreError, StoreRecord, StoreScope, StoreTurn, StoryTasks, TaskUpdate, TrackedFile,
-    TrackedFiles,
+    ChangeId, Checkpoint, CheckpointId, CheckpointInfo, ContentDelta, EventFilter, FileEvent, Incident, KnownFile, KnownSession,
+    Millis, RefusedCall, SessionId, Store, StoreBounds, StoreError, StoreRecord, StoreScope, StoreTurn, StoryTasks, TaskUpdate,
+    TrackedFile, TrackedFiles,
 };
 
-/// With at most this many records, those of one call, the store first checks whether they say anything new.
+/// With at most this many records, as from one call, the store first checks whether they are new.
 const FEW: usize = 8;
 
-/// How long to wait for other processes.
-const PATIENCE: Duration = Duration::from_secs(10);
-
-/// What a session has seen of a file.
 const VIEW: &str = "SELECT view FROM views WHERE checkout = ?1 AND session = ?2 AND path = ?3";
 
 /// A connection to the state of a workspace. Several may be open at once, in this process and in others.
@@ -44,7 +47,7 @@ pub struct SqliteStore {
     packer: Packer,
     rows: CheckoutRows,
     turn: WrittenTurn,
-    /// Whether a rewrite of the whole file (`VACUUM`) has not been tried yet.
+    /// Whether rewriting the whole file (`VACUUM`) is still to be tried.
     may_rewrite: bool,
 }
 
@@ -56,7 +59,7 @@ struct CheckoutRows {
 }
 
 impl CheckoutRows {
-    /// The rows that are meant. The name of a checkout is random, so its digest is no other's.
+    /// The rows of a scope. The name of a checkout is random, so its digest is unique.
     fn of(scope: &StoreScope) -> Self {
         let digest = ContentHash::of(scope.checkout.as_bytes());
         let (number, _) = digest.as_bytes().split_first_chunk().expect("a digest has 32 bytes");
@@ -75,7 +78,7 @@ impl CheckoutRows {
         self.below.as_ref().map_or("", RelPath::as_str)
     }
 
-    /// A path as it was stored; `None` where it is not below the directory, or no path at all.
+    /// The path of a stored key; `None` if it is not below the directory or not a path.
     fn path(&self, key: &str) -> Option<RelPath> {
         let path = RelPath::new(key).ok()?;
         match &self.below {
@@ -88,7 +91,7 @@ impl CheckoutRows {
         keys.iter().filter_map(|key| self.path(key)).collect()
     }
 
-    /// All stored paths below the directory are from the first of these up to the second.
+    /// The range of all stored keys below the directory; the end is excluded.
     fn range(&self) -> (String, String) {
         match &self.below {
             None => (String::new(), char::MAX.to_string()),
@@ -98,7 +101,7 @@ impl CheckoutRows {
     }
 }
 
-/// Made once, when something is to be packed: setting it up takes longer than packing a small file.
+/// Created on first use, because the setup takes longer than compressing a small file.
 #[derive(Default)]
 struct Packer(Option<zstd::bulk::Compressor<'static>>);
 
@@ -112,7 +115,7 @@ impl Packer {
     }
 }
 
-/// A store, and what had to be done to open it.
+/// An opened store, and what it took to open it.
 pub struct OpenedStore {
     /// The store.
     pub store: SqliteStore,
@@ -121,58 +124,57 @@ pub struct OpenedStore {
 }
 
 impl SqliteStore {
-    /// Opens the state at this path, or starts it. A damaged file is moved aside and reported, never a reason to stop.
+    /// Opens the state at this path, or creates it. A damaged file is moved aside and reported; it never causes a
+    /// failure.
     pub fn open(path: &Path, scope: &StoreScope) -> Result<OpenedStore, StoreError> {
-        match Self::open_patiently(path, scope) {
-            Ok(store) => Ok(OpenedStore { store, set_aside: None }),
-            Err(StoreError::Backend { error, .. }) if is_damage(error.as_ref()) => {
-                let aside = set_aside(path).map_err(|error| failed(path, error))?;
-                Ok(OpenedStore { store: Self::open_patiently(path, scope)?, set_aside: Some(aside) })
-            }
-            Err(error) => Err(error),
-        }
+        let (store, set_aside) = database::open(path, || Self::try_open(path, scope))?;
+        Ok(OpenedStore { store, set_aside })
     }
 
-    /// Opens the state at this path to look at it. Makes and changes nothing, also where nothing may be written; what another
-    /// process has written last may not show there.
+    /// Opens the state at this path read-only. Creates and changes nothing, so it also works in a read-only directory.
+    /// The last writes of another process may be missing.
     pub fn open_read_only(path: &Path, scope: &StoreScope) -> Result<Self, StoreError> {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
-        // Readers of a write-ahead log share memory through a file, and would have to make it. A rollback journal needs none.
+        // Readers of a write-ahead log share memory through a file, which they would have to create. A rollback journal
+        // needs no such file.
         let is_shared = journal_mode::mode_of(path) != Some(JournalMode::WriteAhead) || with_ending(path, "-shm").exists();
         let address = format!("file:{}{}", percent_encoded(path), if is_shared { "" } else { "?immutable=1" });
-        let connection = Connection::open_with_flags(address, flags | OpenFlags::SQLITE_OPEN_NOFOLLOW);
-        let store = Self::with_connection(connection.map_err(|error| failed(path, error))?, path, scope);
-        store.connection.busy_timeout(PATIENCE).map_err(|error| failed(path, error))?;
-        match store.format()? {
+        let connection = attempt(path, || Connection::open_with_flags(address, flags | OpenFlags::SQLITE_OPEN_NOFOLLOW))?;
+        attempt(path, || connection.busy_timeout(PATIENCE))?;
+        let store = Self::with_connection(connection, path, scope);
+        match attempt(path, || format_of(&store.connection))? {
             FORMAT => Ok(store),
-            // Its maker has not come further than making the file.
+            // Its creator has written nothing yet.
             0 => Self::in_memory(),
             found if found > FORMAT => Err(StoreError::Newer { path: path.display().to_string(), found, known: FORMAT }),
             _ => store.brought_up_to_date(),
         }
     }
 
-    /// A copy in memory, in the format that this program knows. The file stays as it is.
+    /// A copy in memory, migrated to the current format. The file is not changed.
     fn brought_up_to_date(self) -> Result<Self, StoreError> {
-        let copied = || {
+        let connection = attempt(&self.path, || {
             let mut copy = Connection::open_in_memory()?;
             Backup::new(&self.connection, &mut copy)?.run_to_completion(i32::MAX, Duration::ZERO, None)?;
             Ok(copy)
-        };
-        let copied: rusqlite::Result<Connection> = { copied }();
-        let connection = copied.map_err(|error| failed(&self.path, error))?;
+        })?;
         let mut store = Self { connection, ..self };
         store.migrate()?;
         Ok(store)
     }
 
-    /// A state that is in no file and gone when it is dropped.
+    /// A store in memory, which ends when it is dropped.
     pub fn in_memory() -> Result<Self, StoreError> {
         let path = Path::new(":memory:");
-        let connection = Connection::open_in_memory().map_err(|error| failed(path, error))?;
+        let connection = attempt(path, Connection::open_in_memory)?;
         let mut store = Self::with_connection(connection, path, &StoreScope::default());
         store.migrate()?;
         Ok(store)
+    }
+
+    /// A number that moves whenever another connection, of this process or another, has written to the file.
+    pub fn data_version(&self) -> Result<i64, StoreError> {
+        attempt(&self.path, || self.connection.prepare_cached("PRAGMA data_version")?.query_row([], |row| row.get(0)))
     }
 
     /// Makes paths relative to this directory of the work tree.
@@ -192,44 +194,26 @@ impl SqliteStore {
     }
 
     fn try_open(path: &Path, scope: &StoreScope) -> Result<Self, StoreError> {
-        // Never through a link, which could lead anywhere.
+        // Never follow a link, which could lead anywhere.
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let connection =
-            Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NOFOLLOW).map_err(|error| failed(path, error))?;
+        let connection = attempt(path, || Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NOFOLLOW))?;
         let mut store = Self::with_connection(connection, path, scope);
-        store.set_up().map_err(|error| failed(path, error))?;
+        attempt(path, || store.set_up())?;
         store.migrate()?;
-        store.sync_from_now_on().map_err(|error| failed(path, error))?;
-        // Fails if the tables are not ours. It is kept for the first question about a view, so it costs nothing.
-        drop(store.connection.prepare_cached(VIEW).map_err(|error| failed(path, error))?);
+        attempt(path, || store.sync_from_now_on())?;
+        // Fails if the tables are not ours. The prepared statement is kept for the first query of a view, so this costs
+        // nothing.
+        attempt(path, || store.connection.prepare_cached(VIEW).map(drop))?;
         Ok(store)
-    }
-
-    fn format(&self) -> Result<i64, StoreError> {
-        self.connection.pragma_query_value(None, "user_version", |row| row.get(0)).map_err(|error| self.failed(error))
-    }
-
-    /// Retries while the database is busy: if several processes create it at once, SQLite reports "busy" to all but one,
-    /// without waiting.
-    fn open_patiently(path: &Path, scope: &StoreScope) -> Result<Self, StoreError> {
-        let until = Instant::now() + PATIENCE;
-        loop {
-            match Self::try_open(path, scope) {
-                Err(StoreError::Backend { error, .. }) if is_busy(error.as_ref()) && Instant::now() < until => {
-                    std::thread::sleep(Duration::from_millis(2));
-                }
-                opened => return opened,
-            }
-        }
     }
 
     fn set_up(&self) -> rusqlite::Result<()> {
         if self.path.metadata().is_ok_and(|file| file.len() == 0) {
-            // A database that a power cut leaves half created holds nothing of value; the next start moves it aside. The first page is
-            // written in one call, so a process that dies needs no journal file for it either.
+            // A database that a power cut leaves half created holds nothing of value; the next start moves it aside.
+            // The first page is written in one call, so a process that dies needs no journal file for it either.
             self.connection.pragma_update(None, "synchronous", "off")?;
             self.connection.pragma_update_and_check(None, "journal_mode", "memory", |_| Ok(()))?;
-            // Counts for a file that is begun here; free pages can be given back without writing the whole of it anew.
+            // Applies to new files. Free pages can then be released without rewriting the file.
             self.connection.pragma_update(None, "auto_vacuum", "incremental")?;
         }
         journal_mode::set_journal_mode(&self.connection, &self.path, PATIENCE)?;
@@ -238,49 +222,26 @@ impl SqliteStore {
         Ok(())
     }
 
-    /// From here on the file is what others rely on. A power cut may lose the last views, and a lost view only means another read. Files have
-    /// a journal of their own.
+    /// From now on other processes rely on the file. A power cut may lose the last views, and a lost view only costs
+    /// another read. User files have a journal of their own.
     fn sync_from_now_on(&self) -> rusqlite::Result<()> {
         self.connection.pragma_update(None, "synchronous", "normal")
     }
 
     fn migrate(&mut self) -> Result<(), StoreError> {
-        let path = self.path.clone();
-        let schema = |connection: &Connection| connection.pragma_query_value(None, "user_version", |row| row.get::<_, i64>(0));
-        let found = self.format()?;
-        if found == FORMAT {
-            return Ok(());
-        }
-        if found > FORMAT {
-            return Err(StoreError::Newer { path: path.display().to_string(), found, known: FORMAT });
-        }
-        let migrate = || {
-            let transaction = self.connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
-            // Another process may have been faster.
-            let found = usize::try_from(schema(&transaction)?).unwrap_or_default();
-            let steps = if found == 0 { &[SCHEMA] } else { MIGRATIONS.get(found..).unwrap_or_default() };
-            steps.iter().try_for_each(|step| transaction.execute_batch(step))?;
-            transaction.pragma_update(None, "user_version", FORMAT)?;
-            transaction.commit()
-        };
-        let migrated: rusqlite::Result<()> = { migrate }();
-        migrated.map_err(|error| failed(&path, error))?;
-        self.turn.is_trim_due = true;
+        let steps_from = |found| if found == 0 { &[SCHEMA][..] } else { MIGRATIONS.get(found..).unwrap_or_default() };
+        self.turn.is_trim_due |= database::migrate(&mut self.connection, &self.path, FORMAT, steps_from)?;
         Ok(())
     }
 
-    fn failed(&self, error: rusqlite::Error) -> StoreError {
-        failed(&self.path, error)
-    }
-
-    /// An event that replaced this content at this path: the last one or, after another one, the next.
+    /// An event that replaced this content at this path: the last one or, given an event, the next one.
     fn replacement(
         &self,
         path: &RelPath,
         version: &ContentHash,
         after: Option<i64>,
     ) -> Result<Option<ContentReplacement>, StoreError> {
-        // The next one is nearly always the very next row of the path, so that a long chain is walked quickly.
+        // The next one is nearly always the next row of the path, so even a long chain is followed quickly.
         let order = if after.is_some() { "ASC" } else { "DESC" };
         let sql = format!(
             "SELECT id, after, moved_to, prefix, suffix, middle FROM events
@@ -297,7 +258,7 @@ impl SqliteStore {
         Ok(Some(ContentReplacement { event, path, by, delta }))
     }
 
-    /// The compressed content of a record, if it is to be written.
+    /// The compressed content of a record, if it will be written.
     fn packed(&mut self, record: &StoreRecord) -> Result<Option<Vec<u8>>, StoreError> {
         let content = match record {
             StoreRecord::Kept { version, content, .. } => (!self.has_version(version)?).then(|| content.bytes()),
@@ -310,8 +271,8 @@ impl SqliteStore {
         content.map(|content| pack(&mut self.packer, content)).transpose().map_err(|error| failed(&self.path, error))
     }
 
-    /// Whether these only say that files are what they were. Most hooks find it so: they need not write, and need not make the log longer for
-    /// the next one.
+    /// Whether these records only confirm that files are unchanged. This is true for most hooks, which then need not
+    /// write or lengthen the log.
     fn knows_all(&self, records: &[StoreRecord]) -> Result<bool, StoreError> {
         for record in records {
             let is_known = match record {
@@ -320,8 +281,7 @@ impl SqliteStore {
                     self.file(path)?.is_some_and(|known| !known.stamp.is_racy() && is_same(known))
                 }
                 StoreRecord::Touched { path, touch, at } => {
-                    let next = follow(&self.connection, &self.rows, path, touch, *at);
-                    next.map_err(|error| self.failed(error))?.is_none()
+                    attempt(&self.path, || follow(&self.connection, &self.rows, path, touch, *at))?.is_none()
                 }
                 _ => false,
             };
@@ -332,11 +292,11 @@ impl SqliteStore {
         Ok(true)
     }
 
-    /// Answers several questions in one transaction, which takes its locks once.
+    /// Runs several queries in one transaction, which takes its locks once.
     fn at_once<T>(&self, questions: impl FnOnce() -> Result<T, StoreError>) -> Result<T, StoreError> {
-        let transaction = self.connection.unchecked_transaction().map_err(|error| self.failed(error))?;
+        let transaction = attempt(&self.path, || self.connection.unchecked_transaction())?;
         let answers = questions()?;
-        transaction.commit().map_err(|error| self.failed(error))?;
+        attempt(&self.path, || transaction.commit())?;
         Ok(answers)
     }
 
@@ -346,9 +306,7 @@ impl SqliteStore {
         keys: impl rusqlite::Params,
         read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
     ) -> Result<Option<T>, StoreError> {
-        let query = || self.connection.prepare_cached(sql)?.query_row(keys, read).optional();
-        let found: rusqlite::Result<Option<T>> = { query }();
-        found.map_err(|error| self.failed(error))
+        attempt(&self.path, || self.connection.prepare_cached(sql)?.query_row(keys, read).optional())
     }
 
     fn all<T>(
@@ -357,9 +315,7 @@ impl SqliteStore {
         keys: impl rusqlite::Params,
         read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
     ) -> Result<Vec<T>, StoreError> {
-        let query = || self.connection.prepare_cached(sql)?.query_map(keys, read)?.collect();
-        let found: rusqlite::Result<Vec<T>> = { query }();
-        found.map_err(|error| self.failed(error))
+        attempt(&self.path, || self.connection.prepare_cached(sql)?.query_map(keys, read)?.collect())
     }
 }
 
@@ -368,11 +324,10 @@ impl Store for SqliteStore {
         if records.len() <= FEW && self.at_once(|| self.knows_all(records))? {
             return Ok(());
         }
-        let path = self.path.clone();
-        // Compressed before the transaction, because no other process can write during it.
+        // Compress before the transaction, because no other process can write during it.
         let packed = records.iter().map(|record| self.packed(record)).collect::<Result<Vec<_>, _>>()?;
-        let write = || {
-            let transaction = self.connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
+        let turn = attempt(&self.path, || {
+            let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
             let turn = retention::begin_turn(&transaction, self.rows.checkout, records)?;
             for (record, packed) in records.iter().zip(packed) {
                 write_record(&transaction, &self.rows, &mut self.packer, turn.number, record, packed)?;
@@ -380,16 +335,15 @@ impl Store for SqliteStore {
             let turn = turn.end(&transaction)?;
             transaction.commit()?;
             Ok(turn)
-        };
-        let written: rusqlite::Result<WrittenTurn> = { write }();
-        self.turn = written.map_err(|error| failed(&path, error))?.after(&self.turn);
+        })?;
+        self.turn = turn.after(&self.turn);
         Ok(())
     }
 
     fn view(&self, session: &SessionId, path: &RelPath) -> Result<Option<View>, StoreError> {
         let keys = params![self.rows.checkout, session.0, self.rows.key(path)];
         let view = self.one(VIEW, keys, |row| row.get::<_, String>(0))?;
-        // A view that cannot be read is no view: the file is read again.
+        // An unreadable view counts as none; the file is read again.
         Ok(view.and_then(|view| serde_json::from_str(&view).ok()))
     }
 
@@ -420,6 +374,10 @@ impl Store for SqliteStore {
         })
     }
 
+    fn known_sessions(&self) -> Result<Vec<KnownSession>, StoreError> {
+        sessions::list(self)
+    }
+
     fn given(&self, session: &SessionId) -> Result<Vec<(RelPath, ContentHash)>, StoreError> {
         let sql = "SELECT path, version FROM given WHERE checkout = ?1 AND session = ?2 ORDER BY path";
         let given = self.all(sql, params![self.rows.checkout, session.0], |row| {
@@ -434,7 +392,7 @@ impl Store for SqliteStore {
     }
 
     fn files(&self, paths: &[RelPath]) -> Result<Vec<Option<KnownFile>>, StoreError> {
-        // Of so many it is faster to read the whole table than to look for each.
+        // For so many paths, reading the whole table is faster than a lookup for each.
         const MANY: usize = 10_000;
         if paths.len() < MANY {
             return self.at_once(|| paths.iter().map(|path| self.file(path)).collect());
@@ -442,7 +400,7 @@ impl Store for SqliteStore {
         let sql =
             "SELECT version, device, inode, size, modified, changed, taken, path FROM files WHERE checkout = ?1 ORDER BY path";
         let all = self.all(sql, [self.rows.checkout], |row| Ok((row.get::<_, String>(7)?, read_file(row)?)))?;
-        // By the order of bytes, as the key of the table.
+        // Sorted by bytes, as the table's key is.
         let find = |path: &RelPath| all.binary_search_by(|(key, _)| key.as_str().cmp(&self.rows.key(path))).ok();
         Ok(paths.iter().map(|path| find(path).map(|at| all[at].1.clone())).collect())
     }
@@ -456,7 +414,7 @@ impl Store for SqliteStore {
     fn version(&self, version: &ContentHash) -> Result<Option<Vec<u8>>, StoreError> {
         let sql = "SELECT packed FROM versions WHERE version = ?1";
         let Some(packed) = self.one(sql, params![version.as_bytes()], |row| row.get::<_, Vec<u8>>(0))? else { return Ok(None) };
-        // Damage shows here as a content that is not the one asked for: then there is none.
+        // Damage shows as content with another hash, which counts as missing.
         Ok(unpack(packed).filter(|content| ContentHash::of(content) == *version))
     }
 
@@ -468,8 +426,8 @@ impl Store for SqliteStore {
     fn replaced_content(&self, path: &RelPath, version: &ContentHash) -> Result<Option<Vec<u8>>, StoreError> {
         let (mut path, mut next, mut event) = (path.clone(), *version, None);
         let mut deltas = Vec::new();
-        // What came in its place may have been replaced in turn, until one is kept by itself. Each replacement is later than the
-        // one before, so this ends.
+        // The content that replaced it may have been replaced in turn, until one is kept in full. Each replacement is
+        // later than the previous one, so the loop ends.
         let mut content = loop {
             if let Some(content) = self.version(&next)? {
                 break content;
@@ -479,7 +437,7 @@ impl Store for SqliteStore {
             deltas.push(replacement.delta);
         };
         for delta in deltas.iter().rev() {
-            let Some(before) = apply(delta, &content) else { return Ok(None) };
+            let Some(before) = delta.apply(&content) else { return Ok(None) };
             content = before;
         }
         Ok(Some(content).filter(|content| ContentHash::of(content) == *version))
@@ -500,8 +458,8 @@ impl Store for SqliteStore {
     }
 
     fn events(&self, which: &EventFilter, limit: usize) -> Result<Vec<FileEvent>, StoreError> {
-        // One file of many is found by its indexes; everything else is looked through from the newest on. The `+` keeps SQLite from
-        // taking an index for the other conditions, after which it would have to sort.
+        // Events of one file are found through indexes; all others by a scan from the newest on. The `+` keeps SQLite
+        // from using an index for the other conditions, which would then need a sort.
         let about_path = match which.path {
             Some(_) => {
                 "id IN (SELECT id FROM events WHERE checkout = ?5 AND path = ?2
@@ -509,8 +467,9 @@ impl Store for SqliteStore {
             }
             None => "?2 IS NULL",
         };
+        let delta = if which.with_deltas { "prefix, suffix, middle" } else { "NULL, NULL, NULL" };
         let sql = format!(
-            "SELECT change, at, session, tool, path, moved_to, before, after, mode, undoes, lines FROM events
+            "SELECT change, at, session, tool, path, moved_to, before, after, mode, undoes, lines, undone, entry, {delta} FROM events
             WHERE {about_path} AND +checkout = ?5 AND +path >= ?6 AND +path < ?7
             AND (?1 IS NULL OR session = ?1) AND (?3 IS NULL OR change = ?3) ORDER BY id DESC LIMIT ?4"
         );
@@ -530,7 +489,7 @@ impl Store for SqliteStore {
             let Some(path) = self.rows.path(&row.get::<_, String>(4)?) else { return Ok(None) };
             let moved_to = row.get::<_, Option<String>>(5)?;
             let Some(moved_to) = moved_to.map(|path| self.rows.path(&path)).map_or(Some(None), |path| path.map(Some)) else {
-                // It was moved to where this root does not reach.
+                // It was moved out of this root.
                 return Ok(None);
             };
             Ok(Some(FileEvent {
@@ -547,9 +506,11 @@ impl Store for SqliteStore {
                     .get::<_, Option<String>>(9)?
                     .map(|ids| ids.split(' ').map(|id| ChangeId(id.to_owned())).collect())
                     .unwrap_or_default(),
-                delta: None,
-                // What cannot be read is not known.
+                delta: read_delta(row, 13)?,
+                // Unreadable line maps are dropped.
                 lines: row.get::<_, Option<String>>(10)?.and_then(|lines| lines.parse().ok()),
+                undone: read_json(row, 11)?.unwrap_or_default(),
+                entry: read_json(row, 12)?,
             }))
         })?;
         Ok(events.into_iter().flatten().collect())
@@ -561,6 +522,10 @@ impl Store for SqliteStore {
 
     fn checkpoint(&self, id: &CheckpointId) -> Result<Option<Checkpoint>, StoreError> {
         checkpoints::read(self, id)
+    }
+
+    fn incidents(&self, limit: usize) -> Result<Vec<Incident>, StoreError> {
+        incidents::list(self, limit)
     }
 
     fn story_tasks(&self, story: Option<&str>) -> Result<StoryTasks, StoreError> {
@@ -579,14 +544,13 @@ impl Store for SqliteStore {
     }
 
     fn update_tasks(&mut self, change: &TaskUpdate) -> Result<StoryTasks, StoreError> {
-        let (path, checkout) = (self.path.clone(), self.rows.checkout);
-        let failed = |error| failed(&path, error);
-        let transaction = self.connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate).map_err(failed)?;
-        let changed = change_tasks(&transaction, checkout, change).map_err(failed)?;
-        if let Err(refused) = changed {
-            return Err(refused.into());
-        }
-        transaction.commit().map_err(failed)?;
+        attempt(&self.path, || {
+            let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            match change_tasks(&transaction, self.rows.checkout, change)? {
+                Ok(()) => transaction.commit().map(Ok),
+                refused => Ok(refused),
+            }
+        })??;
         self.story_tasks(change.story.as_deref())
     }
 
@@ -621,12 +585,11 @@ impl Store for SqliteStore {
     }
 
     fn trim(&mut self, bounds: &StoreBounds) -> Result<bool, StoreError> {
-        let trimmed = retention::trim(&mut self.connection, bounds, &mut self.turn);
-        trimmed.map_err(|error| failed(&self.path, error))
+        attempt(&self.path, || retention::trim(&mut self.connection, bounds, &mut self.turn))
     }
 
     fn release_space(&mut self) -> Result<bool, StoreError> {
-        retention::release_space(&self.connection, &mut self.may_rewrite).map_err(|error| failed(&self.path, error))
+        attempt(&self.path, || retention::release_space(&self.connection, &mut self.may_rewrite))
     }
 }
 
@@ -681,11 +644,11 @@ fn write_record(
                 ],
             )
         }
-        // Who uses it is written down with the turn.
+        // The session is recorded with the turn.
         StoreRecord::InUse { .. } => Ok(()),
         StoreRecord::Kept { version, content, .. } => keep(transaction, version, turn, || match packed {
             Some(packed) => Ok(packed),
-            // It was there a moment ago, and was let go of since.
+            // It was there a moment ago, but was deleted since.
             None => pack(packer, content.bytes()).map_err(not_packed),
         }),
         StoreRecord::Touched { path, touch, at } => track(transaction, rows, turn, path, touch, *at),
@@ -697,8 +660,9 @@ fn write_record(
             let delta = event.delta.as_ref();
             run(
                 "INSERT INTO events
-                    (change, at, session, tool, path, moved_to, before, after, mode, undoes, prefix, suffix, middle, checkout, lines, turn)
-                    SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16 WHERE NOT EXISTS
+                    (change, at, session, tool, path, moved_to, before, after, mode, undoes, prefix, suffix, middle, checkout, lines, turn,
+                    undone, entry)
+                    SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18 WHERE NOT EXISTS
                         (SELECT 1 FROM events INDEXED BY events_by_change WHERE change = ?1 AND checkout = ?14 AND path = ?5
                         AND moved_to IS ?6 AND before IS ?7 AND after IS ?8)",
                 params![
@@ -717,13 +681,16 @@ fn write_record(
                     packed,
                     checkout,
                     event.lines.as_ref().map(ToString::to_string),
-                    turn
+                    turn,
+                    (!event.undone.is_empty()).then(|| as_json(&event.undone)),
+                    event.entry.as_ref().map(as_json)
                 ],
             )
         }
         StoreRecord::Checkpointed(checkpoint) => {
             checkpoints::write(transaction, rows, turn, checkpoint, packed.unwrap_or_default())
         }
+        StoreRecord::Noticed(incident) => incidents::write(transaction, rows, turn, incident),
         StoreRecord::StillSo { checkpoint, at, took } => {
             let sql = "UPDATE checkpoints SET until = max(until, ?3), took = ?4 WHERE checkout = ?1 AND id = ?2";
             run(sql, params![checkout, checkpoint.0, at, took])
@@ -765,7 +732,7 @@ fn track(
         .map(drop)
 }
 
-/// The state of a file after a touch; `None` if that changes nothing.
+/// The state of a file after a touch; `None` if the touch changes nothing.
 fn follow(
     connection: &Connection,
     rows: &CheckoutRows,
@@ -835,7 +802,7 @@ fn change_tasks(transaction: &Transaction<'_>, checkout: i64, change: &TaskUpdat
             Some(owner) if TaskOwner::is_others(Some(&owner), change.by.as_ref()) => {
                 return Ok(Err(RefusedTask::OfOthers(id, owner.to_string())));
             }
-            // What a person has planned for another story is not for a model to close.
+            // A model must not close a person's task of another story.
             None if change.by.is_some() && !story.is_empty() && story != here => {
                 return Ok(Err(RefusedTask::OfOthers(id, format!("story {story}"))));
             }
@@ -845,7 +812,8 @@ fn change_tasks(transaction: &Transaction<'_>, checkout: i64, change: &TaskUpdat
     for task in &change.set {
         let sql = "UPDATE tasks SET status = coalesce(?2, status), description = coalesce(?3, description),
             priority = coalesce(?4, priority) WHERE checkout = ?5 AND id = ?1";
-        transaction.execute(sql, params![task.id, task.status.map(status_name), task.description, task.priority, checkout])?;
+        transaction
+            .execute(sql, params![task.id, task.status.map(TaskStatus::name), task.description, task.priority, checkout])?;
     }
     for id in &change.remove {
         transaction.execute("UPDATE tasks SET removed = 1 WHERE checkout = ?1 AND id = ?2", params![checkout, id])?;
@@ -869,37 +837,22 @@ fn change_tasks(transaction: &Transaction<'_>, checkout: i64, change: &TaskUpdat
 }
 
 fn read_task(row: &Row<'_>) -> rusqlite::Result<Task> {
-    let status = match row.get_ref(2)?.as_str()? {
-        "completed" => TaskStatus::Completed,
-        "in_progress" => TaskStatus::InProgress,
-        "cancelled" => TaskStatus::Cancelled,
-        _ => TaskStatus::Pending,
-    };
     Ok(Task {
         id: row.get(0)?,
         description: row.get(1)?,
-        status,
+        status: TaskStatus::named(row.get_ref(2)?.as_str()?).unwrap_or(TaskStatus::Pending),
         priority: u32::try_from(row.get::<_, i64>(3)?.max(0)).unwrap_or(u32::MAX),
         story: row.get(4)?,
         owner: row.get::<_, Option<String>>(5)?.map(TaskOwner::from),
     })
 }
 
-fn status_name(status: TaskStatus) -> &'static str {
-    match status {
-        TaskStatus::Pending => "pending",
-        TaskStatus::InProgress => "in_progress",
-        TaskStatus::Completed => "completed",
-        TaskStatus::Cancelled => "cancelled",
-    }
-}
-
-/// Names with blanks between; nothing for none.
+/// The ids separated by blanks; `None` if there are none.
 fn joined(ids: &[ChangeId]) -> Option<String> {
     (!ids.is_empty()).then(|| ids.iter().map(|id| id.0.as_str()).collect::<Vec<_>>().join(" "))
 }
 
-/// Keeps a content. One that is there already is only marked as used.
+/// Stores a content. An existing one is only marked as used.
 fn keep(
     transaction: &Transaction<'_>,
     version: &ContentHash,
@@ -923,7 +876,6 @@ fn not_packed(error: std::io::Error) -> rusqlite::Error {
     rusqlite::Error::ToSqlConversionFailure(Box::new(error))
 }
 
-/// A file, from the first columns of a row.
 fn read_file(row: &Row<'_>) -> rusqlite::Result<KnownFile> {
     let stamp = Stamp {
         device: row.get::<_, i64>(1)? as u64,
@@ -936,7 +888,7 @@ fn read_file(row: &Row<'_>) -> rusqlite::Result<KnownFile> {
     Ok(KnownFile { version: ContentHash::from_bytes(row.get(0)?), stamp })
 }
 
-/// A delta, from three columns; what cannot be unpacked is none.
+/// A delta from three columns; `None` if it cannot be decompressed.
 fn read_delta(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<ContentDelta>> {
     let length = |column| row.get::<_, Option<i64>>(column).map(|length| length.unwrap_or_default() as usize);
     let (prefix, suffix) = (length(column)?, length(column + 1)?);
@@ -944,18 +896,21 @@ fn read_delta(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<ContentDe
     Ok(middle.map(|middle| ContentDelta { prefix, suffix, middle }))
 }
 
+fn as_json(value: &impl Serialize) -> String {
+    serde_json::to_string(value).expect("it is plain data")
+}
+
+/// A JSON value from a column; `None` if it cannot be parsed.
+fn read_json<T: DeserializeOwned>(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<T>> {
+    Ok(row.get::<_, Option<String>>(column)?.and_then(|json| serde_json::from_str(&json).ok()))
+}
+
 struct ContentReplacement {
     event: i64,
-    /// The name that the file had then.
+    /// The file's name at that time.
     path: RelPath,
     by: ContentHash,
     delta: ContentDelta,
-}
-
-fn apply(delta: &ContentDelta, base: &[u8]) -> Option<Vec<u8>> {
-    let head = base.get(..delta.prefix)?;
-    let tail = base.get(base.len().checked_sub(delta.suffix)?..)?;
-    Some([head, &delta.middle, tail].concat())
 }
 
 const PLAIN: u8 = 0;
@@ -963,7 +918,7 @@ const ZSTD: u8 = 1;
 /// Smaller contents hardly shrink.
 const PACK_FROM: usize = 512;
 
-/// One byte that says how, then the content.
+/// A byte for the compression, then the content.
 fn pack(packer: &mut Packer, content: &[u8]) -> std::io::Result<Vec<u8>> {
     let (how, body) = if content.len() < PACK_FROM { (PLAIN, content.to_vec()) } else { (ZSTD, packer.compress(content)?) };
     Ok([&[how], &body[..]].concat())
@@ -977,31 +932,9 @@ fn unpack(packed: Vec<u8>) -> Option<Vec<u8>> {
     }
 }
 
-fn with_ending(path: &Path, ending: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(ending);
-    PathBuf::from(name)
-}
-
-/// A path for an address: SQLite takes it apart at `?` and `#`.
+/// Escapes a path for a URI: SQLite splits it at `?` and `#`.
 fn percent_encoded(path: &Path) -> String {
     let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"/-_.~".contains(byte);
     let encode = |byte: &u8| if plain(byte) { char::from(*byte).to_string() } else { format!("%{byte:02X}") };
     path.as_os_str().as_encoded_bytes().iter().map(encode).collect()
-}
-
-/// Moves a damaged file and what belongs to it out of the way, under a name that is free.
-#[expect(clippy::disallowed_methods, reason = "a state file, not a user's")]
-fn set_aside(path: &Path) -> std::io::Result<PathBuf> {
-    let with = |ending: &str| with_ending(path, ending);
-    let aside = (1..).map(|number| with(&format!(".damaged-{number}"))).find(|name| !name.exists()).expect("numbers do not end");
-    fs::rename(path, &aside)?;
-    for ending in ["-wal", "-shm", "-journal"] {
-        // They belong to the damaged file and would be applied to the new one.
-        match fs::remove_file(with(ending)) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
-    }
-    Ok(aside)
 }

@@ -144,10 +144,11 @@ fn a_state_is_looked_at_without_a_trace() {
 
 /// Takes out of the tables what the last format has put in.
 const TO_FORMAT_2: &str = "
-    DROP TABLE checkpoints;
+    DROP TABLE checkpoints; DROP TABLE incidents;
     DROP TRIGGER event_added; DROP TRIGGER event_dropped; DROP TRIGGER version_added; DROP TRIGGER version_dropped;
     DROP TABLE tracked; ALTER TABLE tasks DROP COLUMN story; ALTER TABLE tasks DROP COLUMN owner; ALTER TABLE tasks DROP COLUMN lease;
-    ALTER TABLE tasks DROP COLUMN fence; ALTER TABLE tasks DROP COLUMN removed; DROP TABLE counters; DROP TABLE days; DROP TABLE sessions; ALTER TABLE events DROP COLUMN turn; PRAGMA user_version = 2;";
+    ALTER TABLE tasks DROP COLUMN fence; ALTER TABLE tasks DROP COLUMN removed; DROP TABLE counters; DROP TABLE days; DROP TABLE sessions; ALTER TABLE events DROP COLUMN turn;
+    ALTER TABLE events DROP COLUMN undone; ALTER TABLE events DROP COLUMN entry; PRAGMA user_version = 2;";
 
 /// A state of the first format, with a view and an event in it.
 fn state_of_format_1(path: &Path) -> (SessionId, RelPath) {
@@ -305,9 +306,11 @@ fn an_event_that_is_brought_twice_is_there_once() {
             undoes: Vec::new(),
             delta: None,
             lines: None,
+            undone: Vec::new(),
+            entry: None,
         })
     };
-    // One change may do two things to a path.
+    // One change may affect a path twice.
     let all = [event("a", Some("b")), event("a", None), event("c", None)];
     for _ in 0..3 {
         store.record(&all).unwrap();
@@ -360,7 +363,7 @@ fn a_session_that_saw_very_much_is_dropped_in_parts() {
     assert_eq!(store.sessions().unwrap(), [(short, 1)]);
 }
 
-/// A file system that takes new room for whatever is written, if it can be had.
+/// A file system that allocates space for every write, if it is available.
 fn btrfs(megabytes: u64) -> Option<Mounted> {
     Mounted::kernel_image(megabytes, &["mkfs.btrfs", "-q", "-M"])
 }

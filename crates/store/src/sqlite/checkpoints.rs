@@ -1,4 +1,5 @@
-//! The table of checkpoints. The files of one are kept together, packed: they are only ever asked for all at once.
+//! The table of checkpoints. The files of a checkpoint are compressed into one value, because they are always read
+//! together.
 
 use rusqlite::{Row, Transaction, params};
 use surehand_core::SessionId;
@@ -6,15 +7,14 @@ use surehand_core::SessionId;
 use super::{CheckoutRows, Packer, SqliteStore, pack as pack_bytes, unpack};
 use crate::{Checkpoint, CheckpointFile, CheckpointId, CheckpointInfo, StoreError};
 
-/// What is said about a checkpoint in a list.
+/// The columns of [`CheckpointInfo`].
 const COLUMNS: &str = "id, at, until, session, occasion, name, head, is_whole, took, count, not_kept";
 
-/// The files of a checkpoint as they are kept.
 pub(super) fn pack(packer: &mut Packer, checkpoint: &Checkpoint) -> std::io::Result<Vec<u8>> {
     pack_bytes(packer, &serde_json::to_vec(&checkpoint.files)?)
 }
 
-/// Writes a checkpoint. The versions that it needs are of use as long as itself, at least.
+/// Writes a checkpoint. The versions that it needs are marked as used, so that they are kept as long as it is.
 pub(super) fn write(
     transaction: &Transaction<'_>,
     rows: &CheckoutRows,
@@ -54,14 +54,13 @@ pub(super) fn write(
         .map(drop)
 }
 
-/// The latest ones, newest first.
 pub(super) fn list(store: &SqliteStore, limit: usize) -> Result<Vec<CheckpointInfo>, StoreError> {
     let sql = format!("SELECT {COLUMNS} FROM checkpoints WHERE checkout = ?1 AND directory = ?2 ORDER BY number DESC LIMIT ?3");
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     store.all(&sql, params![store.rows.checkout, store.rows.directory(), limit], read_info)
 }
 
-/// One with its files. One whose files cannot be read is none.
+/// A checkpoint with its files; `None` if they cannot be read.
 pub(super) fn read(store: &SqliteStore, id: &CheckpointId) -> Result<Option<Checkpoint>, StoreError> {
     let sql = format!("SELECT {COLUMNS}, files FROM checkpoints WHERE checkout = ?1 AND directory = ?2 AND id = ?3");
     let found = store.one(&sql, params![store.rows.checkout, store.rows.directory(), id.0], |row| {
@@ -85,7 +84,7 @@ fn read_info(row: &Row<'_>) -> rusqlite::Result<CheckpointInfo> {
         is_whole: row.get(7)?,
         took: row.get(8)?,
         files: usize::try_from(row.get::<_, i64>(9)?).unwrap_or_default(),
-        // What cannot be read is not known.
+        // Unreadable values are dropped.
         not_kept: serde_json::from_str(&not_kept).unwrap_or_default(),
     })
 }

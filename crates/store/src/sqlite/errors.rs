@@ -1,4 +1,4 @@
-//! Turns errors of SQLite into [`StoreError`]s, and finds out what SQLite does not say.
+//! Turns errors of SQLite into [`StoreError`]s, and finds out details that SQLite does not report.
 
 use std::{error::Error, io, path::Path};
 
@@ -10,7 +10,7 @@ use rustix::{
 
 use crate::StoreError;
 
-pub(super) fn failed(path: &Path, error: impl Error + Send + Sync + 'static) -> StoreError {
+pub(crate) fn failed(path: &Path, error: impl Error + Send + Sync + 'static) -> StoreError {
     let may_be_full = matches!(code(&error), Some(ErrorCode::DiskFull | ErrorCode::SystemIoFailure | ErrorCode::CannotOpen));
     match may_be_full.then(|| no_room(path)).flatten() {
         Some(error) => StoreError::DiskFull { path: path.display().to_string(), error },
@@ -18,8 +18,8 @@ pub(super) fn failed(path: &Path, error: impl Error + Send + Sync + 'static) -> 
     }
 }
 
-/// Whether nothing can be written beside this file for want of room. SQLite says "disk I/O error" to most ways in which a disk or a
-/// quota is full, so it is tried out, with a file that has no name.
+/// Whether this file system has no room. SQLite reports "disk I/O error" for most kinds of full disks and quotas, so
+/// this tries to write an unnamed file.
 fn no_room(path: &Path) -> Option<io::Error> {
     let dir = path.parent()?;
     let written = (|| {
@@ -40,11 +40,11 @@ fn code(error: &(dyn Error + 'static)) -> Option<ErrorCode> {
     }
 }
 
-/// A statement that cannot be understood is damage as well: the tables are not those that we made.
-pub(super) fn is_damage(error: &(dyn Error + 'static)) -> bool {
+/// An invalid statement is damage as well: the tables are not the ones we created.
+pub(crate) fn is_damage(error: &(dyn Error + 'static)) -> bool {
     matches!(code(error), Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt | ErrorCode::Unknown))
 }
 
-pub(super) fn is_busy(error: &(dyn Error + 'static)) -> bool {
+pub(crate) fn is_busy(error: &(dyn Error + 'static)) -> bool {
     matches!(code(error), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
 }

@@ -1,8 +1,8 @@
 //! Chooses SQLite's journal mode.
 //!
-//! A write-ahead log is fastest, and its processes share memory through a mapped file (`-shm`). On a file system that must
-//! allocate space each time a mapped page is written, a full disk then ends the process with SIGBUS. There a rollback journal
-//! is used, which maps nothing.
+//! A write-ahead log is fastest, but its processes share memory through a mapped file (`-shm`). On a file system that
+//! allocates space whenever a mapped page is written, a full disk then kills the process with SIGBUS. There we use a
+//! rollback journal, which maps nothing.
 
 use std::{fs::File, io::Read, path::Path, time::Duration};
 
@@ -16,15 +16,16 @@ pub(super) enum JournalMode {
     Rollback,
 }
 
-/// Longer logs and journals are cut when they are done with.
+/// Larger logs and journals are truncated after use.
 const LONGEST: i64 = 4 << 20;
 
-/// Chooses the journal for a connection that has not read anything yet, and waits for others as long as `patience` says.
-pub(super) fn set_journal_mode(connection: &Connection, path: &Path, patience: Duration) -> rusqlite::Result<()> {
+/// Chooses the journal for a connection that has not read anything yet. Waits for other processes for at most
+/// `patience`.
+pub(crate) fn set_journal_mode(connection: &Connection, path: &Path, patience: Duration) -> rusqlite::Result<()> {
     connection.busy_timeout(patience)?;
     match mode_for(path) {
         JournalMode::WriteAhead => {
-            // Where the system cannot share memory the pragma leaves the old mode in place, which works as well, only slower.
+            // If the system cannot share memory, the pragma keeps the old mode, which works too, only slower.
             let mode: String = connection.pragma_query_value(None, "journal_mode", |row| row.get(0))?;
             if mode != "wal" {
                 connection.pragma_update_and_check(None, "journal_mode", "wal", |_| Ok(()))?;
@@ -41,16 +42,16 @@ pub(super) fn set_journal_mode(connection: &Connection, path: &Path, patience: D
     connection.pragma_update_and_check(None, "journal_size_limit", LONGEST, |_| Ok(()))
 }
 
-/// Merges the log into the database and switches to a rollback journal. That needs the database exclusively, because the
-/// shared memory of the log is then not used. While an older program has the database open, its mode stays.
+/// Merges the log into the database and switches to a rollback journal. This needs exclusive access to the database,
+/// because the shared memory of the log is then unused. While an older program has the database open, the mode stays.
 fn give_up_log(connection: &Connection, patience: Duration) -> rusqlite::Result<()> {
-    // That one may stay for days.
+    // That program may run for days.
     connection.busy_timeout(Duration::ZERO)?;
     let alone = |wanted: &str| connection.pragma_update_and_check(None, "locking_mode", wanted, |_| Ok(()));
     alone("exclusive")?;
     let changed = connection.pragma_update_and_check(None, "journal_mode", "truncate", |_| Ok(()));
     alone("normal")?;
-    // The lock goes with the next look.
+    // The next read releases the lock.
     let looked = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()));
     connection.busy_timeout(patience)?;
     match changed.and(looked) {
@@ -62,17 +63,17 @@ fn give_up_log(connection: &Connection, patience: Duration) -> rusqlite::Result<
 pub(super) fn mode_of(path: &Path) -> Option<JournalMode> {
     let mut header = [0; 20];
     File::open(path).and_then(|mut file| file.read_exact(&mut header)).ok()?;
-    // The version that a reader must understand; 2 is that with a log.
+    // The required reader version: 2 means a write-ahead log.
     Some(if header[19] == 2 { JournalMode::WriteAhead } else { JournalMode::Rollback })
 }
 
-/// The journal that a database at this place should have.
+/// The journal mode for a database at this path.
 fn mode_for(path: &Path) -> JournalMode {
     let dir = path.parent().unwrap_or(path);
     if finds_room_on_write(dir) { JournalMode::Rollback } else { JournalMode::WriteAhead }
 }
 
-/// Whether the file system takes new room for whatever is written, also where something is already.
+/// Whether the file system allocates space on every write, even over existing data.
 #[cfg(target_os = "linux")]
 fn finds_room_on_write(dir: &Path) -> bool {
     const BTRFS: u64 = 0x9123_683e;

@@ -1,19 +1,19 @@
-//! Keeps the database within its bounds: drops the versions, events and sessions that were used longest ago, in small parts,
-//! so that other writers never wait long.
+//! Keeps the database within its bounds. Deletes the versions, events and sessions that were used longest ago, in small
+//! parts, so that other writers never wait long.
 //!
-//! Age is counted in turns and in days on which something was recorded, never by the present time: a wrong clock must not
-//! delete the record of someone's work.
+//! Age is measured in turns and in days with records, never by the present time: a wrong clock must not delete the
+//! record of someone's work.
 
 use std::collections::HashSet;
 
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 
-use super::schema::{CHECKPOINT_ROOM, EVENT_ROOM, VERSION_ROOM};
+use super::schema::{CHECKPOINT_ROOM, EVENT_ROOM, INCIDENT_ROOM, VERSION_ROOM};
 use crate::{Millis, SessionId, StoreBounds, StoreRecord};
 
 const MILLIS_OF_A_DAY: Millis = 24 * 60 * 60 * 1000;
 
-/// So much is dropped in one transaction, and so many rows, but at least twice what was added.
+/// How many bytes and rows are deleted in one transaction, but at least twice what was added.
 const PART_BYTES: i64 = 8 << 20;
 const PART_ROWS: usize = 2000;
 
@@ -24,15 +24,15 @@ const PART_PAGES: i64 = 512;
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct WrittenTurn {
     pub number: i64,
-    /// The size of versions and events, and how much of it this turn added.
+    /// The size of versions and events, and the part of it that this turn added.
     bytes: i64,
     added: i64,
-    /// Whether something may have become too old, or one session too many.
+    /// Whether some records may be too old, or there may be one session too many.
     pub is_trim_due: bool,
 }
 
 impl WrittenTurn {
-    /// Takes over what is still to be done since the turn before.
+    /// Takes over the work that the previous turn left.
     pub(super) fn after(self, before: &WrittenTurn) -> Self {
         Self { is_trim_due: self.is_trim_due || before.is_trim_due, ..self }
     }
@@ -43,7 +43,7 @@ impl WrittenTurn {
     }
 }
 
-/// Gives these records their turn, and notes their days and sessions.
+/// Assigns the turn to these records, and notes their days and sessions.
 pub(super) fn begin_turn(transaction: &Transaction<'_>, checkout: i64, records: &[StoreRecord]) -> rusqlite::Result<WrittenTurn> {
     let sql = "UPDATE counters SET turn = turn + 1 RETURNING turn, bytes";
     let counters = transaction.prepare_cached(sql)?.query_row([], |row| Ok((row.get(0)?, row.get(1)?)))?;
@@ -55,10 +55,13 @@ pub(super) fn begin_turn(transaction: &Transaction<'_>, checkout: i64, records: 
     }
     let (in_use, ended) = sessions(records);
     for session in in_use {
-        let sql = "UPDATE sessions SET turn = ?3 WHERE checkout = ?1 AND session = ?2";
+        // The time is for display only. Retention ignores it.
+        const NOW: &str = "CAST(unixepoch('subsec') * 1000 AS INTEGER)";
+        let sql = format!("UPDATE sessions SET turn = ?3, at = {NOW} WHERE checkout = ?1 AND session = ?2");
         let values = params![checkout, session.0, number];
-        if transaction.prepare_cached(sql)?.execute(values)? == 0 {
-            transaction.prepare_cached("INSERT INTO sessions VALUES (?1, ?2, ?3)")?.execute(values)?;
+        if transaction.prepare_cached(&sql)?.execute(values)? == 0 {
+            let sql = format!("INSERT INTO sessions (checkout, session, turn, at) VALUES (?1, ?2, ?3, {NOW})");
+            transaction.prepare_cached(&sql)?.execute(values)?;
             is_new = true;
         }
     }
@@ -74,12 +77,13 @@ fn days(records: &[StoreRecord]) -> HashSet<i64> {
         StoreRecord::Kept { at, .. } => Some(*at),
         StoreRecord::Happened(event) => Some(event.at),
         StoreRecord::Checkpointed(checkpoint) => Some(checkpoint.info.at),
+        StoreRecord::Noticed(incident) => Some(incident.at),
         _ => None,
     };
     records.iter().filter_map(at).map(|at| at.div_euclid(MILLIS_OF_A_DAY)).collect()
 }
 
-/// The sessions that have something in the store after these, and those that have nothing.
+/// The sessions that have records after these, and those that have none.
 fn sessions(records: &[StoreRecord]) -> (HashSet<&SessionId>, HashSet<&SessionId>) {
     let (mut in_use, mut ended) = (HashSet::new(), HashSet::new());
     for record in records {
@@ -102,6 +106,7 @@ fn sessions(records: &[StoreRecord]) -> (HashSet<&SessionId>, HashSet<&SessionId
             | StoreRecord::Happened(_)
             | StoreRecord::Checkpointed(_)
             | StoreRecord::StillSo { .. }
+            | StoreRecord::Noticed(_)
             | StoreRecord::Touched { .. }
             | StoreRecord::Mended { .. } => {}
         }
@@ -113,14 +118,14 @@ fn bytes(connection: &Connection) -> rusqlite::Result<i64> {
     connection.prepare_cached("SELECT bytes FROM counters")?.query_row([], |row| row.get(0))
 }
 
-/// The first turn of the last so many days on which something was recorded.
+/// The first turn of the last `days` days with records.
 fn first_turn(connection: &Connection, days: u32) -> rusqlite::Result<i64> {
     let sql = "SELECT first_turn FROM days ORDER BY number DESC LIMIT 1 OFFSET ?1";
     let turn = connection.prepare_cached(sql)?.query_row([days.saturating_sub(1)], |row| row.get(0)).optional()?;
     Ok(turn.unwrap_or(i64::MIN))
 }
 
-/// Drops a part of what is beyond the bounds. Says whether there is more.
+/// Deletes a part of what exceeds the bounds. Returns whether there is more.
 pub(super) fn trim(connection: &mut Connection, bounds: &StoreBounds, turn: &mut WrittenTurn) -> rusqlite::Result<bool> {
     let most = i64::try_from(bounds.bytes).unwrap_or(i64::MAX);
     if !turn.is_trim_due && turn.bytes <= most {
@@ -137,23 +142,25 @@ pub(super) fn trim(connection: &mut Connection, bounds: &StoreBounds, turn: &mut
     Ok(turn.is_trim_due)
 }
 
-/// Drops versions, events and checkpoints in the order of their turns, until the rest takes at most `most` bytes and none is from before
-/// `first_turn`, or this part is done. Says whether there is more.
-fn drop_oldest(transaction: &Transaction<'_>, most: i64, first_turn: i64, part: i64) -> rusqlite::Result<bool> {
+/// Deletes versions, events, checkpoints and incidents in the order of their turns, until the rest takes at most `most`
+/// bytes and nothing is older than `first_turn`, or until this part is done. Returns whether there is more.
+pub(super) fn drop_oldest(transaction: &Transaction<'_>, most: i64, first_turn: i64, part: i64) -> rusqlite::Result<bool> {
     let oldest = |sql: &str| -> rusqlite::Result<Option<(i64, i64, i64)>> {
         let mut statement = transaction.prepare_cached(sql)?;
         statement.query_row([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).optional()
     };
     let event = format!("SELECT coalesce(turn, at), id, {EVENT_ROOM} FROM events ORDER BY id LIMIT 1");
     let checkpoint = format!("SELECT turn, number, {CHECKPOINT_ROOM} FROM checkpoints ORDER BY number LIMIT 1");
+    let incident = format!("SELECT turn, number, {INCIDENT_ROOM} FROM incidents ORDER BY number LIMIT 1");
     let version = format!("SELECT used_at, rowid, {VERSION_ROOM} FROM versions ORDER BY used_at, rowid LIMIT 1");
     let total = bytes(transaction)?;
     let mut dropped = 0;
     for _ in 0..PART_ROWS {
-        // Of the same turn events and checkpoints go first: they may need the version, and never the other way round.
+        // Within a turn, events and checkpoints go first: they may need a version, but never the reverse.
         let next = [
             (oldest(&event)?, "DELETE FROM events WHERE id = ?1"),
             (oldest(&checkpoint)?, "DELETE FROM checkpoints WHERE number = ?1"),
+            (oldest(&incident)?, "DELETE FROM incidents WHERE number = ?1"),
             (oldest(&version)?, "DELETE FROM versions WHERE rowid = ?1"),
         ];
         let next = next.into_iter().filter_map(|(oldest, sql)| Some((oldest?, sql))).min_by_key(|((turn, ..), _)| *turn);
@@ -170,7 +177,8 @@ fn drop_oldest(transaction: &Transaction<'_>, most: i64, first_turn: i64, part: 
     Ok(true)
 }
 
-/// Drops what a session has seen that was used longest ago, if it is too old or there are too many. Says whether there may be more.
+/// Deletes the views of the session used longest ago, if it is too old or there are too many. Returns whether there may
+/// be more.
 fn drop_sessions(transaction: &Transaction<'_>, bounds: &StoreBounds) -> rusqlite::Result<bool> {
     let sql = "SELECT checkout, session, turn FROM sessions ORDER BY turn LIMIT 1";
     let read = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
@@ -195,13 +203,13 @@ fn drop_sessions(transaction: &Transaction<'_>, bounds: &StoreBounds) -> rusqlit
     Ok(true)
 }
 
-/// Returns free pages to the system if there are many, and says whether there are more. If `may_rewrite` is set, the file is
-/// rewritten for that, which is tried once because it takes space of its own.
+/// Returns free pages to the system if there are many, and returns whether there are more. With `may_rewrite`, it
+/// rewrites the file, which is tried once because it needs extra space.
 pub(super) fn release_space(connection: &Connection, may_rewrite: &mut bool) -> rusqlite::Result<bool> {
     const INCREMENTAL: i64 = 2;
     let ask = |pragma: &str| connection.pragma_query_value(None, pragma, |row| row.get::<_, i64>(0));
     let (pages, free) = (ask("page_count")?, ask("freelist_count")?);
-    // A few are soon used again.
+    // A few free pages are soon used again.
     if free <= PART_PAGES || free <= pages / 8 {
         return Ok(false);
     }
@@ -211,7 +219,7 @@ pub(super) fn release_space(connection: &Connection, may_rewrite: &mut bool) -> 
         while pages.next()?.is_some() {}
         return Ok(true);
     }
-    // A file of an older format can only be written anew. It is worth the time when most of it is free.
+    // A file of an older format can only be rewritten. This is worth its time if most of it is free.
     if free > pages / 2 && std::mem::take(may_rewrite) {
         connection.pragma_update(None, "auto_vacuum", "incremental")?;
         connection.execute_batch("VACUUM")?;

@@ -1,9 +1,10 @@
 //! The tables, and the migrations from older formats.
 
-/// The format of the state directory and its database. An older Surehand that finds a newer format opens nothing.
-pub(super) const FORMAT: i64 = 7;
+/// The format of the state directory and its database. An older Surehand does not open a newer format.
+pub(super) const FORMAT: i64 = 9;
 
-/// The bytes of the file that a row of this many takes, with its indexes: one that does not fit into half a page gets pages of its own.
+/// The bytes that this many rows take in the file, including indexes. A row larger than half a page gets pages of its
+/// own.
 macro_rules! room {
     ($($bytes:expr),+) => {
         concat!("CASE WHEN ", $($bytes),+, " < 2000 THEN 100 + ", $($bytes),+, " ELSE (4500 + ", $($bytes),+, ") / 4096 * 4096 END")
@@ -22,8 +23,15 @@ macro_rules! checkpoint_room {
     };
 }
 
-macro_rules! event_room {
+macro_rules! incident_room {
     ($row:literal) => {
+        room!("(150 + 2 * coalesce(length(", $row, "path), 0) + length(", $row, "what))")
+    };
+}
+
+/// Formats before 8 have fewer columns.
+macro_rules! event_room {
+    ($row:literal $(, $new:literal)*) => {
         room!(
             "(150 + 2 * length(",
             $row,
@@ -33,23 +41,32 @@ macro_rules! event_room {
             $row,
             "lines), 0) + coalesce(length(",
             $row,
-            "middle), 0))"
+            "middle), 0)"
+            $(, " + coalesce(length(", $row, $new, "), 0)")*,
+            ")"
         )
     };
 }
 
-macro_rules! triggers {
-    () => {
+macro_rules! event_triggers {
+    ($($new:literal),*) => {
         concat!(
             "CREATE TRIGGER event_added AFTER INSERT ON events
                 BEGIN UPDATE counters SET bytes = bytes + ",
-            event_room!("NEW."),
+            event_room!("NEW." $(, $new)*),
             "; END;
             CREATE TRIGGER event_dropped AFTER DELETE ON events
                 BEGIN UPDATE counters SET bytes = bytes - ",
-            event_room!("OLD."),
-            "; END;
-            CREATE TRIGGER version_added AFTER INSERT ON versions
+            event_room!("OLD." $(, $new)*),
+            "; END;"
+        )
+    };
+}
+
+macro_rules! version_triggers {
+    () => {
+        concat!(
+            "CREATE TRIGGER version_added AFTER INSERT ON versions
                 BEGIN UPDATE counters SET bytes = bytes + ",
             version_room!("NEW."),
             "; END;
@@ -61,7 +78,7 @@ macro_rules! triggers {
     };
 }
 
-/// What the files of a checkout were at one moment. Each is of one directory of the work tree, the one that the workspace has for its root.
+/// The state of a checkout's files at one moment, for the directory that is the root of the workspace.
 macro_rules! checkpoints {
     () => {
         concat!(
@@ -83,14 +100,32 @@ macro_rules! checkpoints {
     };
 }
 
-/// The bytes that a row of `checkpoints` counts for.
-pub(super) const CHECKPOINT_ROOM: &str = checkpoint_room!("");
-/// The bytes that a row of `versions` counts for.
-pub(super) const VERSION_ROOM: &str = version_room!("");
-/// The bytes that a row of `events` counts for.
-pub(super) const EVENT_ROOM: &str = event_room!("");
+macro_rules! incidents {
+    () => {
+        concat!(
+            "CREATE TABLE incidents (
+                number INTEGER PRIMARY KEY, checkout INTEGER NOT NULL, turn INTEGER NOT NULL, id TEXT NOT NULL, at INTEGER NOT NULL,
+                session TEXT NOT NULL, path TEXT, is_outside INTEGER NOT NULL, after BLOB, what TEXT NOT NULL
+            );
+            CREATE INDEX incidents_by_path ON incidents (checkout, path);
+            CREATE TRIGGER incident_added AFTER INSERT ON incidents
+                BEGIN UPDATE counters SET bytes = bytes + ",
+            incident_room!("NEW."),
+            "; END;
+            CREATE TRIGGER incident_dropped AFTER DELETE ON incidents
+                BEGIN UPDATE counters SET bytes = bytes - ",
+            incident_room!("OLD."),
+            "; END;"
+        )
+    };
+}
 
-/// The tables of a new file. To go through all formats instead would take most of the time of the first start.
+pub(super) const INCIDENT_ROOM: &str = incident_room!("");
+pub(super) const CHECKPOINT_ROOM: &str = checkpoint_room!("");
+pub(super) const VERSION_ROOM: &str = version_room!("");
+pub(super) const EVENT_ROOM: &str = event_room!("", "undone", "entry");
+
+/// The tables of a new file. Running all migrations instead would take most of the time of the first start.
 pub(super) const SCHEMA: &str = concat!(
     "
     CREATE TABLE views (
@@ -115,7 +150,7 @@ pub(super) const SCHEMA: &str = concat!(
     CREATE TABLE events (
         id INTEGER PRIMARY KEY, checkout INTEGER NOT NULL, at INTEGER NOT NULL, session TEXT NOT NULL, tool TEXT NOT NULL,
         path TEXT NOT NULL, before BLOB, after BLOB, change TEXT NOT NULL, moved_to TEXT, mode INTEGER, undoes TEXT,
-        prefix INTEGER, suffix INTEGER, middle BLOB, lines TEXT, turn INTEGER
+        prefix INTEGER, suffix INTEGER, middle BLOB, lines TEXT, turn INTEGER, undone TEXT, entry TEXT
     );
     CREATE INDEX events_by_path ON events (checkout, path);
     CREATE INDEX events_by_new_path ON events (checkout, moved_to) WHERE moved_to IS NOT NULL;
@@ -138,7 +173,7 @@ pub(super) const SCHEMA: &str = concat!(
     INSERT INTO counters VALUES (0, 0);
     CREATE TABLE days (number INTEGER PRIMARY KEY, day INTEGER NOT NULL UNIQUE, first_turn INTEGER NOT NULL);
     CREATE TABLE sessions (
-        checkout INTEGER NOT NULL, session TEXT NOT NULL, turn INTEGER NOT NULL, PRIMARY KEY (checkout, session)
+        checkout INTEGER NOT NULL, session TEXT NOT NULL, turn INTEGER NOT NULL, at INTEGER, PRIMARY KEY (checkout, session)
     ) WITHOUT ROWID;
     CREATE INDEX sessions_by_turn ON sessions (turn);
     CREATE TABLE tracked (
@@ -147,14 +182,16 @@ pub(super) const SCHEMA: &str = concat!(
     ) WITHOUT ROWID;
     CREATE INDEX tracked_by_turn ON tracked (checkout, turn);
     ",
-    triggers!(),
-    checkpoints!()
+    event_triggers!("undone", "entry"),
+    version_triggers!(),
+    checkpoints!(),
+    incidents!()
 );
 
-/// Every step brings the schema from the format before to the next one.
+/// Each step migrates the schema from one format to the next.
 ///
-/// All checkouts of a repository share the file, so that what was replaced in a worktree outlives it. What is about files
-/// belongs to one checkout, by a number that is made from its name; paths are those in the work tree. Versions are shared.
+/// All checkouts of a repository share the file, so that replaced content outlives a worktree. Rows about files belong
+/// to one checkout, by a number derived from its name, and have paths relative to the work tree. Versions are shared.
 pub(super) const MIGRATIONS: [&str; FORMAT as usize] = [
     "
     CREATE TABLE views (
@@ -197,11 +234,11 @@ pub(super) const MIGRATIONS: [&str; FORMAT as usize] = [
     ) WITHOUT ROWID;
     CREATE TABLE story (checkout INTEGER PRIMARY KEY, id TEXT NOT NULL);
     ",
-    // Which lines became which.
+    // The line map of a change.
     "ALTER TABLE events ADD COLUMN lines TEXT;",
-    // What bounds the file. Whatever is written together has a turn, and turns only go up, whatever clocks say: they stand for age
-    // and for the order of use. `versions.used_at` holds the turn of the last use. Older rows have milliseconds in their place
-    // (`events.at`, where there is no turn), so turns begin after the last of those.
+    // The bounds of the file. All rows of one write share a turn. Turns only rise, whatever clocks say, so they stand
+    // for age and for the order of use. `versions.used_at` holds the turn of the last use. Older rows have milliseconds
+    // there (`events.at`, if there is no turn), so turns start after the largest of those.
     concat!(
         "ALTER TABLE events ADD COLUMN turn INTEGER;
         CREATE TABLE counters (turn INTEGER NOT NULL, bytes INTEGER NOT NULL);
@@ -209,7 +246,7 @@ pub(super) const MIGRATIONS: [&str; FORMAT as usize] = [
             max(coalesce((SELECT max(at) FROM events), 0), coalesce((SELECT max(used_at) FROM versions), 0)),
             coalesce((SELECT sum(", event_room!(""), ") FROM events), 0)
             + coalesce((SELECT sum(", version_room!(""), ") FROM versions), 0);
-        ", triggers!(), "
+        ", event_triggers!(), version_triggers!(), "
         CREATE TABLE days (number INTEGER PRIMARY KEY, day INTEGER NOT NULL UNIQUE, first_turn INTEGER NOT NULL);
         INSERT INTO days (day, first_turn) SELECT day, day * 86400000 FROM
             (SELECT at / 86400000 AS day FROM events UNION SELECT used_at / 86400000 FROM versions) ORDER BY day;
@@ -221,10 +258,10 @@ pub(super) const MIGRATIONS: [&str; FORMAT as usize] = [
             (SELECT checkout, session FROM views UNION SELECT checkout, session FROM given
             UNION SELECT checkout, session FROM refused UNION SELECT checkout, session FROM rewrites);"
     ),
-    // An event may be brought by its process and by one that found it on its way.
+    // Both the recording process and a process that finds its outbox may bring the same event.
     "CREATE INDEX IF NOT EXISTS events_by_change ON events (change);",
-    // What became of the files that sessions touched. It was a file of its own before, so it is made from what the store knows: events, and
-    // what sessions have seen.
+    // The state of the files that sessions touched. It used to be a file of its own, so it is derived from the stored
+    // events and views.
     "
     CREATE TABLE tracked (
         checkout INTEGER NOT NULL, path TEXT NOT NULL, version BLOB NOT NULL, status TEXT NOT NULL, changed_outside INTEGER NOT NULL,
@@ -245,8 +282,9 @@ pub(super) const MIGRATIONS: [&str; FORMAT as usize] = [
     INSERT OR IGNORE INTO tracked SELECT checkout, path, version, 'unchanged', 0, modified / 1000000, (SELECT turn FROM counters) FROM files
         WHERE EXISTS (SELECT 1 FROM views WHERE views.checkout = files.checkout AND views.path = files.path);
     ",
-    // Tasks belong to a story and, if a model has added them, to that one. Who works on one has it until the lease ends; the fence goes up
-    // with every new holder, so that a late one is known. A task that is removed stays, so that its number is never given to another.
+    // Tasks belong to a story, and to the model that added them, if one did. A claim lasts until its lease ends; the
+    // fence rises with every new holder, so that a late one is recognised. A removed task keeps its row, so that its
+    // number is never used again.
     "
     ALTER TABLE tasks ADD COLUMN story TEXT NOT NULL DEFAULT '';
     ALTER TABLE tasks ADD COLUMN owner TEXT;
@@ -256,6 +294,16 @@ pub(super) const MIGRATIONS: [&str; FORMAT as usize] = [
     UPDATE tasks SET story = coalesce((SELECT id FROM story WHERE story.checkout = tasks.checkout), '');
     ",
     checkpoints!(),
+    // What was undone by lines, and changes of a path besides its content.
+    concat!(
+        "ALTER TABLE events ADD COLUMN undone TEXT;
+        ALTER TABLE events ADD COLUMN entry TEXT;
+        DROP TRIGGER event_added;
+        DROP TRIGGER event_dropped;",
+        event_triggers!("undone", "entry")
+    ),
+    // Incidents, and the last activity of a session.
+    concat!("ALTER TABLE sessions ADD COLUMN at INTEGER;", incidents!()),
 ];
 
 #[cfg(test)]
@@ -264,7 +312,6 @@ mod tests {
 
     use super::*;
 
-    /// Everything that there is, with the columns of each table and index.
     fn told(connection: &Connection) -> Vec<String> {
         let told = |sql: &str| -> Vec<String> {
             let mut query = connection.prepare(sql).unwrap();

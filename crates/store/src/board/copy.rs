@@ -1,0 +1,213 @@
+//! A local copy of a board, kept current by its news. Reading it needs no board.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use serde::{Deserialize, Serialize};
+use surehand_core::{RelPath, timestamp::Millis};
+
+use super::{
+    AgentId, BoardTask, BoardTaskId, Checkout, CheckoutId, ClaimId, ContentChange, Cursor, FileChange, News, PathClaim,
+    PostedHeadline, Presence,
+};
+
+/// What was on a board at one moment.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct BoardCopy {
+    /// The position after the last news.
+    pub cursor: Option<Cursor>,
+    /// The time of the board at the last news.
+    pub now: Millis,
+    /// The checkouts.
+    pub checkouts: BTreeMap<CheckoutId, Checkout>,
+    /// The agents, including those that have ended not long ago.
+    pub agents: BTreeMap<AgentId, Presence>,
+    /// The tasks of all stories.
+    pub tasks: BTreeMap<BoardTaskId, BoardTask>,
+    /// The claims on paths that may still hold.
+    pub claims: BTreeMap<ClaimId, PathClaim>,
+    /// The files of each checkout that differ from its fork point.
+    pub changes: BTreeMap<CheckoutId, BTreeMap<RelPath, FileChange>>,
+    /// The last headlines, oldest first.
+    pub headlines: VecDeque<PostedHeadline>,
+}
+
+/// The number of headlines that are kept.
+const MOST_HEADLINES: usize = 200;
+
+/// How long an agent that has ended is remembered.
+const ENDED: Millis = 60 * 60 * 1000;
+
+impl BoardCopy {
+    /// Takes in news. Returns whether they say anything new.
+    pub fn apply(&mut self, news: News) -> bool {
+        let before = (!news.is_everything).then(|| news.is_empty());
+        if news.is_everything {
+            *self = Self::default();
+        }
+        (self.now, self.cursor) = (news.now, Some(news.cursor));
+        self.checkouts.extend(news.checkouts.into_iter().map(|checkout| (checkout.id(), checkout)));
+        self.agents.extend(news.agents.into_iter().map(|presence| (presence.agent.id.clone(), presence)));
+        self.tasks.extend(news.tasks.into_iter().map(|task| (task.id, task)));
+        self.claims.extend(news.paths.into_iter().map(|claim| (claim.id.clone(), claim)));
+        for (checkout, change) in news.changes {
+            let files = self.changes.entry(checkout).or_default();
+            match change.change {
+                ContentChange::Same => files.remove(&change.path),
+                _ => files.insert(change.path.clone(), change),
+            };
+        }
+        for headline in news.headlines {
+            if !self.headlines.iter().any(|known| known.headline.id == headline.headline.id) {
+                self.headlines.push_back(headline);
+            }
+        }
+        self.forget_old();
+        before != Some(true)
+    }
+
+    fn forget_old(&mut self) {
+        let now = self.now;
+        self.claims.retain(|_, claim| claim.is_held(now));
+        self.agents.retain(|_, presence| now < presence.until.saturating_add(ENDED));
+        self.changes.retain(|_, files| !files.is_empty());
+        let extra = self.headlines.len().saturating_sub(MOST_HEADLINES);
+        self.headlines.drain(..extra);
+    }
+
+    /// The claim of another agent on this path that holds at this time of the board.
+    pub fn claim_of_another(&self, path: &RelPath, agent: &AgentId, now: Millis) -> Option<&PathClaim> {
+        self.claims.values().find(|claim| claim.by != *agent && claim.is_held(now) && claim.pattern.matches(path))
+    }
+
+    /// The changes of a file in other checkouts than this one.
+    pub fn changes_elsewhere<'a>(
+        &'a self,
+        path: &'a RelPath,
+        here: &'a CheckoutId,
+    ) -> impl Iterator<Item = (&'a CheckoutId, &'a FileChange)> {
+        let others = self.changes.iter().filter(move |(checkout, _)| *checkout != here);
+        others.filter_map(move |(checkout, files)| Some((checkout, files.get(path)?)))
+    }
+
+    /// The agents that are alive at this time of the board.
+    pub fn living(&self, now: Millis) -> impl Iterator<Item = &Presence> {
+        self.agents.values().filter(move |presence| presence.is_alive(now))
+    }
+}
+
+impl News {
+    /// Whether nothing is new.
+    pub fn is_empty(&self) -> bool {
+        self.checkouts.is_empty()
+            && self.agents.is_empty()
+            && self.tasks.is_empty()
+            && self.paths.is_empty()
+            && self.changes.is_empty()
+            && self.headlines.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use surehand_core::PathPattern;
+
+    use super::*;
+    use crate::board::{
+        Agent, Board, Headline, Heartbeat, NewTask, PathClaimRequest, SharedHunk, SqliteBoard, TaskChoice, TaskClaimRequest,
+    };
+
+    fn path(text: &str) -> RelPath {
+        RelPath::new(text).unwrap()
+    }
+
+    fn checkout(number: u64) -> Checkout {
+        Checkout { host: "h".into(), device: 1, inode: number, path: format!("/{number}") }
+    }
+
+    fn beat(name: &str) -> Heartbeat {
+        let agent = Agent {
+            id: AgentId(name.into()),
+            session: surehand_core::SessionId(name.into()),
+            client: "test".into(),
+            host: "h".into(),
+            checkout: checkout(1).id(),
+            branch: None,
+            story: None,
+        };
+        Heartbeat { agent, alive_for: Duration::from_secs(60), lease: Duration::from_secs(60) }
+    }
+
+    fn changed(name: &str, change: ContentChange, revision: i64) -> FileChange {
+        FileChange { path: path(name), fork_point: "f".into(), base: None, change, by: None, revision }
+    }
+
+    type Step<'a> = Box<dyn FnMut(&mut SqliteBoard) + 'a>;
+
+    /// A copy that follows step by step is the copy of a reader who comes last.
+    #[test]
+    fn a_copy_that_follows_is_the_copy_of_all() {
+        let mut board = SqliteBoard::in_memory().unwrap();
+        let mut follower = BoardCopy::default();
+        let (here, minute) = (checkout(1).id(), Duration::from_secs(60));
+        let lines = ContentChange::Lines(vec![SharedHunk { before: 1..2, after: 1..2, text: None }]);
+        let claim = PathClaimRequest {
+            id: ClaimId("c".into()),
+            by: AgentId("a".into()),
+            pattern: PathPattern::new("src/**").unwrap(),
+            lease: minute,
+        };
+        let mut steps: Vec<Step<'_>> = vec![
+            Box::new(|board| board.join(&checkout(1)).unwrap()),
+            Box::new(|board| drop(board.heartbeat(&[beat("a"), beat("b")]).unwrap())),
+            Box::new(|board| {
+                let task = NewTask { key: "k".into(), description: "do".into(), priority: 1 };
+                board.add_tasks("s", &[task]).unwrap();
+            }),
+            Box::new(|board| {
+                let choice = TaskChoice::NextOf("s".into());
+                let request = TaskClaimRequest { id: ClaimId("t".into()), by: AgentId("a".into()), choice, lease: minute };
+                assert!(board.claim_task(&request).unwrap().is_some());
+            }),
+            Box::new(|board| drop(board.claim_paths(&claim).unwrap())),
+            Box::new(|board| board.report_changes(&here, &[changed("src/a.rs", lines.clone(), 1)]).unwrap()),
+            Box::new(|board| {
+                let headline = Headline {
+                    id: "1".into(),
+                    checkout: here.clone(),
+                    agent: None,
+                    kind: "edit".into(),
+                    path: None,
+                    summary: "x".into(),
+                };
+                board.post(&[headline]).unwrap();
+            }),
+            Box::new(|board| board.release_paths(&ClaimId("c".into())).unwrap()),
+            Box::new(|board| board.report_changes(&here, &[changed("src/a.rs", ContentChange::Same, 2)]).unwrap()),
+        ];
+        for (number, step) in steps.iter_mut().enumerate() {
+            step(&mut board);
+            let news = board.news(follower.cursor.as_ref()).unwrap();
+            assert!(follower.apply(news), "step {number} is news");
+            let (agent, other, now) = (AgentId("a".into()), AgentId("b".into()), follower.now);
+            let is_claimed = (4..7).contains(&number);
+            assert_eq!(follower.claim_of_another(&path("src/a.rs"), &other, now).is_some(), is_claimed, "step {number}");
+            assert_eq!(follower.claim_of_another(&path("src/a.rs"), &agent, now), None);
+            let elsewhere = checkout(2).id();
+            let is_changed = (5..8).contains(&number);
+            assert_eq!(follower.changes_elsewhere(&path("src/a.rs"), &elsewhere).count() > 0, is_changed, "step {number}");
+            assert_eq!(follower.changes_elsewhere(&path("src/a.rs"), &here).count(), 0);
+            let mut whole = BoardCopy::default();
+            whole.apply(board.news(None).unwrap());
+            whole.now = follower.now;
+            assert_eq!(follower, whole, "step {number}");
+        }
+        assert_eq!(follower.living(follower.now).count(), 2);
+        let text = serde_json::to_string(&follower).unwrap();
+        assert_eq!(serde_json::from_str::<BoardCopy>(&text).unwrap(), follower);
+        let quiet = board.news(follower.cursor.as_ref()).unwrap();
+        assert!(!follower.apply(quiet), "nothing is new");
+    }
+}

@@ -1,0 +1,36 @@
+//! What a board is about, for a person who asks what is kept. Nothing is made or changed for that.
+
+use std::path::Path;
+
+use rusqlite::{Connection, OpenFlags};
+
+use super::{failed, now};
+use crate::board::{BoardError, Checkout};
+
+/// Whose board it is.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct BoardSummary {
+    /// The checkouts that it knows.
+    pub checkouts: Vec<Checkout>,
+    /// Whether an agent on it is alive.
+    pub is_in_use: bool,
+}
+
+impl BoardSummary {
+    /// Reads the board at this path.
+    pub fn read(path: &Path) -> Result<Self, BoardError> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
+        let read = || {
+            let connection = Connection::open_with_flags(path, flags)?;
+            let mut rows = connection.prepare("SELECT checkout FROM checkouts ORDER BY id")?;
+            let checkouts: Vec<String> = rows.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
+            let is_in_use =
+                connection.query_row("SELECT EXISTS (SELECT 1 FROM agents WHERE until > ?1)", [now()], |row| row.get(0))?;
+            // One that cannot be read is of no known place.
+            let checkouts = checkouts.iter().filter_map(|checkout| serde_json::from_str(checkout).ok()).collect();
+            Ok(Self { checkouts, is_in_use })
+        };
+        let summary: rusqlite::Result<Self> = { read }();
+        summary.map_err(|error| failed(path, error).into())
+    }
+}

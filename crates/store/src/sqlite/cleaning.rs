@@ -1,0 +1,187 @@
+//! Removes what a person asks for: history from before a moment, what idle sessions have seen, and all that belongs to a checkout.
+//!
+//! Everything goes in the order in which retention drops it, oldest first and in small parts, so that other processes can write in
+//! between, and so that what is left is a store that retention could have left.
+
+use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
+
+use super::{
+    CheckoutRows, SqliteStore, failed, retention,
+    schema::{CHECKPOINT_ROOM, EVENT_ROOM, INCIDENT_ROOM, VERSION_ROOM},
+    usage::{VIEW_ROOM, amount},
+};
+use crate::{Millis, StoreError, StoreScope, StoreUsage};
+
+/// So much is removed in one transaction.
+const PART_BYTES: i64 = 8 << 20;
+const PART_ROWS: usize = 5000;
+
+/// The tables in which every row belongs to a checkout.
+const TABLES_OF_CHECKOUTS: [&str; 11] =
+    ["views", "given", "files", "refused", "rewrites", "tasks", "story", "sessions", "tracked", "checkpoints", "incidents"];
+
+/// The versions that sessions have seen which were active at `?1` or later.
+const VERSIONS_IN_USE: &str =
+    "SELECT unhex(json_extract(view, '$.version')) AS seen FROM views JOIN sessions USING (checkout, session)
+    WHERE sessions.at >= ?1 AND seen IS NOT NULL";
+
+/// Rows of sessions that were last active before `?1`, or nobody knows when.
+const IDLE: &str = "(checkout, session) NOT IN (SELECT checkout, session FROM sessions WHERE at >= ?1)";
+
+/// History from before a moment, as it could be removed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct OldHistory {
+    /// How much it is. Views and sessions do not count.
+    pub usage: StoreUsage,
+    /// The names that a person gave to checkpoints among it, oldest first.
+    pub named_checkpoints: Vec<String>,
+}
+
+impl SqliteStore {
+    /// What versions, changes, checkpoints and other entries of the log are from before a moment. Versions that sessions have seen
+    /// which were active since `in_use_since` are not among them.
+    pub fn history_before(&self, moment: Millis, in_use_since: Millis) -> Result<OldHistory, StoreError> {
+        let old = |connection: &Connection| {
+            let Some(cut) = cut(connection, moment)? else { return Ok(OldHistory::default()) };
+            let amount = |table: &str, count: &str, room: &str, is_old: &str| {
+                amount(connection, &format!("SELECT {count}, coalesce(sum({room}), 0) FROM {table} WHERE {is_old}"), params![cut])
+            };
+            let versions = format!(
+                "SELECT count(*), coalesce(sum({VERSION_ROOM}), 0) FROM versions WHERE used_at < ?2 AND version NOT IN ({VERSIONS_IN_USE})"
+            );
+            let usage = StoreUsage {
+                versions: self::amount(connection, &versions, params![in_use_since, cut])?,
+                changes: amount("events", "count(DISTINCT change)", EVENT_ROOM, "coalesce(turn, at) < ?1")?,
+                checkpoints: amount("checkpoints", "count(*)", CHECKPOINT_ROOM, "turn < ?1")?,
+                incidents: amount("incidents", "count(*)", INCIDENT_ROOM, "turn < ?1")?,
+                ..StoreUsage::default()
+            };
+            let sql = "SELECT name FROM checkpoints WHERE turn < ?1 AND name IS NOT NULL ORDER BY number";
+            let named_checkpoints =
+                connection.prepare(sql)?.query_map([cut], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
+            Ok(OldHistory { usage, named_checkpoints })
+        };
+        let old: rusqlite::Result<OldHistory> = old(&self.connection);
+        old.map_err(|error| failed(&self.path, error))
+    }
+
+    /// Removes what [`Self::history_before`] counts.
+    pub fn drop_history_before(&mut self, moment: Millis, in_use_since: Millis) -> Result<(), StoreError> {
+        let path = self.path.clone();
+        loop {
+            let drop_part = || {
+                let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+                let Some(cut) = cut(&transaction, moment)? else { return Ok(false) };
+                let sql = format!(
+                    "UPDATE versions SET used_at = (SELECT turn FROM counters) WHERE used_at < ?2 AND version IN ({VERSIONS_IN_USE})"
+                );
+                transaction.execute(&sql, params![in_use_since, cut])?;
+                let has_more = retention::drop_oldest(&transaction, i64::MAX, cut, PART_BYTES)?;
+                transaction.commit()?;
+                Ok(has_more)
+            };
+            let has_more: rusqlite::Result<bool> = { drop_part }();
+            if !has_more.map_err(|error| failed(&path, error))? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// The views of sessions that were last active before a moment: how many, and of how many sessions.
+    pub fn idle_sessions(&self, moment: Millis) -> Result<StoreUsage, StoreError> {
+        let count = |connection: &Connection| {
+            let views = format!("SELECT count(*), coalesce(sum({VIEW_ROOM}), 0) FROM views WHERE {IDLE}");
+            let sessions = format!("SELECT count(*), 0 FROM (SELECT DISTINCT checkout, session FROM views WHERE {IDLE})");
+            let views = amount(connection, &views, params![moment])?;
+            Ok(StoreUsage { views, sessions: amount(connection, &sessions, params![moment])?.count, ..StoreUsage::default() })
+        };
+        let counted: rusqlite::Result<StoreUsage> = count(&self.connection);
+        counted.map_err(|error| failed(&self.path, error))
+    }
+
+    /// Removes what sessions have seen that were last active before a moment. Their changes stay in the log.
+    pub fn drop_idle_sessions(&mut self, moment: Millis) -> Result<(), StoreError> {
+        for (table, key) in [("views", "path"), ("given", "path"), ("refused", "call"), ("rewrites", "path")] {
+            let keys = format!("checkout, session, {key}");
+            let sql =
+                format!("DELETE FROM {table} WHERE ({keys}) IN (SELECT {keys} FROM {table} WHERE {IDLE} LIMIT {PART_ROWS})");
+            self.in_parts(&sql, moment)?;
+        }
+        self.in_parts("DELETE FROM sessions WHERE at IS NULL OR at < ?1", moment)
+    }
+
+    /// What a checkout has in the store.
+    pub fn usage_of_checkout(&self, checkout: &str) -> Result<StoreUsage, StoreError> {
+        let number = CheckoutRows::of(&StoreScope { checkout: checkout.to_owned(), below: None }).checkout;
+        let count = |connection: &Connection| {
+            let of = |table: &str, count: &str, room: &str| {
+                let sql = format!("SELECT {count}, coalesce(sum({room}), 0) FROM {table} WHERE checkout = ?1");
+                amount(connection, &sql, params![number])
+            };
+            Ok(StoreUsage {
+                changes: of("events", "count(DISTINCT change)", EVENT_ROOM)?,
+                checkpoints: of("checkpoints", "count(*)", CHECKPOINT_ROOM)?,
+                incidents: of("incidents", "count(*)", INCIDENT_ROOM)?,
+                views: of("views", "count(*)", VIEW_ROOM)?,
+                sessions: of("views", "count(DISTINCT session)", "0")?.count,
+                ..StoreUsage::default()
+            })
+        };
+        let counted: rusqlite::Result<StoreUsage> = count(&self.connection);
+        counted.map_err(|error| failed(&self.path, error))
+    }
+
+    /// Removes everything that belongs to a checkout. The contents of files, which all checkouts share, go when nothing has used
+    /// them for long.
+    pub fn drop_checkout(&mut self, checkout: &str) -> Result<(), StoreError> {
+        let number = CheckoutRows::of(&StoreScope { checkout: checkout.to_owned(), below: None }).checkout;
+        // Oldest first: an earlier content is made from later changes.
+        let events =
+            format!("DELETE FROM events WHERE id IN (SELECT id FROM events WHERE checkout = ?1 ORDER BY id LIMIT {PART_ROWS})");
+        self.in_parts(&events, number)?;
+        for table in TABLES_OF_CHECKOUTS {
+            self.in_parts(&format!("DELETE FROM {table} WHERE checkout = ?1"), number)?;
+        }
+        Ok(())
+    }
+
+    /// Runs a statement until it changes few rows.
+    fn in_parts(&mut self, sql: &str, key: i64) -> Result<(), StoreError> {
+        while self.connection.execute(sql, params![key]).map_err(|error| failed(&self.path, error))? >= PART_ROWS {}
+        Ok(())
+    }
+
+    /// Gives all free space back to the system.
+    pub fn give_back_space(&mut self) -> Result<(), StoreError> {
+        let give_back = |connection: &Connection| {
+            retention::release_space(connection, &mut true)?;
+            let mut vacuum = connection.prepare("PRAGMA incremental_vacuum")?;
+            let mut pages = vacuum.query([])?;
+            while pages.next()?.is_some() {}
+            // The log is brought in as far as others let it.
+            connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).optional().map(drop)
+        };
+        let given: rusqlite::Result<()> = give_back(&self.connection);
+        given.map_err(|error| failed(&self.path, error))
+    }
+}
+
+/// The first turn that is not from before a moment; `None` if all are from after it, or nobody can tell.
+///
+/// Turns have no time of their own, so it is that of the first change, checkpoint or incident from after the moment. If a clock was wrong
+/// for a while, less is removed, not more.
+fn cut(connection: &Connection, moment: Millis) -> rusqlite::Result<Option<i64>> {
+    const DATED: &str = "SELECT coalesce(turn, at) AS turn, at FROM events UNION ALL SELECT turn, until FROM checkpoints
+        UNION ALL SELECT turn, at FROM incidents";
+    let turn = |sql: String, key: i64| connection.query_row(&sql, [key], |row| row.get::<_, Option<i64>>(0));
+    if let Some(first) = turn(format!("SELECT min(turn) FROM ({DATED}) WHERE at >= ?1"), moment)? {
+        return Ok(Some(first));
+    }
+    // Nothing is dated later. What was only read on a day that was over by then is older as well.
+    const DAY: Millis = 24 * 60 * 60 * 1000;
+    let is_over = "SELECT (SELECT turn FROM counters) + 1 WHERE (SELECT max(day) FROM days) < ?1".to_owned();
+    match connection.query_row(&is_over, [moment.div_euclid(DAY)], |row| row.get(0)).optional()? {
+        Some(next) => Ok(Some(next)),
+        None => Ok(turn(format!("SELECT max(turn) FROM ({DATED}) WHERE at < ?1"), moment)?.map(|last| last + 1)),
+    }
+}
