@@ -30,7 +30,8 @@ pub fn main() -> Result<(), Box<dyn Error>> {
     // Meanwhile somebody adds a line above: the second line is the third now.
     fs::write(&file, "milk\napples\nbread\ncheese\n")?;
 
-    // The edit is refused, because a number alone would have meant another line. The refusal says where the line is now.
+    // The edit is refused, because a number alone would have meant another line. The refusal says where the line is
+    // now.
     let edit = |at: Anchor| Edit::Lines {
         path: "list.txt".to_owned(),
         edits: vec![LineEdit::Replace { at, to: at, text: "dark bread".to_owned() }],

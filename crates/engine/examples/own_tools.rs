@@ -1,7 +1,8 @@
 //! An agent with tools of its own, guarded by the gate.
 //!
-//! The agent reads and writes files itself. It tells a session what its tools have shown and asks before an edit is made: an edit of
-//! a file that the model has not seen, or that has changed since, is refused, and the refusal shows the model what it needs.
+//! The agent reads and writes files itself. It tells a session what its tools have shown and asks before an edit is
+//! made: an edit of a file that the model has not seen, or that has changed since, is refused, and the refusal shows
+//! the model what it needs.
 //!
 //! Run it: `cargo run -p surehand-engine --example own_tools`
 #![expect(clippy::disallowed_methods, clippy::print_stdout, reason = "an example prints, and plays other programs")]
@@ -38,12 +39,14 @@ pub fn main() -> Result<(), Box<dyn Error>> {
     session.foreign_tools().record_shown("main.rs", 1, &content);
     assert!(session.foreign_tools().judge(&edit, &[]).is_ok(), "now it may be edited");
 
-    // Before the edit is made, a person saves the file. The refusal shows the lines that changed, and they count as read.
+    // Before the edit is made, a person saves the file. The refusal shows the lines that changed, and they count as
+    // read.
     fs::write(&file, content.replace("hello", "hello, world"))?;
     let refused = session.foreign_tools().judge(&edit, &[]).err().ok_or("it has changed")?;
     println!("{}", render::text(&refused, &names));
 
-    // The model has seen them now. The agent's own tool makes the edit, and the session records it as one that can be undone.
+    // The model has seen them now. The agent's own tool makes the edit, and the session records it as one that can be
+    // undone.
     let allowed = session.foreign_tools().judge(&edit, &[]).map_err(|_| "the model knows the file")?;
     fs::write(&file, fs::read_to_string(&file)?.replace("hello", "good morning"))?;
     session.foreign_tools().adopt(&allowed.edit, &[]);

@@ -1,73 +1,66 @@
-//! Carries out plans: commits an edit, plans it again if a file has changed in between, and records the result as one change.
+//! Carries out plans: commits an edit, plans it again if a file has changed in between, and records the result as one
+//! change.
 
-use std::{collections::HashMap, thread};
+use std::thread;
 
 use surehand_core::{
     Cause, Content, ContentHash, Done, Edit, FileAction, LineSet, Outcome, Planned, Present, Refusal, RelPath, Stamp, Text,
     edit::UndoRequest,
-    outcome::{ChangeOutcome, FileOutcome, Landed, RewrittenFile, SameContent, WriteMethod},
+    outcome::{ChangeOutcome, FileOutcome, Landed, RewrittenFile, SameContent, WriteMethod, undo::NotUndone},
 };
 use surehand_store::{ChangeId, FileEvent, StoreRecord};
 
 use crate::{
     call_progress::CallProgress,
-    change_log::fresh_change,
+    change_log::{ChangeOrigin, fresh_change},
     disk::{
-        commit::{CommitError, Committed, FileChange, commit},
+        commit::{CommitError, Committed, FileChange, NameSync, commit},
         journal::CommitMethod,
     },
     file_cache::{PlannedFile, keep_first},
     plan::{EditPlan, PlanStep},
-    session::{PlanBasis, Session},
+    session::{PlanBasis, ReplyGroup, Session},
     time::now,
 };
 
-/// How often an edit is planned again because its file changed meanwhile.
+/// How often an edit is planned again because its file changed in between.
 pub(crate) const ATTEMPTS: usize = 20;
-
-/// The tool that makes a change, and the earlier changes that it reverts.
-pub(crate) struct ChangeOrigin<'a> {
-    pub tool: &'a str,
-    /// For each file, the changes that it takes back.
-    pub undoes: HashMap<RelPath, Vec<ChangeId>>,
-}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum MadeBy {
-    /// We have, and the model is shown what was done.
+    /// We do, and the model is shown the result.
     Us,
-    /// A tool that is not ours. The model knows what it sent, and is shown nothing by us.
+    /// Another agent's tool does. The model knows what it sent, and we show it nothing.
     ForeignTool,
 }
 
-impl<'a> ChangeOrigin<'a> {
-    pub(crate) fn of(tool: &'a str) -> Self {
-        Self { tool, undoes: HashMap::new() }
-    }
-}
-
 impl Session {
-    /// Carries out a plan. If a file has changed since it was made, it is made anew.
+    /// Commits a plan. If a file has changed since the plan was made, the edit is planned again.
     pub fn commit(&mut self, plan: EditPlan) -> Outcome {
         let EditPlan { session, edit, step } = plan;
-        // What another session may do is not what this one may.
+        // A plan of another session must pass the gate of this one.
         let result = if session == self.id() { self.apply(&edit, step) } else { self.change(&edit) };
         self.finish_call(&edit, result)
     }
 
-    /// Judges an edit and carries it out.
+    /// Judges an edit and commits it.
     pub fn edit(&mut self, edit: &Edit) -> Outcome {
         self.begin_call(&CallProgress::default());
         let result = self.change(edit);
         self.finish_call(edit, result)
     }
 
-    /// Takes changes back for a person. Instructions are for models, and none are given.
+    /// Undoes changes for a person. Instructions are for models, so none are given.
     pub fn undo(&mut self, undo: &UndoRequest) -> Outcome {
         self.begin_call(&CallProgress::default());
         let edit = Edit::Undo(undo.clone());
         let result = self.change(&edit);
-        self.finish_call_in(&[], &edit, result)
+        let mut outcome = self.finish_call_in(&[], &edit, result);
+        if let Err(refused) = &mut outcome.result {
+            // People are not told that they repeat themselves.
+            refused.repeat = 1;
+        }
+        outcome
     }
 
     pub(crate) fn change(&mut self, edit: &Edit) -> Result<Done, Refusal> {
@@ -76,6 +69,10 @@ impl Session {
     }
 
     fn apply(&mut self, edit: &Edit, mut step: PlanStep) -> Result<Done, Refusal> {
+        let names = match self.replies {
+            ReplyGroup::Alone => NameSync::AtOnce,
+            ReplyGroup::WithOthers => NameSync::WithOthers,
+        };
         let mut last = None;
         for attempt in 0..ATTEMPTS {
             if attempt > 0 {
@@ -83,7 +80,9 @@ impl Session {
             }
             let files = match &step {
                 PlanStep::Change(files) => files,
-                PlanStep::Undo(undo) if undo.files.is_empty() => return Err(self.mark_all_undone(undo)),
+                PlanStep::Undo(undo) if undo.files.is_empty() && undo.entries.is_empty() => {
+                    return Err(self.mark_all_undone(undo));
+                }
                 PlanStep::Undo(undo) => &undo.files,
                 PlanStep::Nothing(path, text) => {
                     if matches!(self.gather(path.as_str())?.present, Present::Text(now) if now == *text) {
@@ -93,17 +92,26 @@ impl Session {
                     continue;
                 }
             };
+            let warnings = self.check_fleet(files)?;
             files.iter().try_for_each(|file| keep_first(&self.workspace, &file.planned))?;
             let changes: Vec<FileChange<'_>> =
                 files.iter().map(|file| FileChange { planned: &file.planned, identity: file.facts.identity }).collect();
-            match beside_comparison(files, || commit(&self.workspace.copy, &changes)) {
-                Ok(committed) => return Ok(Done::Changed(self.record_step(edit, step, committed))),
+            let committed = match changes.is_empty() {
+                // Only links, directories or permissions come back.
+                true => Ok(Committed { stamps: Vec::new(), how: Vec::new() }),
+                false => beside_comparison(files, || commit(&self.workspace.copy, &changes, names)),
+            };
+            match committed {
+                Ok(committed) => {
+                    self.tell_fleet_warnings(warnings);
+                    return Ok(Done::Changed(self.record_step(edit, step, committed)));
+                }
                 Err(CommitError::Changed(path)) => {
-                    // Whatever its stamp says.
+                    // Forget the file regardless of its stamp.
                     self.files.forget(&path);
                     last = Some(path);
                 }
-                Err(CommitError::Refused(refusal)) => return Err(*refusal),
+                Err(CommitError::Refused(refusal) | CommitError::NoRoom(refusal)) => return Err(*refusal),
                 Err(CommitError::Stopped) => {
                     return Err(Refusal::of_call(Cause::Io { why: CommitError::Stopped.to_string() }));
                 }
@@ -117,7 +125,7 @@ impl Session {
         Err(Refusal::of(&path, Cause::Conflict { why }))
     }
 
-    /// Plans the same edit for the present content; an undo, for the same changes.
+    /// Plans the same edit, or the same undo, for the current content.
     fn replan(&mut self, edit: &Edit, step: PlanStep) -> Result<PlanStep, Refusal> {
         match step {
             PlanStep::Undo(undo) => Ok(PlanStep::Undo(self.replan_undo(undo)?)),
@@ -125,7 +133,7 @@ impl Session {
         }
     }
 
-    /// A write of what is there already: the session knows all of it.
+    /// The file already has this content, so the session knows all of it.
     fn same_content(&mut self, path: RelPath, text: Text) -> Done {
         self.record_shown(&path, &text, &LineSet::whole(text.line_count()));
         let rewrites = self.count_rewrite(&path, true);
@@ -136,22 +144,31 @@ impl Session {
         let tool = edit.tool();
         match step {
             PlanStep::Undo(undo) => {
-                let origin = ChangeOrigin { tool: tool.name(), undoes: undo.undoes() };
-                let (without_effect, undid) = (undo.without_effect(), undo.undid);
-                let (change, files) = self.record_change(&origin, undo.files, committed, MadeBy::Us);
-                self.mark_undone(&change, &without_effect);
-                ChangeOutcome { change, tool, files, undid, rewrites: 0 }
+                let (change, origin, unwritten) = (fresh_change(), undo.origin(), undo.unwritten().to_vec());
+                let recorded = undo.paths();
+                let files = self.record_change(&change, &origin, undo.files, committed, MadeBy::Us);
+                self.mark_unwritten(&change, &origin, &unwritten);
+                let (entries, restored) = self.undo_entries(&undo.entries, &change, &origin, &recorded);
+                let mut left = undo.left;
+                let failed = restored.failed.into_iter();
+                left.extend(failed.filter_map(|file| Some(NotUndone::failed(RelPath::new(&file.path).ok()?, file.why))));
+                // The lines that are left are shown.
+                for left in &left {
+                    left.text.iter().for_each(|text| self.record_shown(&left.path, text, &left.shown()));
+                }
+                ChangeOutcome { entries, undid: undo.undid, left, ..ChangeOutcome::of(change, tool, files) }
             }
             PlanStep::Change(files) => {
-                let (change, files) = self.record_change(&ChangeOrigin::of(tool.name()), files, committed, MadeBy::Us);
+                let change = fresh_change();
+                let files = self.record_change(&change, &ChangeOrigin::of(tool.name()), files, committed, MadeBy::Us);
                 let rewrites = self.count_if_rewrite(edit, &files);
-                ChangeOutcome { change, tool, files, undid: Vec::new(), rewrites }
+                ChangeOutcome { rewrites, ..ChangeOutcome::of(change, tool, files) }
             }
             PlanStep::Nothing(..) => unreachable!("what is not committed is not recorded"),
         }
     }
 
-    /// Counts a write over a file; gives how many there have been that changed little.
+    /// Counts rewrites that change little, and returns the count.
     fn count_if_rewrite(&mut self, edit: &Edit, files: &[FileOutcome]) -> u32 {
         match (edit, files.first()) {
             (Edit::Write { .. }, Some(file)) if !file.planned.is_new() => {
@@ -161,7 +178,7 @@ impl Session {
         }
     }
 
-    /// Records a plan that another program has carried out: what is there now is compared with what was planned.
+    /// Records an edit that another program has made, by comparing the files with the plan.
     pub(crate) fn adopt(&mut self, edit: &Edit, step: PlanStep) -> Option<Done> {
         let tool = edit.tool();
         let files = match step {
@@ -169,27 +186,28 @@ impl Session {
             PlanStep::Nothing(path, text) => return Some(self.same_content(path, text)),
             PlanStep::Undo(_) => return None,
         };
-        // Without a stamp, each file is looked at.
+        // Without a stamp, each file is read.
         let committed = Committed { stamps: vec![None; files.len()], how: vec![CommitMethod::Swap; files.len()] };
-        let (change, files) = self.record_change(&ChangeOrigin::of(tool.name()), files, committed, MadeBy::ForeignTool);
+        let change = fresh_change();
+        let files = self.record_change(&change, &ChangeOrigin::of(tool.name()), files, committed, MadeBy::ForeignTool);
         let rewrites = self.count_if_rewrite(edit, &files);
-        Some(Done::Changed(ChangeOutcome { change, tool, files, undid: Vec::new(), rewrites }))
+        Some(Done::Changed(ChangeOutcome { rewrites, ..ChangeOutcome::of(change, tool, files) }))
     }
 
-    /// Records what was done, and what the session knows of each file afterwards.
+    /// Records a change, and what the session knows of each file after it.
     pub(crate) fn record_change(
         &mut self,
+        change: &ChangeId,
         origin: &ChangeOrigin<'_>,
         files: Vec<PlannedFile>,
         committed: Committed,
         by: MadeBy,
-    ) -> (ChangeId, Vec<FileOutcome>) {
-        let change = fresh_change();
+    ) -> Vec<FileOutcome> {
         let workspace = self.workspace().clone();
         let _together = workspace.store.hold();
         let mut outcomes = Vec::with_capacity(files.len());
         for ((file, stamp), how) in files.into_iter().zip(committed.stamps).zip(committed.how) {
-            let mut event = self.event(origin, &change, &file);
+            let mut event = self.event(origin, change, &file);
             let outcome = self.record_file_state(file.planned, stamp, how, by);
             match by {
                 MadeBy::ForeignTool if outcome.is_rewritten() => {
@@ -200,11 +218,11 @@ impl Session {
             self.workspace().record(StoreRecord::Happened(event));
             outcomes.push(outcome);
         }
-        (change, outcomes)
+        outcomes
     }
 
-    /// Keeps what is at the path of a file that another program has written, where that is not what was planned: the rest never was
-    /// anywhere. Gives its version.
+    /// Keeps the content of a file that another program has written, if it differs from the plan, because it is stored
+    /// nowhere else. Returns its version.
     fn keep_adopted(&mut self, outcome: &FileOutcome) -> Option<ContentHash> {
         if let Some(Content::Text(base)) = outcome.planned.base() {
             self.files.keep(&self.workspace, outcome.path(), base);
@@ -214,8 +232,9 @@ impl Session {
         Some(text.version())
     }
 
-    /// An event of this session about a file; what became of the file is for others to say.
+    /// The event of this session about a file. The caller adds what happened to the file.
     pub(crate) fn event_of(&self, origin: &ChangeOrigin<'_>, change: &ChangeId, path: &RelPath) -> FileEvent {
+        let record = origin.undoes.get(path).cloned().unwrap_or_default();
         FileEvent {
             change: change.clone(),
             at: now(),
@@ -226,9 +245,11 @@ impl Session {
             before: None,
             after: None,
             mode: None,
-            undoes: origin.undoes.get(path).cloned().unwrap_or_default(),
+            undoes: record.undoes,
             delta: None,
             lines: None,
+            undone: record.undone,
+            entry: origin.entries.get(path).cloned(),
         }
     }
 
@@ -255,7 +276,7 @@ impl Session {
                 self.files.record_found(&self.workspace, path, text, stamp);
                 Landed::AsPlanned
             }
-            // Another program was at it right after us: what landed counts, not what was sent.
+            // Another program wrote right after us, so the content found counts, not the content sent.
             (Some(path), Some(text), None) => self.content_after_commit(path, text, &planned),
             (Some(path), None, _) => {
                 self.forget_file(path);
@@ -274,7 +295,7 @@ impl Session {
         file
     }
 
-    /// Nothing is known of a path any more: we have taken away what was there, or put something else in its place.
+    /// Forgets everything about a path whose file we removed or replaced.
     pub(crate) fn forget_file(&mut self, path: &RelPath) {
         self.files.forget(path);
         if let Some(tracker) = &mut self.tracker {
@@ -287,7 +308,7 @@ impl Session {
         let Ok(gathered) = self.files.gather(&self.workspace, path.as_str()) else { return Landed::AsPlanned };
         match gathered.present {
             Present::Text(text) if text == *sent => Landed::AsPlanned,
-            // A file that was moved keeps the view that it had: the gate will find that it is another one.
+            // A moved file keeps its view. If it is a different file by now, the gate will notice.
             _ if matches!(planned.act(), FileAction::Move { .. }) => Landed::AsPlanned,
             Present::Text(text) => Landed::Rewritten(Box::new(RewrittenFile::of(planned, sent, text))),
             Present::Absent | Present::Blob(..) | Present::Unreadable(_) => Landed::Gone,
@@ -295,15 +316,15 @@ impl Session {
     }
 }
 
-/// From here on it is worth a thread to hash a text, and to compare it with the one that it replaces.
+/// From this size on, hashing and comparing a text is worth a thread.
 const LARGE: usize = 256 << 10;
 
-/// Commits, and hashes and compares meanwhile what is large: a commit mostly waits for the disk.
+/// Commits, and meanwhile hashes and compares large texts, because a commit mostly waits for the disk.
 fn beside_comparison<T>(files: &[PlannedFile], commit: impl FnOnce() -> T) -> T {
     let is_large = |file: &&PlannedFile| file.planned.text().is_some_and(|text| text.bytes().len() >= LARGE);
     let Some(PlannedFile { planned, .. }) = files.iter().find(is_large) else { return commit() };
     thread::scope(|scope| {
-        // Without a thread it is done when it is needed.
+        // If no thread can be started, this happens later, when it is needed.
         let beside = |name: &str| thread::Builder::new().name(name.to_owned());
         let _ = beside("surehand-hash").spawn_scoped(scope, || planned.text().map(Text::version));
         if planned.needs_comparison() {
@@ -321,11 +342,10 @@ fn written(how: CommitMethod) -> WriteMethod {
     }
 }
 
-/// Whether a rewrite left most lines as they were.
 fn is_alike(planned: &Planned) -> bool {
     let (Some(Content::Text(base)), Some(text)) = (planned.base(), planned.text()) else { return false };
     let kept: usize = planned.map().kept().map(|(run, _)| run.len()).sum();
     let longer = base.line_count().max(text.line_count());
-    // Of a file of one or two lines hardly anything is left after any change: there every rewrite counts.
+    // Any change of a file with one or two lines replaces most of it, so there every rewrite counts.
     longer <= 2 || kept * 4 >= longer * 3
 }

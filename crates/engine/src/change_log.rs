@@ -1,36 +1,56 @@
-//! The log of changes: selects changes, merges them to a net change for each file, and lists them.
+//! The log of changes: selects changes, combines them into a net change per file, and lists them.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::HashMap,
     sync::{
         LazyLock,
         atomic::{AtomicU32, Ordering},
     },
 };
 
-use surehand_core::{Content, ContentHash, RelPath, file_diff::FileDiff};
-use surehand_store::{ChangeId, EventFilter, FileEvent, Millis, SessionId, StoreError};
+use surehand_core::{
+    Content, ContentHash, RelPath,
+    edit::{UndoRequest, UndoTarget, WhoseChanges},
+    file_diff::FileDiff,
+    undo::UndonePart,
+};
+use surehand_store::{ChangeId, EntryChange, EventFilter, FileEvent, Millis, PathEntry, SessionId, StoreError};
 
 use crate::{random::random, workspace::Workspace};
 
 /// Selects changes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ChangeSelection {
-    /// The last one, of a session or of all.
+    /// The last change of a session or of all sessions.
     Last(Option<SessionId>),
-    /// The last one of this file, and of that change only this file.
+    /// The last change of this file, reduced to this file.
     File(RelPath, Option<SessionId>),
-    /// This one, with all its files.
+    /// This change, with all its files.
     Change(ChangeId),
-    /// All of a session.
+    /// All changes of a session.
     Session(SessionId),
+    /// The last undo, of a session or of all, that was not taken back.
+    LastUndo(Option<SessionId>),
 }
 
 impl ChangeSelection {
-    fn fits(&self, event: &FileEvent) -> bool {
+    /// The request that takes these changes back.
+    pub fn into_undo(self, force: bool) -> UndoRequest {
+        let whose = |session: Option<SessionId>| session.map_or(WhoseChanges::Anyone, WhoseChanges::Session);
+        let (which, by) = match self {
+            ChangeSelection::Last(session) => (UndoTarget::Last, whose(session)),
+            ChangeSelection::LastUndo(session) => (UndoTarget::LastUndo, whose(session)),
+            ChangeSelection::File(path, session) => (UndoTarget::File(path.to_string()), whose(session)),
+            ChangeSelection::Change(change) => (UndoTarget::Change(change), WhoseChanges::Anyone),
+            ChangeSelection::Session(session) => (UndoTarget::All, WhoseChanges::Session(session)),
+        };
+        UndoRequest { which, by, force }
+    }
+
+    pub(crate) fn fits(&self, event: &FileEvent) -> bool {
         let is_by = |session: &SessionId| event.session == *session;
         match self {
-            ChangeSelection::Last(session) => session.as_ref().is_none_or(is_by),
+            ChangeSelection::Last(session) | ChangeSelection::LastUndo(session) => session.as_ref().is_none_or(is_by),
             ChangeSelection::File(path, session) => event.is_about(path) && session.as_ref().is_none_or(is_by),
             ChangeSelection::Change(change) => event.change == *change,
             ChangeSelection::Session(session) => is_by(session),
@@ -42,9 +62,9 @@ impl ChangeSelection {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NetChange {
-    /// The name it had.
+    /// Its path before.
     pub path_before: RelPath,
-    /// The name it has.
+    /// Its path after.
     pub path_after: RelPath,
     /// Its version before; `None` if it did not exist.
     pub before: Option<ContentHash>,
@@ -59,70 +79,103 @@ pub struct NetChange {
 }
 
 impl NetChange {
-    /// Whether it was made and taken away again: then there is nothing to take back, or to show.
+    /// Whether the file was created and removed again, so that there is nothing to undo or show.
     pub(crate) fn is_nothing(&self) -> bool {
         self.before.is_none() && self.after.is_none()
     }
 }
 
-/// The most events that are searched.
-const MAX_EVENTS: usize = 100_000;
+/// The tool that makes a change, and the earlier changes that it reverts.
+pub(crate) struct ChangeOrigin<'a> {
+    pub tool: &'a str,
+    /// What it takes back of each file.
+    pub undoes: HashMap<RelPath, UndoRecord>,
+    /// What it does to paths besides contents.
+    pub entries: HashMap<RelPath, EntryChange>,
+}
 
-impl Workspace {
-    /// The selected events without those of the `passed` changes, newest first. Events that were undone, or that undid
-    /// others, are left out unless they are named.
-    pub(crate) fn select(&self, selection: &ChangeSelection, passed: &[ChangeId]) -> Result<Vec<FileEvent>, StoreError> {
-        self.flush();
-        self.store.import_outboxes();
-        let ask = |which: EventFilter| self.ask(|store| store.events(&which, MAX_EVENTS));
-        if let ChangeSelection::Change(change) = selection {
-            return ask(EventFilter { change: Some(change.clone()), ..EventFilter::default() });
-        }
-        // Of all sessions and files: another one may have taken back what is asked for, and under another name.
-        let mut events = not_undone(ask(EventFilter::default())?);
-        events.retain(|event| selection.fits(event) && !passed.contains(&event.change));
-        if !matches!(selection, ChangeSelection::Session(_)) {
-            let last = events.first().map(|event| event.change.clone());
-            events.retain(|event| Some(&event.change) == last.as_ref());
-        }
-        Ok(events)
+impl<'a> ChangeOrigin<'a> {
+    pub(crate) fn of(tool: &'a str) -> Self {
+        Self { tool, undoes: HashMap::new(), entries: HashMap::new() }
     }
 }
+
+/// What an undo takes back of a file, for the record.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct UndoRecord {
+    /// The changes of which nothing is left, newest first.
+    pub undoes: Vec<ChangeId>,
+    /// What was taken back by lines.
+    pub undone: Vec<UndonePart>,
+}
+
+impl UndoRecord {
+    /// Changes of which nothing could be taken back.
+    pub(crate) fn nothing_of(changes: &[ChangeId]) -> Self {
+        let mut record = Self::default();
+        record.note_tried(changes);
+        record
+    }
+
+    /// Notes that these changes were to be taken back, so that the next undo of the last change goes on with an older one.
+    pub(crate) fn note_tried(&mut self, changes: &[ChangeId]) {
+        for change in changes {
+            let is_noted = self.undoes.contains(change) || self.undone.iter().any(|part| part.change == *change);
+            if !is_noted {
+                self.undone.push(UndonePart { change: change.clone(), hunks: Vec::new(), of: 0 });
+            }
+        }
+    }
+}
+
+impl Workspace {
+    /// The selected events, newest first. Events that were undone, or that undid others, are left out unless they are named.
+    pub(crate) fn select_events(&self, selection: &ChangeSelection) -> Result<Vec<FileEvent>, StoreError> {
+        // Of all sessions and files: another one may have taken back what is asked for, and under another name.
+        let selected = self.event_log()?.select(selection, &[]);
+        match selection {
+            // It may be older than those that are searched.
+            ChangeSelection::Change(change) if selected.is_empty() => {
+                self.ask(|store| store.events(&EventFilter { change: Some(change.clone()), ..EventFilter::default() }, MAX_FILES))
+            }
+            _ => Ok(selected),
+        }
+    }
+}
+
+/// The most files of one change.
+const MAX_FILES: usize = 100_000;
 
 /// A change in the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LoggedChange {
-    /// Its name.
+    /// Its id.
     pub change: ChangeId,
     /// The time.
     pub at: Millis,
     /// The session that made it.
     pub session: SessionId,
-    /// With which tool.
+    /// The tool.
     pub tool: String,
     /// Its effect on each file.
     pub files: Vec<FileEvent>,
-    /// Whether it has been taken back, all of it.
+    /// Whether it has been undone completely.
     pub is_undone: bool,
 }
 
 impl Workspace {
-    /// The latest changes that fit, newest first.
+    /// The latest changes that match, newest first.
     pub fn log(&self, which: &EventFilter, limit: usize) -> Result<Vec<LoggedChange>, StoreError> {
-        self.flush();
-        self.store.import_outboxes();
-        let events = self.ask(|store| store.events(&EventFilter::default(), MAX_EVENTS))?;
-        let undone = undone_changes(&events);
-        let is_undone = |event: &FileEvent| undone.contains(&(event.change.clone(), event.path.clone()));
+        let events = self.event_log()?;
         let fits = |event: &FileEvent| {
             which.session.as_ref().is_none_or(|session| *session == event.session)
                 && which.path.as_ref().is_none_or(|path| event.is_about(path))
                 && which.change.as_ref().is_none_or(|change| *change == event.change)
         };
         let mut log: Vec<LoggedChange> = Vec::new();
-        for event in events.into_iter().filter(fits) {
-            let event_is_undone = is_undone(&event);
+        for event in events.iter().filter(|event| fits(event)).cloned() {
+            let event_is_undone = events.is_undone(&event);
             let (is_full, last) = (log.len() == limit, log.last_mut());
             match last.filter(|last| last.change == event.change) {
                 Some(last) => {
@@ -140,21 +193,24 @@ impl Workspace {
                 }),
             }
         }
-        // Events come newest first; within a change people read in the order in which it was done.
+        // Events come newest first, but within a change people read from first to last.
         log.iter_mut().for_each(|change| change.files.reverse());
         Ok(log)
     }
 
-    /// The net effect of the selected changes on each file; `None` if there is no such change. A file that was created and
-    /// deleted again is left out.
+    /// The net effect of the selected changes on each file; `None` if there is no such change. A file that was created
+    /// and deleted again is left out.
     pub fn net_changes(&self, selection: &ChangeSelection) -> Result<Option<Vec<NetChange>>, StoreError> {
-        let events = self.select(selection, &[])?;
-        let nets = || net(&events).into_iter().filter(|file| !file.is_nothing()).collect();
+        let events = self.select_events(selection)?;
+        let nets = || merge_events(&events).into_iter().filter(|file| !file.is_nothing()).collect();
         Ok((!events.is_empty()).then(nets))
     }
 
-    /// The difference of a file; `None` if one of its versions is no longer kept.
+    /// The diff of a file; `None` if one of its versions is no longer stored.
     pub fn diff(&self, file: &NetChange) -> Option<FileDiff> {
+        if file.before == file.after && file.path_before == file.path_after {
+            return Some(FileDiff::between((&file.path_before, None), (&file.path_after, None)));
+        }
         let content = |path: &RelPath, version: Option<ContentHash>| match version {
             None => Some(None),
             Some(version) => self.content_at(path, &version).map(Some),
@@ -164,45 +220,35 @@ impl Workspace {
         Some(FileDiff::between((&file.path_before, before.as_ref()), (&file.path_after, after.as_ref())))
     }
 
-    /// The content of a version of this file, if it is still kept.
+    /// The diff between two versions of a file; `None` if one of them is no longer stored.
+    pub fn diff_of_versions(&self, path: &RelPath, before: Option<ContentHash>, after: Option<ContentHash>) -> Option<FileDiff> {
+        let content = |version: Option<ContentHash>| match version {
+            None => Some(None),
+            Some(version) => self.content_at(path, &version).map(Some),
+        };
+        let (before, after) = (content(before)?, content(after)?);
+        Some(FileDiff::between((path, before.as_ref()), (path, after.as_ref())))
+    }
+
+    /// The content of a version of this file, if it is still stored.
     pub(crate) fn content_at(&self, path: &RelPath, version: &ContentHash) -> Option<Content> {
         self.ask(|store| store.replaced_content(path, version)).ok().flatten().map(Content::new)
     }
 }
 
-/// The events that still stand: neither taken back nor taking back.
-fn not_undone(mut events: Vec<FileEvent>) -> Vec<FileEvent> {
-    let undone = undone_changes(&events);
-    events.retain(|event| event.undoes.is_empty() && !undone.contains(&(event.change.clone(), event.path.clone())));
-    events
-}
-
-/// The changes that were undone, by file. An undo that was itself undone does not count.
-fn undone_changes(events: &[FileEvent]) -> HashSet<(ChangeId, RelPath)> {
-    let mut by_change: HashMap<&ChangeId, Vec<&FileEvent>> = HashMap::new();
-    events.iter().for_each(|event| by_change.entry(&event.change).or_default().push(event));
-    let mut undone = HashSet::new();
-    for event in events {
-        if undone.contains(&(event.change.clone(), event.path.clone())) {
-            continue;
-        }
-        // From the last change to the first, by the names that the file had.
-        let mut name = &event.path;
-        for change in &event.undoes {
-            if let Some(taken_back) = by_change.get(change).into_iter().flatten().find(|event| event.name_after() == name) {
-                undone.insert((change.clone(), taken_back.path.clone()));
-                name = &taken_back.path;
-            }
-        }
-    }
-    undone
-}
-
-/// Describes an event in words.
+/// Describes an event.
 pub fn what_happened(file: &FileEvent) -> String {
-    let path = &file.path;
+    what_happened_to(file, ToString::to_string)
+}
+
+/// [`what_happened`] with paths as `name` shows them.
+pub fn what_happened_to(file: &FileEvent, name: impl Fn(&RelPath) -> String) -> String {
+    let path = name(&file.path);
+    if let Some(entry) = &file.entry {
+        return what_it_became(&path, entry);
+    }
     match (&file.moved_to, file.before, file.after) {
-        (Some(to), ..) => format!("{path} moved to {to}"),
+        (Some(to), ..) => format!("{path} moved to {}", name(to)),
         (None, before, after) if before == after => format!("{path} was as before"),
         (None, None, _) => format!("{path} created"),
         (None, _, None) => format!("{path} deleted"),
@@ -210,8 +256,20 @@ pub fn what_happened(file: &FileEvent) -> String {
     }
 }
 
+fn what_it_became(path: &str, EntryChange { before, after }: &EntryChange) -> String {
+    match (before, after) {
+        (PathEntry::File(_), PathEntry::File(Some(mode))) => format!("{path} got permissions {mode:o}"),
+        (_, PathEntry::Link(target)) => format!("{path} became a link to {target}"),
+        (_, PathEntry::Directory(_)) => format!("{path} became a directory"),
+        (_, PathEntry::File(_)) => format!("{path} became a file"),
+        (PathEntry::Link(_), PathEntry::Nothing) => format!("{path} deleted (a link)"),
+        (PathEntry::Directory(_), PathEntry::Nothing) => format!("{path} deleted (an empty directory)"),
+        (_, PathEntry::Nothing) => format!("{path} deleted"),
+    }
+}
+
 /// Merges events, newest first, into the net change of each file.
-pub(crate) fn net(events: &[FileEvent]) -> Vec<NetChange> {
+pub(crate) fn merge_events(events: &[FileEvent]) -> Vec<NetChange> {
     let mut files: Vec<NetChange> = Vec::new();
     for event in events {
         let name_after = event.name_after();
@@ -237,9 +295,9 @@ pub(crate) fn net(events: &[FileEvent]) -> Vec<NetChange> {
     files
 }
 
-/// A name for a change: short, because people type it.
+/// A new change id, short because people type it.
 pub(crate) fn fresh_change() -> ChangeId {
-    // An odd step leads through all numbers before one comes again; another process begins somewhere else.
+    // An odd step visits all numbers before one repeats, and each process starts at another number.
     static NEXT: LazyLock<AtomicU32> = LazyLock::new(|| AtomicU32::new(random() as u32));
     ChangeId(format!("{:08x}", NEXT.fetch_add(0x9e37_79b1, Ordering::Relaxed)))
 }

@@ -1,12 +1,18 @@
 //! Settings: the user's own file, then `surehand.toml` in the root as far as a repository may set a key, then the
-//! environment. One table lists every key with what a repository may do to it; an unknown key is answered with the nearest
-//! known one.
+//! environment. `config::keys` lists the keys. The error for an unknown key names the nearest known one.
 
-use std::path::{Path, PathBuf};
+mod keys;
 
-use surehand_core::{ContextMode, Limits, OnChange, Policy, instructions, shell};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
+
+use serde::{Deserialize, Serialize};
+use surehand_core::{ContextMode, Limits, OnChange, Policy, instructions};
 use toml::{Value, de::DeTable};
 
+pub use self::keys::{ConfigKey, KEYS, RepositoryRule};
 use crate::{
     disk::{commit::Durability, settings_file},
     state_dir::StateHome,
@@ -27,12 +33,16 @@ pub struct Config {
     pub checkpoint: CheckpointConfig,
     /// Files that no checkpoint keeps, as in a `.gitignore` file.
     pub never_kept: Vec<String>,
+    /// Where the board is, and what is put on it.
+    pub board: BoardConfig,
     /// Which files hold instructions, and how many tokens of them a reply may have.
     pub instructions: instructions::InstructionSettings,
     /// How the agent makes its prompt.
     pub context: ContextConfig,
     /// The model of the agent.
     pub model: ModelConfig,
+    /// Limits of a run of the agent.
+    pub run: RunConfig,
     /// Which commands the agent may run without asking, and their limits.
     pub commands: CommandConfig,
     /// Where the state is kept.
@@ -69,6 +79,15 @@ impl Default for ContextConfig {
     }
 }
 
+/// Limits of a run of the agent.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct RunConfig {
+    /// How many minutes it may take.
+    pub minutes: Option<f64>,
+    /// Whether a person is asked about each edit.
+    pub ask_edits: bool,
+}
+
 /// The model of the agent. An API key is not a setting, but the place where it is kept is one.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModelConfig {
@@ -76,19 +95,31 @@ pub struct ModelConfig {
     pub name: Option<String>,
     /// The URL of the provider.
     pub url: Option<String>,
-    /// The protocol: `openai` or `anthropic`.
+    /// The protocol: `openai`, `responses` or `anthropic`.
     pub protocol: Option<String>,
     /// A file that holds the key.
     pub key_file: Option<String>,
     /// A command line that prints the key.
     pub key_command: Option<String>,
+    /// Headers of each request, besides those of the protocol.
+    pub headers: BTreeMap<String, String>,
+    /// Query parameters of each request.
+    pub query: BTreeMap<String, String>,
+    /// How random the answers are; `None` leaves it to the provider.
+    pub temperature: Option<Sampling>,
+    /// From which share of the likely tokens the model chooses; `None` leaves it to the provider.
+    pub top_p: Option<Sampling>,
+    /// How long the model may think, in one word; `None` leaves it to the provider.
+    pub effort: Option<String>,
     /// Dollars for a million tokens of a prompt.
     pub price_input: Option<f64>,
     /// The price of input that the provider has cached.
     pub price_cached: Option<f64>,
     /// Dollars for a million tokens of an answer.
     pub price_output: Option<f64>,
-    /// For how many seconds nothing may come before a request counts as failed.
+    /// The longest answer in tokens.
+    pub max_output_tokens: u32,
+    /// For how many seconds nothing of an answer may come before a request counts as failed.
     pub seconds: u64,
     /// The most attempts for a request.
     pub attempts: u32,
@@ -104,15 +135,25 @@ impl Default for ModelConfig {
             protocol: None,
             key_file: None,
             key_command: None,
+            headers: BTreeMap::new(),
+            query: BTreeMap::new(),
+            temperature: None,
+            top_p: None,
+            effort: None,
             price_input: None,
             price_cached: None,
             price_output: None,
+            max_output_tokens: 16_384,
             seconds: 120,
             attempts: 6,
             pause: 2.0,
         }
     }
 }
+
+/// A number for the sampling of answers. Unlike a price, it may be 0.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Sampling(pub f64);
 
 /// The user's own settings: `surehand/surehand.toml` where configuration is kept.
 pub(crate) fn user_file(environment: &[(String, String)]) -> Option<PathBuf> {
@@ -155,8 +196,41 @@ impl Default for CheckpointConfig {
     }
 }
 
+/// Where the board of a repository is, and what is put on it.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct BoardConfig {
+    /// Whether agents appear on the board, and see what others do.
+    pub enabled: bool,
+    /// The URL of a server; `None` means a file on this machine.
+    pub url: Option<String>,
+    /// Whether the text of changed lines is sent to that server. A file on this machine always has it.
+    pub hunks: bool,
+}
+
+impl Default for BoardConfig {
+    fn default() -> Self {
+        Self { enabled: true, url: None, hunks: false }
+    }
+}
+
+impl BoardConfig {
+    /// Whether the text of changed lines is put on the board.
+    pub fn takes_text(&self) -> bool {
+        self.hunks || self.url.is_none()
+    }
+}
+
+/// The URL may hold a password.
+impl std::fmt::Debug for BoardConfig {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let url = self.url.as_ref().map(|_| "(not shown)");
+        f.debug_struct("BoardConfig").field("enabled", &self.enabled).field("url", &url).field("hunks", &self.hunks).finish()
+    }
+}
+
 impl VersionConfig {
-    /// The largest file that is kept whole. Half of the room is left for what is there already, and the file goes through memory.
+    /// The largest file that is kept whole. Half of the room is left for what is there already, and the file goes
+    /// through memory.
     pub(crate) fn most_of_one(&self) -> u64 {
         const MOST_BYTES: u64 = 256_000_000;
         (self.bytes / 2).min(MOST_BYTES)
@@ -166,8 +240,13 @@ impl VersionConfig {
 /// How the agent runs commands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CommandConfig {
-    /// Commands that run without asking; see [`shell::covered`].
+    /// Commands that run without asking; see [`surehand_core::shell::covered`].
     pub allow: Vec<String>,
+    /// What a command that runs without asking may write besides the workspace: paths that are absolute or begin with
+    /// `~/`, and names of directories in the root, which are made if they are not there.
+    pub writable: Vec<String>,
+    /// Whether a command that runs without asking may use the network.
+    pub network: bool,
     /// The time limit of a command, unless the call gives another.
     pub seconds: u64,
     /// How many bytes of its output are shown.
@@ -176,7 +255,7 @@ pub struct CommandConfig {
 
 impl Default for CommandConfig {
     fn default() -> Self {
-        Self { allow: Vec::new(), seconds: 120, output_bytes: 16_000 }
+        Self { allow: Vec::new(), writable: Vec::new(), network: false, seconds: 120, output_bytes: 16_000 }
     }
 }
 
@@ -224,442 +303,9 @@ pub enum ConfigError {
     },
 }
 
-/// A key that may be set.
-pub struct ConfigKey {
-    /// Section and name.
-    pub name: &'static str,
-    /// The accepted values, in words.
-    pub wanted: &'static str,
-    /// The default.
-    pub default: &'static str,
-    /// What it does.
-    pub meaning: &'static str,
-    /// What a repository may do to it.
-    pub repository: RepositoryRule,
-    /// Sets it; `false` says that the value does not fit.
-    set: fn(&mut Config, &Value) -> bool,
-}
-
-/// What the settings of a repository may do to a key. A clone brings them along, so they can make protection stricter than the user
-/// has it, never weaker, and they neither spend the user's money nor choose what runs.
-pub enum RepositoryRule {
-    /// Nothing: the key is the user's alone.
-    Nothing,
-    /// Set it within bounds.
-    Only {
-        /// The bounds, in words.
-        what: &'static str,
-        /// Whether the second settings, those of the user with the repository's value, are within them.
-        fits: fn(&Config, &Config) -> bool,
-    },
-}
-
-/// A repository may only make the value of this field smaller.
-macro_rules! only_smaller {
-    ($($field:ident).+) => {
-        RepositoryRule::Only { what: SMALLER, fits: |user, wanted| wanted.$($field).+ <= user.$($field).+ }
-    };
-}
-
-/// Every key there is.
-pub const KEYS: &[ConfigKey] = &[
-    ConfigKey {
-        name: "policy.require_read",
-        wanted: TRUTH,
-        default: "true",
-        meaning: "an edit needs a read first; if off, only edits of files that changed since they were read are refused",
-        repository: RepositoryRule::Only { what: "`true`", fits: |_, wanted| wanted.policy.require_read },
-        set: |config, value| set_if_some(&mut config.policy.require_read, value.as_bool()),
-    },
-    ConfigKey {
-        name: "policy.on_change",
-        wanted: "\"refuse\" or \"rebase\"",
-        default: "\"refuse\"",
-        meaning: "what happens to an edit of a file that changed since it was read: refuse shows what changed; rebase applies the edit if its lines are proven unchanged; under hooks the default is \"rebase\"",
-        repository: RepositoryRule::Only { what: "`\"refuse\"`", fits: |_, wanted| wanted.policy.on_change == OnChange::Refuse },
-        set: |config, value| set_if_some(&mut config.policy.on_change, on_change(value)),
-    },
-    ConfigKey {
-        name: "policy.short_rereads",
-        wanted: TRUTH,
-        default: "false",
-        meaning: "a read of unchanged lines that were shown before returns a note; for clients that call `forget` after every compaction",
-        repository: RepositoryRule::Only { what: "`false`", fits: |_, wanted| !wanted.policy.short_rereads },
-        set: |config, value| set_if_some(&mut config.policy.short_rereads, value.as_bool()),
-    },
-    ConfigKey {
-        name: "policy.durability",
-        wanted: "\"full\" or \"fast\"",
-        default: "\"full\"",
-        meaning: "full syncs files, directories and the journal; fast syncs nothing, and still survives crashes of programs",
-        repository: RepositoryRule::Only { what: "`\"full\"`", fits: |_, wanted| wanted.durability == Durability::Full },
-        set: |config, value| set_if_some(&mut config.durability, durability(value)),
-    },
-    ConfigKey {
-        name: "limits.read_lines",
-        wanted: COUNT,
-        default: "2000",
-        meaning: "lines in one read",
-        repository: only_smaller!(limits.read_lines),
-        set: |config, value| set_if_some(&mut config.limits.read_lines, count(value)),
-    },
-    ConfigKey {
-        name: "limits.read_bytes",
-        wanted: COUNT,
-        default: "100000",
-        meaning: "bytes in one read",
-        repository: only_smaller!(limits.read_bytes),
-        set: |config, value| set_if_some(&mut config.limits.read_bytes, count(value)),
-    },
-    ConfigKey {
-        name: "limits.line_chars",
-        wanted: COUNT,
-        default: "2000",
-        meaning: "characters shown of one line; a longer one is cut and counts as partly seen",
-        repository: only_smaller!(limits.line_chars),
-        set: |config, value| set_if_some(&mut config.limits.line_chars, count(value)),
-    },
-    ConfigKey {
-        name: "limits.file_bytes",
-        wanted: COUNT,
-        default: "50000000",
-        meaning: "size limit in bytes for files that are read or written",
-        // A file over this limit is not read, so the gate cannot compare it, and hooks leave it to the client's own tool: a smaller
-        // limit would switch protection off. A larger one would take memory.
-        repository: RepositoryRule::Nothing,
-        set: |config, value| set_if_some(&mut config.limits.file_bytes, count(value).map(|bytes| bytes as u64)),
-    },
-    ConfigKey {
-        name: "limits.batch_edits",
-        wanted: COUNT,
-        default: "1000",
-        meaning: "edits in one call",
-        // Hooks leave a larger batch to the client's own tool.
-        repository: RepositoryRule::Nothing,
-        set: |config, value| set_if_some(&mut config.limits.batch_edits, count(value)),
-    },
-    ConfigKey {
-        name: "versions.bytes",
-        wanted: COUNT,
-        default: "256000000",
-        meaning: "bytes that the undo history may take in the state, with replaced content compressed; the oldest goes first",
-        // What is kept is what can be undone, so more is stricter; but a clone does not fill the user's disk.
-        repository: RepositoryRule::Only {
-            what: LARGER,
-            fits: |user, wanted| (user.versions.bytes..=user.versions.bytes.saturating_mul(4)).contains(&wanted.versions.bytes),
-        },
-        set: |config, value| set_if_some(&mut config.versions.bytes, count(value).map(|bytes| bytes as u64)),
-    },
-    ConfigKey {
-        name: "versions.days",
-        wanted: COUNT,
-        default: "30",
-        meaning: "days for which the undo history, and what a session has seen, are kept; only days on which Surehand recorded something count",
-        repository: RepositoryRule::Only {
-            what: LARGER,
-            fits: |user, wanted| (user.versions.days..=user.versions.days.saturating_mul(4)).contains(&wanted.versions.days),
-        },
-        set: |config, value| {
-            set_if_some(&mut config.versions.days, count(value).filter(|days| *days <= 36_500).map(|days| days as i64))
-        },
-    },
-    ConfigKey {
-        name: "versions.exclude",
-        wanted: "a list of patterns as in a `.gitignore` file (in the environment with commas between)",
-        default: "[]",
-        meaning: "files whose content no checkpoint keeps",
-        // A clone could have its user's work left out.
-        repository: RepositoryRule::Nothing,
-        set: |config, value| set_if_some(&mut config.never_kept, list(value, |pattern| !pattern.is_empty())),
-    },
-    ConfigKey {
-        name: "checkpoint.bytes",
-        wanted: COUNT,
-        default: "256000000",
-        meaning: "bytes of uncommitted work that one checkpoint keeps; the log names what goes beyond",
-        repository: RepositoryRule::Nothing,
-        set: |config, value| set_if_some(&mut config.checkpoint.bytes, count(value).map(|bytes| bytes as u64)),
-    },
-    ConfigKey {
-        name: "checkpoint.file_bytes",
-        wanted: COUNT,
-        default: "20000000",
-        meaning: "bytes of a file that a checkpoint keeps; the log names larger ones",
-        repository: RepositoryRule::Nothing,
-        set: |config, value| set_if_some(&mut config.checkpoint.file_bytes, count(value).map(|bytes| bytes as u64)),
-    },
-    ConfigKey {
-        name: "checkpoint.slow",
-        wanted: COUNT,
-        default: "300",
-        meaning: "milliseconds: if the last checkpoint took longer, the next are taken only before commands that may delete or overwrite files",
-        repository: RepositoryRule::Nothing,
-        set: |config, value| set_if_some(&mut config.checkpoint.slow, count(value).map(|millis| millis as u64)),
-    },
-    ConfigKey {
-        name: "instructions.names",
-        wanted: "a list of file names (comma-separated in the environment)",
-        default: "[\"AGENTS.md\", \"agents.md\"]",
-        meaning: "names of instruction files, which apply to their directory and below; the first one in each directory is shown, and an empty list switches this off",
-        // The model gets these files unasked, so `.env` must not be among them.
-        repository: RepositoryRule::Only {
-            what: MARKDOWN,
-            fits: |_, wanted| wanted.instructions.names.iter().all(|name| is_plain_markdown(name)),
-        },
-        set: |config, value| set_if_some(&mut config.instructions.names, file_names(value)),
-    },
-    ConfigKey {
-        name: "instructions.tokens",
-        wanted: COUNT,
-        default: "2000",
-        meaning: "about how many tokens of one instruction file are shown; the rest is cut",
-        repository: only_smaller!(instructions.tokens),
-        set: |config, value| set_if_some(&mut config.instructions.tokens, count(value)),
-    },
-    ConfigKey {
-        name: "instructions.total_tokens",
-        wanted: COUNT,
-        default: "4000",
-        meaning: "about how many tokens of instructions one reply shows; the rest comes with the next replies",
-        repository: only_smaller!(instructions.total_tokens),
-        set: |config, value| set_if_some(&mut config.instructions.total_tokens, count(value)),
-    },
-    ConfigKey {
-        name: "context.mode",
-        wanted: "\"snapshot\" or \"history\"",
-        default: "\"snapshot\"",
-        meaning: "what the agent's prompt contains: the current state, or the whole conversation",
-        // A conversation costs more than a snapshot.
-        repository: RepositoryRule::Nothing,
-        set: |config, value| set_if_some(&mut config.context.mode, mode(value)),
-    },
-    ConfigKey {
-        name: "context.budget",
-        wanted: COUNT,
-        default: "5000",
-        meaning: "limit in tokens for the agent's whole prompt, tools included, in snapshot mode",
-        repository: only_smaller!(context.budget),
-        set: |config, value| set_if_some(&mut config.context.budget, count(value)),
-    },
-    ConfigKey {
-        name: "context.window",
-        wanted: COUNT,
-        default: "100000",
-        meaning: "limit in tokens for the agent's conversation before it is folded, in history mode",
-        repository: only_smaller!(context.window),
-        set: |config, value| set_if_some(&mut config.context.window, count(value)),
-    },
-    ConfigKey {
-        name: "model.name",
-        wanted: TEXT,
-        default: "\"\"",
-        meaning: "the agent's model, by its provider's name",
-        repository: RepositoryRule::Nothing,
-        set: |config, value| set_if_some(&mut config.model.name, text(value)),
-    },
-    ConfigKey {
-        name: "model.url",
-        wanted: TEXT,
-        default: "\"\"",
-        meaning: "the URL of the model; empty means the provider's own",
-        repository: RepositoryRule::Nothing,
-        set: |config, value| set_if_some(&mut config.model.url, text(value)),
-    },
-    ConfigKey {
-        name: "model.protocol",
-        wanted: "\"openai\", \"anthropic\" or \"\"",
-        default: "\"\"",
-        meaning: "the protocol of the model; empty means that it follows from the name",
-        repository: RepositoryRule::Nothing,
-        set: |config, value| {
-            set_if_some(
-                &mut config.model.protocol,
-                text(value).filter(|name| matches!(name.as_deref(), None | Some("openai" | "anthropic"))),
-            )
-        },
-    },
-    ConfigKey {
-        name: "model.key_file",
-        wanted: TEXT,
-        default: "\"\"",
-        meaning: "a file with the key for the model, readable only by you; an absolute path, or one that begins with `~/`",
-        repository: RepositoryRule::Nothing,
-        set: |config, value| set_if_some(&mut config.model.key_file, text(value)),
-    },
-    ConfigKey {
-        name: "model.key_command",
-        wanted: TEXT,
-        default: "\"\"",
-        meaning: "a command line for `sh` that prints the key for the model, for example from a password manager; it has 60 seconds, and comes before `model.key_file`",
-        repository: RepositoryRule::Nothing,
-        set: |config, value| set_if_some(&mut config.model.key_command, text(value)),
-    },
-    ConfigKey {
-        name: "model.price_input",
-        wanted: NUMBER,
-        default: "0",
-        meaning: "dollars for a million tokens of a prompt; 0 is unknown",
-        repository: RepositoryRule::Nothing,
-        set: |config, value| set_if_some(&mut config.model.price_input, price(value)),
-    },
-    ConfigKey {
-        name: "model.price_cached",
-        wanted: NUMBER,
-        default: "0",
-        meaning: "dollars for a million tokens from the provider's cache; 0 is unknown",
-        repository: RepositoryRule::Nothing,
-        set: |config, value| set_if_some(&mut config.model.price_cached, price(value)),
-    },
-    ConfigKey {
-        name: "model.price_output",
-        wanted: NUMBER,
-        default: "0",
-        meaning: "dollars for a million tokens of an answer; 0 is unknown",
-        repository: RepositoryRule::Nothing,
-        set: |config, value| set_if_some(&mut config.model.price_output, price(value)),
-    },
-    ConfigKey {
-        name: "model.seconds",
-        wanted: COUNT,
-        default: "120",
-        meaning: "seconds of silence from the model until a request counts as failed; a local model may need more",
-        repository: RepositoryRule::Nothing,
-        set: |config, value| set_if_some(&mut config.model.seconds, count(value).map(|seconds| seconds as u64)),
-    },
-    ConfigKey {
-        name: "model.attempts",
-        wanted: COUNT,
-        default: "6",
-        meaning: "maximum attempts for a request if the model is busy, silent or breaks off",
-        repository: RepositoryRule::Nothing,
-        set: |config, value| set_if_some(&mut config.model.attempts, count(value).and_then(|attempts| attempts.try_into().ok())),
-    },
-    ConfigKey {
-        name: "model.pause",
-        wanted: "a number from 0 to 60",
-        default: "2",
-        meaning: "maximum seconds before the second attempt, doubled before each further one; longer if the provider asks for it, up to 60",
-        repository: RepositoryRule::Nothing,
-        set: |config, value| set_if_some(&mut config.model.pause, number(value).filter(|seconds| *seconds <= 60.0)),
-    },
-    ConfigKey {
-        name: "commands.allow",
-        wanted: "a list of commands by their first words, or \"*\" (comma-separated in the environment)",
-        default: "[]",
-        meaning: "commands that the agent runs without asking: `cargo test` covers any command that begins with these words, \"*\" everything; the agent still asks about a line with substitutions, variables, subshells or redirections",
-        repository: RepositoryRule::Nothing,
-        set: |config, value| set_if_some(&mut config.commands.allow, command_prefixes(value)),
-    },
-    ConfigKey {
-        name: "commands.seconds",
-        wanted: COUNT,
-        default: "120",
-        meaning: "time limit in seconds for a command of the agent, unless the call sets another",
-        repository: RepositoryRule::Nothing,
-        set: |config, value| set_if_some(&mut config.commands.seconds, count(value).map(|seconds| seconds as u64)),
-    },
-    ConfigKey {
-        name: "commands.output_bytes",
-        wanted: COUNT,
-        default: "16000",
-        meaning: "limit in bytes for a command's output, half from its beginning and half from its end",
-        repository: RepositoryRule::Nothing,
-        set: |config, value| set_if_some(&mut config.commands.output_bytes, count(value)),
-    },
-];
-
-const TEXT: &str = "a text";
-const NUMBER: &str = "a number from 0 up";
-const TRUTH: &str = "true or false";
-const COUNT: &str = "a whole number from 1 up";
-const SMALLER: &str = "a number up to yours";
-const LARGER: &str = "a number from yours to 4 times that";
-const MARKDOWN: &str = "plain names that end in `.md`";
-
-fn set_if_some<T>(place: &mut T, value: Option<T>) -> bool {
-    value.map(|value| *place = value).is_some()
-}
-
-fn count(value: &Value) -> Option<usize> {
-    value.as_integer().and_then(|number| usize::try_from(number).ok()).filter(|number| *number > 0)
-}
-
-/// A text; an empty one is as good as none.
-fn text(value: &Value) -> Option<Option<String>> {
-    let text = match value {
-        Value::String(text) => text.clone(),
-        // A name that happens to be a number, in the environment.
-        Value::Integer(number) => number.to_string(),
-        _ => return None,
-    };
-    Some(Some(text).filter(|text| !text.is_empty()))
-}
-
-fn price(value: &Value) -> Option<Option<f64>> {
-    number(value).map(|price| Some(price).filter(|price| *price > 0.0))
-}
-
-fn number(value: &Value) -> Option<f64> {
-    let number = match value {
-        Value::Integer(number) => *number as f64,
-        Value::Float(number) => *number,
-        // In the environment.
-        Value::String(text) => text.parse().ok()?,
-        _ => return None,
-    };
-    (number.is_finite() && number >= 0.0).then_some(number)
-}
-
-fn mode(value: &Value) -> Option<ContextMode> {
-    match value.as_str()? {
-        "snapshot" => Some(ContextMode::Snapshot),
-        "history" => Some(ContextMode::History),
-        _ => None,
-    }
-}
-
-fn file_names(value: &Value) -> Option<Vec<String>> {
-    list(value, |name| !matches!(name, "" | "." | "..") && !name.contains(['/', '\0']))
-}
-
-/// A name that a repository may give to files with instructions. None that begins with a dot: those are not written to be read.
-fn is_plain_markdown(name: &str) -> bool {
-    let is_markdown = |(stem, extension): (&str, &str)| !stem.is_empty() && extension.eq_ignore_ascii_case("md");
-    !name.contains(['/', '\\']) && !name.starts_with('.') && name.rsplit_once('.').is_some_and(is_markdown)
-}
-
-fn command_prefixes(value: &Value) -> Option<Vec<String>> {
-    list(value, shell::is_entry)
-}
-
-/// A list of strings, or one string with commas between them.
-fn list(value: &Value, fits: impl Fn(&str) -> bool) -> Option<Vec<String>> {
-    let items: Vec<&str> = match value {
-        Value::String(items) => items.split(',').map(str::trim).filter(|item| !item.is_empty()).collect(),
-        value => value.as_array()?.iter().map(Value::as_str).collect::<Option<_>>()?,
-    };
-    items.iter().all(|item| fits(item)).then(|| items.into_iter().map(str::to_owned).collect())
-}
-
-fn on_change(value: &Value) -> Option<OnChange> {
-    match value.as_str()? {
-        "refuse" => Some(OnChange::Refuse),
-        "rebase" => Some(OnChange::Rebase),
-        _ => None,
-    }
-}
-
-fn durability(value: &Value) -> Option<Durability> {
-    match value.as_str()? {
-        "full" => Some(Durability::Full),
-        "fast" => Some(Durability::Fast),
-        _ => None,
-    }
-}
-
 impl Config {
-    /// The settings of a workspace: defaults, then the user's own file, then what `surehand.toml` in `root` may set, then these
-    /// variables of the environment.
+    /// The settings of a workspace: defaults, then the user's own file, then what `surehand.toml` in `root` may set,
+    /// then these variables of the environment.
     pub fn load(root: &Path, environment: impl IntoIterator<Item = (String, String)>) -> Result<Self, ConfigError> {
         Self::default().load_over(root, environment)
     }
@@ -679,8 +325,14 @@ impl Config {
         Ok(self)
     }
 
-    /// The defaults where another agent's tools are guarded: its tool matches the text again, so an edit of lines that are proven to be
-    /// those that were seen need not be sent twice.
+    /// Sets a key to a value that a program gives, such as `policy.on_change` to `"rebase"`.
+    pub fn set_key(&mut self, name: &str, value: &serde_json::Value) -> Result<(), ConfigError> {
+        let value = Value::try_from(value).unwrap_or_else(|_| Value::String(value.to_string()));
+        self.set("settings", name, &value)
+    }
+
+    /// The defaults where another agent's tools are guarded: its tool matches the text again, so an edit of lines that
+    /// are proven to be those that were seen need not be sent twice.
     pub fn for_hooks() -> Self {
         let policy = Policy { on_change: OnChange::Rebase, ..Policy::default() };
         Self { policy, ..Self::default() }
@@ -701,8 +353,8 @@ impl Config {
         Ok(())
     }
 
-    /// Takes the keys from the repository's file that a repository may set, and lists the others as ignored. Nothing in it is
-    /// an error, not even a key of a newer version: a clone that could stop Surehand could switch its hooks off.
+    /// Takes the keys from the repository's file that a repository may set, and lists the others as ignored. Nothing in
+    /// it is an error, not even a key of a newer version: a clone that could stop Surehand could switch its hooks off.
     fn read_repository_file(&mut self, root: &Path) {
         let text = settings_file::of_repository(&root.join(REPOSITORY_FILE));
         let read = text.and_then(|text| match text.as_deref().map(settings) {
@@ -727,13 +379,13 @@ impl Config {
             return Err("only you can set it, in your own settings or in the environment".to_owned());
         };
         let mut wanted = user.clone();
-        if !(key.set)(&mut wanted, value) {
+        if !key.set(&mut wanted, value) {
             return Err(format!("must be {}: {value}", key.wanted));
         }
         if !fits(user, &wanted) {
             return Err(format!("a repository may only set {what}: {value}"));
         }
-        (key.set)(self, value);
+        key.set(self, value);
         Ok(())
     }
 
@@ -745,7 +397,8 @@ impl Config {
     fn read_environment(&mut self, environment: impl IntoIterator<Item = (String, String)>) -> Result<(), ConfigError> {
         for (name, text) in environment {
             let Some(rest) = name.strip_prefix("SUREHAND_") else { continue };
-            let sections = ["POLICY", "LIMITS", "VERSIONS", "CHECKPOINT", "INSTRUCTIONS", "CONTEXT", "MODEL", "COMMANDS"];
+            let sections =
+                ["POLICY", "LIMITS", "VERSIONS", "CHECKPOINT", "INSTRUCTIONS", "CONTEXT", "MODEL", "RUN", "COMMANDS", "BOARD"];
             let Some((section, key)) = rest.split_once('_').filter(|(section, _)| sections.contains(section)) else { continue };
             let value = match (text.parse::<bool>(), text.parse::<i64>()) {
                 (Ok(truth), _) => Value::Boolean(truth),
@@ -763,10 +416,11 @@ impl Config {
             Ok(key) => key,
             Err(nearest) => return Err(ConfigError::UnknownKey { place, key: name.to_owned(), nearest }),
         };
-        if (key.set)(self, value) {
+        if key.set(self, value) {
             return Ok(());
         }
-        Err(ConfigError::BadValue { place, key: key.name, wanted: key.wanted, found: value.to_string() })
+        let found = if key.may_be_secret { "(not shown: it may hold a key)".to_owned() } else { value.to_string() };
+        Err(ConfigError::BadValue { place, key: key.name, wanted: key.wanted, found })
     }
 }
 

@@ -12,46 +12,46 @@ use crate::{
     user::effective_user,
 };
 
-/// Why a place is in no workspace.
+/// Why a path is in no workspace.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FindRootError {
-    /// It cannot be looked at.
+    /// It cannot be read.
     #[error("{path}: {error}", path = path.display())]
     Unreadable {
-        /// The place.
+        /// The path.
         path: PathBuf,
         /// The error of the system.
         #[source]
         error: io::Error,
     },
-    /// It is no directory.
+    /// It is not a directory.
     #[error("{path}: not a directory", path = path.display())]
     NotADirectory {
-        /// The place.
+        /// The path.
         path: PathBuf,
     },
-    /// It is the file system or the home directory of the user.
+    /// It is the root of the file system or the user's home directory.
     #[error("{path}: not a workspace: everything below it would be one", path = path.display())]
     Everything {
-        /// The place.
+        /// The path.
         path: PathBuf,
     },
     /// It is in a bare repository.
     #[error("{path}: a bare repository has no workspace; go to one of its worktrees", path = path.display())]
     Bare {
-        /// The place.
+        /// The path.
         path: PathBuf,
     },
 }
 
-/// The top of the work tree that a file is in, whether the file is there or not; nothing if it is in none.
+/// The top of the work tree that contains a path, which need not exist; `None` if there is none.
 pub fn work_tree_of(file: &Path, state: &StateHome) -> Option<PathBuf> {
     let directory = file.parent()?.ancestors().find_map(|dir| dir.canonicalize().ok())?;
     git::discover(&directory, state.home.as_deref()).map(|tree| tree.root)
 }
 
-/// A checkout of a git repository, for programs that put files into it. Git itself is not started.
+/// A checkout of a git repository, for programs that put files into it. Git is not started.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GitCheckout {
     root: PathBuf,
@@ -60,24 +60,25 @@ pub struct GitCheckout {
 }
 
 impl GitCheckout {
-    /// The checkout that a directory is in.
+    /// The checkout that contains a directory.
     pub fn around(dir: &Path, state: &StateHome) -> Option<Self> {
         let tree = git::discover(&dir.canonicalize().ok()?, state.home.as_deref())?;
         let git = tree.git?;
         Some(Self { root: tree.root, git_dir: git.own, common_dir: git.common })
     }
 
-    /// Whether git tracks a file, or something below a directory. An index that cannot be understood may track anything.
+    /// Whether git tracks a file, or anything below a directory. If the index cannot be parsed, the answer is yes.
     pub fn tracks(&self, path: &Path) -> bool {
         self.relative(path).is_some_and(|path| git::tracks(&self.git_dir, &path))
     }
 
-    /// The file with patterns that git ignores here, in all worktrees, for this user only.
+    /// The file with this user's ignore patterns for all worktrees.
     pub fn exclude_file(&self) -> PathBuf {
         self.common_dir.join("info/exclude")
     }
 
-    /// The pattern that makes git ignore only this file. `None` for a file outside the tree, or one whose name is not UTF-8.
+    /// The pattern that makes git ignore exactly this file; `None` if the file is outside the tree or its name is not
+    /// UTF-8.
     pub fn exclude_pattern(&self, path: &Path) -> Option<String> {
         let is_special = |char: char| matches!(char, '*' | '?' | '[' | '\\');
         let escaped = |char: char| if is_special(char) { vec!['\\', char] } else { vec![char] };
@@ -91,8 +92,8 @@ impl GitCheckout {
     }
 }
 
-/// The top of the work tree around a directory. Without version control it is the nearest parent that has state already, else
-/// the directory itself.
+/// The top of the work tree around a directory. Without version control, it is the nearest parent that has a state
+/// directory, or else the directory itself.
 pub fn find_root(from: &Path, state: &StateHome) -> Result<PathBuf, FindRootError> {
     let from = from.canonicalize().map_err(|error| FindRootError::Unreadable { path: from.to_owned(), error })?;
     if !from.is_dir() {

@@ -1,5 +1,5 @@
-//! The files of a workspace as a session last found them. All spellings of a path lead to one entry, and a file is read again
-//! only if its stamp does not prove that it is unchanged.
+//! The files of a workspace as a session last found them. All spellings of a path share one entry, and a file is read
+//! again unless its stamp proves it unchanged.
 
 use std::collections::HashMap;
 
@@ -19,7 +19,7 @@ use crate::{
     workspace::Workspace,
 };
 
-/// The present content at a path, with what the session knows of it.
+/// The current content at a path, with the session's view of it.
 #[derive(Debug)]
 pub(crate) struct GatheredFile {
     pub path: RelPath,
@@ -30,13 +30,13 @@ pub(crate) struct GatheredFile {
     /// Whether the same call was refused before because the file cannot be shown.
     pub is_warned: bool,
     pub view: Option<View>,
-    /// The text that the view speaks of.
+    /// The text that the view refers to.
     pub seen: Option<Text>,
-    /// The line map from that text to the present one, if the changes between them are on record.
+    /// The line map from that text to the current one, if the changes between them are recorded.
     pub provenance: Option<LineMap>,
 }
 
-/// What a change needs to know of a file besides its content.
+/// What a change needs to know about a file besides its content.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FileFacts {
     /// Device and inode of a file with several hard links, whose path alone does not identify it.
@@ -69,7 +69,7 @@ impl GatheredFile {
     }
 }
 
-/// The planned change of one file, with what else it needs to know.
+/// The planned change of one file, with its facts.
 #[derive(Debug)]
 pub(crate) struct PlannedFile {
     pub(crate) planned: Planned,
@@ -82,7 +82,7 @@ impl PlannedFile {
     }
 }
 
-/// Knows the files of a workspace: which version had which stamp, and the texts that were read last.
+/// Caches the versions and stamps of a workspace's files, and the texts read last.
 #[derive(Debug)]
 pub(crate) struct FileCache {
     owner: SessionId,
@@ -95,12 +95,12 @@ impl FileCache {
         Self { owner, known: KnownFiles::default(), texts: TextCache::default() }
     }
 
-    /// The one spelling of a file, without reading it.
+    /// The canonical path of a file. The file is not read.
     pub(crate) fn path_of(&self, workspace: &Workspace, spelling: &str) -> Result<RelPath, Refusal> {
         Ok(self.find(workspace, spelling)?.0)
     }
 
-    /// The one spelling of a name. A file that has several is not called by another.
+    /// The canonical form of a name. Unlike [`Self::path_of`], a hard link keeps the name given.
     pub(crate) fn path_of_name(&self, workspace: &Workspace, spelling: &str) -> Result<RelPath, Refusal> {
         let path = workspace.root().normalize(spelling)?;
         if find(workspace.root(), &path).is_ok() { Ok(path) } else { workspace.root().resolve(&path) }
@@ -129,8 +129,8 @@ impl FileCache {
         self.gather_up_to(workspace, spelling, workspace.config().limits.file_bytes)
     }
 
-    /// [`Self::gather`] for a file that is to be replaced or deleted as a whole. It is read even if it is too large to be
-    /// shown, as long as it can be kept for undo.
+    /// [`Self::gather`] for a file that is replaced or deleted as a whole. The limit is the size that undo can keep, so
+    /// files too large to be shown are read too.
     pub(crate) fn gather_whole(&mut self, workspace: &Workspace, spelling: &str) -> Result<GatheredFile, Refusal> {
         let limit = workspace.config().versions.most_of_one();
         let gathered = self.gather_up_to(workspace, spelling, limit.max(workspace.config().limits.file_bytes))?;
@@ -171,8 +171,8 @@ impl FileCache {
         Ok(GatheredFile { links: now.links, ..GatheredFile::new(path, present).with_stat(now.stamp, &stat) })
     }
 
-    /// A cached file whose stamp is unchanged. It is not opened: a link that was swapped in may lead anywhere, but equal
-    /// stamps mean the same file.
+    /// A cached file whose stamp is unchanged. It is not opened, because a link that was swapped in may lead anywhere,
+    /// but equal stamps prove the same file.
     fn cached_if_unchanged(&mut self, workspace: &Workspace, spelling: &str) -> Option<GatheredFile> {
         let path = workspace.root().normalize(spelling).ok()?;
         self.known.get(&path)?;
@@ -182,10 +182,11 @@ impl FileCache {
         Some(GatheredFile::new(path, present).with_stat(stamp, &stat))
     }
 
-    /// The present versions at these paths. A file is read only if its stamp does not prove it unchanged.
+    /// The current versions at these paths. A file is read unless its stamp proves it unchanged.
     pub(crate) fn check(&mut self, workspace: &Workspace, paths: &[RelPath]) -> Vec<OutsideState> {
         let unknown: Vec<RelPath> = paths.iter().filter(|path| self.known.get(path).is_none()).cloned().collect();
-        let stored = workspace.ask(|store| store.files(&unknown)).unwrap_or_default();
+        let ask = || workspace.ask(|store| store.files(&unknown)).unwrap_or_default();
+        let stored = if unknown.is_empty() { Vec::new() } else { ask() };
         let stored: HashMap<RelPath, KnownFile> =
             unknown.into_iter().zip(stored).filter_map(|(path, known)| Some((path, known?))).collect();
         let mut check = |path: &RelPath| {
@@ -208,8 +209,8 @@ impl FileCache {
         }
     }
 
-    /// The name by which a file with several names is already known, as long as that name still leads to it. On file systems
-    /// that ignore case, a different case is another name.
+    /// The name by which a file with several hard links is already known, as long as that name still refers to it. On
+    /// case-insensitive file systems, a different case counts as another name.
     fn first_name(&self, workspace: &Workspace, path: RelPath, stamp: &Stamp, links: u64) -> RelPath {
         let mut names = self.known.in_other_letters(&path);
         if links > 1 {
@@ -220,7 +221,7 @@ impl FileCache {
         names.into_iter().filter(leads_here).min().unwrap_or(path)
     }
 
-    /// The text that was last found at a path, if the stamp proves that it is still there.
+    /// The text last found at a path, if the stamp proves it unchanged.
     fn unchanged(&mut self, path: &RelPath, stamp: &Stamp) -> Option<Text> {
         let known = &self.known.get(path)?.file;
         if !known.stamp.agrees_with(stamp) || known.stamp.is_racy() {
@@ -229,8 +230,8 @@ impl FileCache {
         self.texts.get(&known.version)
     }
 
-    /// Bytes as text or blob. If they equal the cached text, it is reused and not hashed again. A file over the limit is
-    /// never text.
+    /// Turns bytes into text or blob. If they equal the cached text, it is reused and not hashed again. A file over the
+    /// limit is never text.
     fn present(&mut self, path: &RelPath, bytes: Vec<u8>, limit: u64) -> Present {
         let last = self.known.get(path).map(|known| known.file.version);
         if let Some(text) = last.and_then(|version| self.texts.get(&version)).filter(|text| text.bytes() == bytes) {
@@ -256,7 +257,7 @@ impl FileCache {
         }
     }
 
-    /// The stamp that a file was last found with.
+    /// The stamp with which a file was last found.
     pub(crate) fn stamp(&self, path: &RelPath) -> Option<Stamp> {
         self.known.get(path).map(|known| known.file.stamp)
     }
@@ -266,12 +267,12 @@ impl FileCache {
         self.known.get(path).filter(|known| known.file.version == *version).map(|known| known.file.stamp)
     }
 
-    /// Takes back what is known of a file: the next look reads it.
+    /// Forgets a file, so that the next access reads it.
     pub(crate) fn forget(&mut self, path: &RelPath) {
         self.known.remove(path);
     }
 
-    /// Remembers that this text was found at a path, with this stamp.
+    /// Records that this text was found at a path with this stamp.
     pub(crate) fn record_found(&mut self, workspace: &Workspace, path: &RelPath, text: &Text, stamp: Stamp) {
         self.texts.keep(text);
         let file = KnownFile { version: text.version(), stamp };
@@ -289,7 +290,7 @@ impl FileCache {
         }
     }
 
-    /// Keeps the text of a file in the store, so that a later change can be compared with it.
+    /// Stores the text of a file, so that a later change can be compared with it.
     pub(crate) fn keep(&mut self, workspace: &Workspace, path: &RelPath, text: &Text) {
         self.texts.keep(text);
         if !self.mark_kept(path, text) {
@@ -297,17 +298,17 @@ impl FileCache {
         }
     }
 
-    /// Notes that the text of a file is handed to the store. Says whether it was already.
+    /// Marks the text of a file as handed to the store. Returns whether it already was.
     fn mark_kept(&mut self, path: &RelPath, text: &Text) -> bool {
         let known = self.known.get_mut(path).filter(|known| known.file.version == text.version());
         known.is_some_and(|known| std::mem::replace(&mut known.is_kept, true))
     }
 
-    /// Keeps what a change replaced, so that it can be brought back, and what it wrote. Gives the way back from the one to the
-    /// other, where that is all that is needed.
+    /// Stores what a change replaced, so that it can be undone, and what it wrote. Returns the reverse delta if that is
+    /// enough to restore the old content.
     pub(crate) fn keep_change(&mut self, workspace: &Workspace, planned: &Planned) -> Option<ContentDelta> {
         let (before, after) = (planned.base(), planned.text());
-        // The one that is there now comes last: of two large texts only that stays.
+        // The current one comes last: of two large texts, only the last one stays cached.
         for text in before.and_then(Content::text).into_iter().chain(after) {
             self.texts.keep(text);
         }
@@ -331,7 +332,8 @@ impl FileCache {
         }
     }
 
-    /// Keeps a text that was replaced as a whole. Most often the store has it, from when the session read or wrote it.
+    /// Stores a text that was replaced as a whole. Usually the store has it already, since the session read or wrote
+    /// it.
     fn keep_replaced(&self, workspace: &Workspace, path: &RelPath, text: &Text) {
         let record = kept_record(&Content::Text(text.clone()));
         match workspace.ask(|store| store.has_version(&text.version())) {
@@ -340,7 +342,6 @@ impl FileCache {
         }
     }
 
-    /// The kept content of a version.
     pub(crate) fn kept_content(&mut self, workspace: &Workspace, version: ContentHash) -> Present {
         if let Some(text) = self.text(workspace, &version) {
             return Present::Text(text);
@@ -359,7 +360,7 @@ impl FileCache {
         }
         let ask = || workspace.ask(|store| store.version(version)).ok().flatten();
         let bytes = ask().or_else(|| {
-            // It may be on its way.
+            // It may be on its way to the store.
             workspace.flush();
             ask()
         })?;
@@ -369,8 +370,8 @@ impl FileCache {
     }
 }
 
-/// Keeps a file that cannot be shown before it is replaced or deleted, and waits until it is stored: no model has seen it, so
-/// none could restore it.
+/// Stores a file that cannot be shown before it is replaced or deleted, and waits for the write: no model has seen it,
+/// so none could restore it.
 pub(crate) fn keep_first(workspace: &Workspace, planned: &Planned) -> Result<(), Refusal> {
     match lost_blob(planned) {
         Some(blob) => keep_bytes(workspace, planned.path(), blob),
@@ -378,7 +379,7 @@ pub(crate) fn keep_first(workspace: &Workspace, planned: &Planned) -> Result<(),
     }
 }
 
-/// Keeps what a file holds, and waits until it is kept.
+/// Stores the content of a file, and waits for the write.
 pub(crate) fn keep_bytes(workspace: &Workspace, path: &RelPath, content: &Content) -> Result<(), Refusal> {
     workspace.record(kept_record(content));
     workspace.flush();
@@ -400,11 +401,11 @@ fn kept_record(content: &Content) -> StoreRecord {
     StoreRecord::Kept { version: content.version(), content: SharedBytes::new(content.clone()), at: now() }
 }
 
-/// A change of more than this is no delta: the store most likely has the text already, and would get it once more.
+/// A larger change gets no delta: the store probably has the text already, and would store it twice.
 const MAX_DELTA: usize = 256 << 10;
 
-/// How to get from `after` back to `before`: the part between their common start and end. `None` if it is so large that
-/// `before` is kept whole instead.
+/// The delta from `after` back to `before`: the part between their common start and end. `None` if it is so large that
+/// `before` is stored in full instead.
 fn reverse_delta(before: &Text, after: &Text) -> Option<ContentDelta> {
     let (old, new) = (before.bytes(), after.bytes());
     let prefix = same_start(old, new);

@@ -1,5 +1,5 @@
-//! What one session has seen. A tracker is an ordinary value, passed to the code that needs it. Without one, nothing is
-//! tracked, and nothing is refused as unread or stale.
+//! What one session has seen. A tracker is an ordinary value that is passed to the code that needs it. Without one,
+//! nothing is tracked, and nothing is refused as unread or stale.
 
 use std::{
     collections::{BTreeSet, HashMap, HashSet},
@@ -12,33 +12,33 @@ use surehand_store::{RefusedCall, SessionId, Store, StoreError, StoreRecord};
 
 use crate::{file_cache::FileCache, workspace::Workspace};
 
-/// The views of one session, kept in memory and remembered in the workspace's store.
+/// The views of one session, in memory and in the workspace's store.
 #[derive(Debug)]
 pub struct FileTracker {
     session: SessionId,
-    /// Whether the store may hold something of this session from before.
+    /// Whether the store may have records of this session.
     continued: bool,
-    /// Whether others put something into the store for this session meanwhile.
+    /// Whether other processes may add records for this session.
     shared: bool,
-    /// Whether the store has been asked for all of it.
+    /// Whether all records have been loaded.
     listed: bool,
-    /// `None` for a path that the store has been asked about in vain.
+    /// `None` for a path of which the store has no view.
     views: HashMap<RelPath, Option<PackedView>>,
-    /// The paths that have a view, in order.
+    /// The paths with a view, in order.
     paths: BTreeSet<RelPath>,
-    /// `None` until the store has been asked, as for the instructions that it was given.
+    /// `None` until the store has been asked.
     refused: Option<HashMap<ContentHash, RefusedCall>>,
     given: Option<InstructionRecord>,
     rewrites: HashMap<RelPath, u32>,
-    /// For programs that use the tracker alone; a session has a cache of its own.
+    /// For programs that use a tracker without a session, which has a cache of its own.
     files: Option<FileCache>,
 }
 
-/// A view as it is kept. Most files of a long session were shown whole and not touched again, which takes a third of the room of
-/// a view to say.
+/// The compact form of a view. Most files of a long session were shown once as a whole, which takes a third of the
+/// memory of a view.
 #[derive(Debug)]
 enum PackedView {
-    /// Shown once, as a whole.
+    /// Shown once as a whole.
     Whole {
         version: ContentHash,
         lines: u32,
@@ -63,7 +63,7 @@ impl PackedView {
     }
 }
 
-/// A session, and what it has in its context.
+/// A session and its views.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SessionViews {
@@ -71,26 +71,32 @@ pub struct SessionViews {
     pub session: SessionId,
     /// The number of files of which it has a view.
     pub files: usize,
-    /// The files among them that have changed; of many, only those seen last are checked.
+    /// The changed files among them. If there are many, only those seen last are checked.
     pub stale: Vec<RelPath>,
 }
 
-/// The sessions of a workspace, with the views that have become stale.
+/// The sessions of a workspace, with their stale views.
 pub fn views_by_session(workspace: &Arc<Workspace>) -> Result<Vec<SessionViews>, StoreError> {
-    const LATELY: usize = 200;
     workspace.flush();
     let holder = |(session, files): (SessionId, usize)| {
-        let mut tracker = FileTracker::continued(session.clone());
-        let mut stale = tracker.lately_viewed(workspace, LATELY);
-        stale.retain(|path| tracker.has_been_modified_since_read(workspace, path.as_str()).unwrap_or(true));
-        stale.sort();
+        let stale = stale_files(workspace, &session);
         SessionViews { session, files, stale }
     };
     Ok(workspace.ask(|store| store.sessions())?.into_iter().map(holder).collect())
 }
 
+/// The files that a session has seen and that have changed since. If there are many, only those seen last are checked.
+pub fn stale_files(workspace: &Arc<Workspace>, session: &SessionId) -> Vec<RelPath> {
+    const LATELY: usize = 200;
+    let mut tracker = FileTracker::continued(session.clone());
+    let mut stale = tracker.lately_viewed(workspace, LATELY);
+    stale.retain(|path| tracker.has_been_modified_since_read(workspace, path.as_str()).unwrap_or(true));
+    stale.sort();
+    stale
+}
+
 impl FileTracker {
-    /// A tracker for a session that has never been.
+    /// A tracker for a new session.
     pub fn new(session: SessionId) -> Self {
         Self {
             session,
@@ -140,7 +146,7 @@ impl FileTracker {
         self.files.get_or_insert_with(|| FileCache::of(self.session.clone()))
     }
 
-    /// Records that the whole file has been shown. A file that cannot be read is refused, and not tracked.
+    /// Records that the whole file was shown. A file that cannot be read is refused and not tracked.
     pub fn track_read(&mut self, workspace: &Arc<Workspace>, path: &str) -> Result<(), Refusal> {
         let gathered = self.files().gather(workspace, path)?;
         let text = match gathered.present {
@@ -153,8 +159,8 @@ impl FileTracker {
         Ok(())
     }
 
-    /// Whether a file that was read is no longer what it was. Content decides, never a time. A path that was never read is not
-    /// "modified"; one that is gone, or that was invalidated, is.
+    /// Whether a file has changed since it was read. Content decides, never a time. A path that was never read counts
+    /// as unmodified; a file that is gone or was invalidated counts as modified.
     pub fn has_been_modified_since_read(&mut self, workspace: &Arc<Workspace>, path: &str) -> Result<bool, Refusal> {
         let gathered = self.files().gather(workspace, path)?;
         let Some(view) = self.view(workspace, &gathered.path) else { return Ok(false) };
@@ -164,7 +170,8 @@ impl FileTracker {
         })
     }
 
-    /// Marks a file as possibly changed: it must be read again before it is edited. An unread file stays unread.
+    /// Marks a file as possibly changed, so that it must be read again before it is edited. An unread file stays
+    /// unread.
     pub fn invalidate(&mut self, workspace: &Arc<Workspace>, path: &str) -> Result<(), Refusal> {
         let path = self.files().path_of(workspace, path)?;
         if let Some(mut view) = self.view(workspace, &path) {
@@ -181,15 +188,15 @@ impl FileTracker {
         self.rewrites.clear();
         self.refused = Some(HashMap::new());
         self.given = Some(InstructionRecord::default());
-        // From here on the store holds nothing of this session that is not in memory.
+        // From here on, everything that the store has of this session is in memory.
         self.continued = false;
         workspace.record(StoreRecord::Cleared { session: self.session.clone() });
-        // A process that continues this session at once must not find the old views.
+        // A process that continues this session immediately must not find the old views.
         workspace.flush();
     }
 
-    /// Forgets what the session has seen of these files, what it was given of them as instructions, and what it was refused. Gives
-    /// those of which there was something to forget.
+    /// Forgets the views, instructions and refused calls of these files. Returns the files of which something was
+    /// known.
     pub fn forget(&mut self, workspace: &Workspace, paths: &[RelPath]) -> Vec<RelPath> {
         let mut forgotten = Vec::new();
         for path in paths {
@@ -204,7 +211,7 @@ impl FileTracker {
         forgotten
     }
 
-    /// Forgets what the session has seen of a file; what it was given as instructions stays.
+    /// Forgets the view of a file, but not its instructions.
     pub(crate) fn forget_view(&mut self, workspace: &Workspace, path: &RelPath) {
         if self.view(workspace, path).is_some() {
             self.insert_view(path, None);
@@ -212,12 +219,12 @@ impl FileTracker {
         }
     }
 
-    /// The files that the session was given as instructions for their directories.
+    /// The files that the session was shown as instructions for their directories.
     pub(crate) fn given(&mut self, workspace: &Workspace) -> &InstructionRecord {
         self.given_mut(workspace)
     }
 
-    /// Records that the session was given this file as instructions.
+    /// Records that the session was shown this file as instructions.
     pub(crate) fn record_given(&mut self, workspace: &Workspace, path: &RelPath, version: ContentHash) {
         self.given_mut(workspace).give(path.clone(), version);
         workspace.record(StoreRecord::Given { session: self.session.clone(), path: path.clone(), version });
@@ -229,7 +236,7 @@ impl FileTracker {
         self.given.get_or_insert_with(ask)
     }
 
-    /// What the session has seen of a file.
+    /// The view of a file.
     pub fn view(&mut self, workspace: &Workspace, path: &RelPath) -> Option<View> {
         if let Some(view) = self.views.get(path) {
             return view.as_ref().map(PackedView::view);
@@ -242,7 +249,7 @@ impl FileTracker {
         view
     }
 
-    /// Asks the store what the session has seen of these files, all at once.
+    /// Loads the views of these files with one query.
     pub(crate) fn load_views(&mut self, workspace: &Workspace, paths: &[RelPath]) {
         let unknown: Vec<RelPath> =
             paths.iter().filter(|path| self.continued && !self.views.contains_key(*path)).cloned().collect();
@@ -252,18 +259,17 @@ impl FileTracker {
         }
     }
 
-    /// The files of which the session has seen something.
     pub(crate) fn viewed(&mut self, workspace: &Workspace) -> Vec<RelPath> {
         self.load_all(workspace);
         self.paths.iter().cloned().collect()
     }
 
-    /// The files that it saw last, at most `limit`, as far as the store knows them.
+    /// The files that the session viewed last, at most `limit`, as far as the store knows.
     pub fn lately_viewed(&mut self, workspace: &Workspace, limit: usize) -> Vec<RelPath> {
         workspace.ask(|store| store.lately_viewed(&self.session, limit)).unwrap_or_default()
     }
 
-    /// Those of them that are this path or beneath it.
+    /// The viewed files that are this path or below it.
     pub(crate) fn viewed_at(&mut self, workspace: &Workspace, path: &RelPath) -> Vec<RelPath> {
         self.load_all(workspace);
         if let Some(Some(_)) = self.views.get(path) {
@@ -274,8 +280,8 @@ impl FileTracker {
         inside.take_while(|file| file.as_str().starts_with(&beneath)).cloned().collect()
     }
 
-    /// At most `limit` of them that are one of these paths or below one, as far as the store knows them, without loading each
-    /// view.
+    /// At most `limit` viewed files that are one of these paths or below one, as far as the store knows, without
+    /// loading each view.
     pub(crate) fn viewed_in(&self, workspace: &Workspace, places: &HashSet<RelPath>, limit: usize) -> Vec<RelPath> {
         let stored = workspace.ask(|store| store.viewed_paths(&self.session)).unwrap_or_default();
         let is_in = |path: &RelPath| {
@@ -286,7 +292,7 @@ impl FileTracker {
         stored.into_iter().filter(is_in).take(limit).collect()
     }
 
-    /// Asks the store, once, what this session had seen before.
+    /// Loads everything that this session saw before, once.
     fn load_all(&mut self, workspace: &Workspace) {
         if self.continued && !std::mem::replace(&mut self.listed, true) {
             let stored = workspace.ask(|store| store.viewed_paths(&self.session)).unwrap_or_default();
@@ -314,8 +320,7 @@ impl FileTracker {
         }
     }
 
-    /// Records that these lines were shown in full. Lines that were seen in an older version stay seen where they are
-    /// unchanged.
+    /// Records that these lines were shown in full. Unchanged lines that were seen in an older version stay seen.
     pub(crate) fn record_shown(
         &mut self,
         workspace: &Workspace,
@@ -338,7 +343,7 @@ impl FileTracker {
         self.set_view(workspace, path, view);
     }
 
-    /// Counts a refused call; gives how often it has been refused in a row.
+    /// Counts a refused call, and returns how often it has been refused in a row.
     pub fn count_refusal(&mut self, workspace: &Workspace, call: ContentHash, path: Option<RelPath>) -> u32 {
         let refused = self.refused(workspace);
         let entry = refused.entry(call).or_insert(RefusedCall { call, path, count: 0 });
@@ -349,12 +354,12 @@ impl FileTracker {
         count
     }
 
-    /// Whether a call has been refused and what it was refused for has not been mended.
+    /// Whether a call has been refused and the cause still stands.
     pub(crate) fn was_refused(&mut self, workspace: &Workspace, call: &ContentHash) -> bool {
         self.refused(workspace).contains_key(call)
     }
 
-    /// Forgets the refusals about this file: their cause is gone.
+    /// Forgets the refusals about this file, because their cause is gone.
     pub(crate) fn clear_refusals(&mut self, workspace: &Workspace, path: &RelPath) {
         let refused = self.refused(workspace);
         let before = refused.len();
@@ -372,7 +377,7 @@ impl FileTracker {
         })
     }
 
-    /// Counts a rewrite that changed little; gives how many there have been.
+    /// Counts a rewrite that changed little, and returns the count.
     pub(crate) fn count_rewrite(&mut self, workspace: &Workspace, path: &RelPath, alike: bool) -> u32 {
         let last = match self.rewrites.get(path) {
             Some(count) => *count,

@@ -1,6 +1,6 @@
-//! The tools of another agent, as its hooks report them. The gate judges what such a tool is about to do, its changes are
-//! recorded as if a session had made them, and what it shows counts as read. A hook must be fast, so it never checks all
-//! files of a long session; the gate finds later what a hook misses.
+//! The tools of another agent, as its hooks report them. The gate judges an edit before such a tool makes it, its
+//! changes are recorded as those of a session, and the lines it shows count as seen. A hook must be fast, so it never
+//! checks all files of a long session; the gate later finds changes that a hook misses.
 
 use std::collections::HashSet;
 
@@ -18,10 +18,11 @@ use surehand_core::{
 use surehand_store::StoreRecord;
 
 use crate::{
-    apply::ChangeOrigin,
+    change_log::ChangeOrigin,
     change_log::fresh_change,
     command::ShellCommand,
     file_cache::{keep_bytes, keep_first},
+    fleet::FleetWarning,
     instructions::ClientInstructions,
     plan::PlanStep,
     session::{BaseVersion, PlanBasis, Session},
@@ -29,47 +30,50 @@ use crate::{
     time,
 };
 
-/// The tools of another agent that works in a session.
+/// The tools of another agent in a session.
 #[derive(Debug)]
 pub struct ForeignTools<'a> {
     session: &'a mut Session,
 }
 
-/// What a tool is about to do to a file, if the exact edit is not known.
+/// The intent of a tool, if the exact edit is unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileIntent {
     /// Change a part of it.
     Edit,
     /// Replace all of it.
     Overwrite,
-    /// Take it from its place.
+    /// Delete or move it.
     TakeAway,
 }
 
-/// An edit that passed the gate and that another agent's tool is about to make. The hook keeps it until the tool has run; it
-/// can be serialized for another process.
+/// An edit that passed the gate and that another agent's tool is about to make. The hook keeps it until the tool has
+/// run. It can be serialized for another process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AllowedEdit {
     /// The edit itself.
     pub edit: Edit,
-    /// The versions of those files of which the session has no view.
+    /// The versions of those files that the session has no view of.
     before: Vec<BaseVersion>,
 }
 
-/// The gate's answer to an edit that may be made.
+/// The permission for an edit.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct EditPermit {
     /// Keep it until the tool has run, for [`ForeignTools::adopt`].
     pub edit: AllowedEdit,
-    /// Other changes to its files since the session saw them. Call [`ForeignTools::record_told`] when the model is told.
+    /// Other changes to its files since the session saw them. Call [`ForeignTools::record_told`] when the model gets
+    /// them.
     pub changed_before: Vec<ChangedBefore>,
-    /// Files that it makes and that were there when the session last saw them.
+    /// Files that it creates and that existed when the session last saw them.
     pub gone_before: Vec<RelPath>,
+    /// What stands against it on the board. Each is for the model once.
+    pub warnings: Vec<FleetWarning>,
 }
 
 impl AllowedEdit {
-    /// An edit that no hook announced before it was made.
+    /// An edit that no hook announced.
     pub fn unjudged(edit: Edit) -> Self {
         Self { edit, before: Vec::new() }
     }
@@ -78,13 +82,13 @@ impl AllowedEdit {
 /// The lines of a file that a refusal shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum RefusalLines<'a> {
-    /// The places that the edit quotes, with the lines around them.
+    /// The lines that the edit quotes, with their context.
     Quotes(&'a Edit),
     Everything,
     Beginning,
 }
 
-/// The most edits of one answer, running side by side, that can be told apart.
+/// The maximum number of parallel edits of one answer that can be distinguished.
 const MOST_AT_ONCE: usize = 4;
 
 /// The lines shown above and below an edit.
@@ -93,7 +97,7 @@ const LINES_AROUND: u32 = 3;
 /// The lines shown of a file that is to be deleted.
 const FIRST_LINES: usize = 20;
 
-/// The number of files seen last that are checked.
+/// The number of recently seen files that are checked.
 const LATELY: usize = 32;
 
 impl Session {
@@ -104,8 +108,9 @@ impl Session {
 }
 
 impl ForeignTools<'_> {
-    /// Judges an edit that another agent's tool is about to make. `running` are the allowed edits that have not been reported
-    /// as made: changes on disk may be theirs. A refusal is counted, and the lines it shows count as seen.
+    /// Judges an edit that another agent's tool is about to make. `running` holds the allowed edits that have not been
+    /// reported as made, because changes on disk may be theirs. A refusal is counted, and the lines it shows count as
+    /// seen.
     pub fn judge(&mut self, edit: &Edit, running: &[AllowedEdit]) -> Result<EditPermit, Box<Outcome>> {
         self.settle(&edit.paths(), running);
         let step = match self.session.plan_on(PlanBasis::Disk, edit) {
@@ -113,15 +118,19 @@ impl ForeignTools<'_> {
             Err(refusal) => {
                 return match self.refusal_of(edit, refusal) {
                     Some(refusal) => Err(self.report(edit, refusal)),
-                    None => Ok(EditPermit { edit: self.allow(edit), changed_before: Vec::new(), gone_before: Vec::new() }),
+                    None => {
+                        let warnings = self.session.check_claimed(&edit.paths()).map_err(|refusal| self.report(edit, refusal))?;
+                        Ok(EditPermit { edit: self.allow(edit), changed_before: Vec::new(), gone_before: Vec::new(), warnings })
+                    }
                 };
             }
         };
-        let (mut changed_before, mut gone_before) = (Vec::new(), Vec::new());
+        let (mut changed_before, mut gone_before, mut warnings) = (Vec::new(), Vec::new(), Vec::new());
         match step {
-            // A model that sends the whole present content knows it, even if another program wrote it.
+            // A model that sends the exact current content knows it, even if another program wrote it.
             PlanStep::Nothing(path, text) => self.session.record_shown(&path, &text, &LineSet::whole(text.line_count())),
             PlanStep::Change(files) => {
+                warnings = self.session.check_fleet(&files).map_err(|refusal| self.report(edit, refusal))?;
                 for file in &files {
                     if let Err(refusal) = keep_first(self.session.workspace(), &file.planned) {
                         return Err(self.report(edit, refusal));
@@ -132,10 +141,10 @@ impl ForeignTools<'_> {
             }
             PlanStep::Undo(_) => {}
         }
-        Ok(EditPermit { edit: self.allow(edit), changed_before, gone_before })
+        Ok(EditPermit { edit: self.allow(edit), changed_before, gone_before, warnings })
     }
 
-    /// [`Self::judge`] for one file, where only the kind of change is known. `None` if it may be made.
+    /// [`Self::judge`] for one file if only the kind of the edit is known. `None` if it is allowed.
     pub fn judge_intent(&mut self, edit: &Edit, intent: FileIntent, path: &str, running: &[AllowedEdit]) -> Option<Box<Outcome>> {
         self.settle(&[path.to_owned()], running);
         let gathered = match intent {
@@ -154,14 +163,14 @@ impl ForeignTools<'_> {
         Some(self.report(edit, refusal))
     }
 
-    /// An edit that may be made.
+    /// An edit that is allowed.
     pub fn allow(&mut self, edit: &Edit) -> AllowedEdit {
-        let before = edit.paths().iter().filter_map(|path| self.before(path)).collect();
+        let before = edit.paths().iter().filter_map(|path| self.version_before(path)).collect();
         AllowedEdit { edit: edit.clone(), before }
     }
 
-    /// The present version of a file without a view, kept in the store: after the tool has run it is nowhere else.
-    fn before(&mut self, path: &str) -> Option<BaseVersion> {
+    /// The current version of a file without a view. It is stored, because the tool will overwrite it.
+    fn version_before(&mut self, path: &str) -> Option<BaseVersion> {
         let gathered = self.session.gather_whole(PlanBasis::Disk, path).ok()?;
         if gathered.view.is_some() {
             return None;
@@ -172,7 +181,8 @@ impl ForeignTools<'_> {
         Some(BaseVersion { path: gathered.path, version })
     }
 
-    /// The session knows of a file what it holds now; gives what is new to it, if an edit is made in spite of that.
+    /// Updates the view of a file to its current content. Returns what is new to the session, if an edit is made in
+    /// spite of it.
     fn catch_up(&mut self, path: &RelPath, rebased: Option<&Rebased>) -> Option<ChangedBefore> {
         let rebased = rebased?;
         let gathered = self.session.gather(path.as_str()).ok()?;
@@ -182,8 +192,11 @@ impl ForeignTools<'_> {
             was: OutsideState::Version(view.version()),
             now: OutsideState::Version(now.version()),
         };
-        let made = author_and_time(self.session.workspace(), &self.session.id(), &changed)
-            .filter(|(by, _)| *by != ChangeAuthor::Unknown);
+        let made = author_and_time(self.session.workspace(), &self.session.id(), &changed);
+        if made.is_none() {
+            self.session.author_of(&changed);
+        }
+        let made = made.filter(|(by, _)| *by != ChangeAuthor::Unknown);
         let view = view.carried_unshown(&seen, &LineMap::between(&seen, &now), &now);
         self.session.keep_text(path, &now);
         self.session.set_view(path, view);
@@ -192,7 +205,7 @@ impl ForeignTools<'_> {
         Some(ChangedBefore { path: path.clone(), rebased: rebased.clone(), by, seconds_ago })
     }
 
-    /// Records that the model was told about other changes in the files of an edit: the lines shown count as seen.
+    /// Records that the model has been told of other changes in the files of an edit. The lines shown count as seen.
     pub fn record_told(&mut self, changed: &[ChangedBefore]) {
         for ChangedBefore { path, rebased, .. } in changed {
             if let Some((path, text)) = self.text_at(path.as_str()) {
@@ -201,7 +214,8 @@ impl ForeignTools<'_> {
         }
     }
 
-    /// The refusal that a foreign tool hears, if it is one that only the gate can know of. Anything else is left to the tool itself.
+    /// The refusal for another agent's tool, if only the gate can know the reason. All other errors are left to the
+    /// tool.
     fn refusal_of(&mut self, edit: &Edit, refusal: Refusal) -> Option<Refusal> {
         let shows = match edit {
             Edit::Write { .. } => RefusalLines::Everything,
@@ -225,8 +239,8 @@ impl ForeignTools<'_> {
         }
     }
 
-    /// The refusal of an edit of an unread file, with the lines that the edit is about. They count as seen then, and the same
-    /// edit may pass.
+    /// The refusal of an edit of an unread file, with the lines that the edit concerns. They count as seen, so the same
+    /// edit may pass next time.
     fn showing(&mut self, refusal: Refusal, shows: RefusalLines<'_>) -> Refusal {
         let Some(path) = refusal.known_path() else { return refusal };
         let Ok(Present::Text(text)) = self.session.gather(path.as_str()).map(|gathered| gathered.present) else { return refusal };
@@ -245,7 +259,7 @@ impl ForeignTools<'_> {
         }
     }
 
-    /// The refusal to change what cannot be shown, the first time.
+    /// The first refusal to change a file that cannot be shown.
     fn unshown(&mut self, edit: &Edit, refusal: Refusal) -> Option<Refusal> {
         let path = refusal.known_path()?;
         let gathered = self.session.gather_whole(PlanBasis::Disk, path.as_str()).ok()?;
@@ -266,17 +280,16 @@ impl ForeignTools<'_> {
         Box::new(Outcome::new(Err(refused)))
     }
 
-    /// Keeps the text that the session has seen something of: when its tool has run, that is what it was done to, and by then it is
-    /// nowhere else.
+    /// Stores the text of a viewed file, because the tool is about to overwrite it.
     fn keep_seen(&mut self, path: &RelPath) {
         if let Some(view) = self.session.view_of(path) {
             self.session.keep_version(path, &view.version());
         }
     }
 
-    /// Records an edit that another agent's tool has made, together with edits of the same answer that ran meanwhile. Returns
-    /// an outcome if the model should know: the files are not what the edit should have produced. An edit that left its files
-    /// unchanged was not made, or is already on record.
+    /// Records an edit that another agent's tool has made, together with parallel edits of the same answer. Returns an
+    /// outcome if the model should know that the files differ from the expected result. An edit that left its files
+    /// unchanged was not made, or is already recorded.
     pub fn adopt(&mut self, made: &AllowedEdit, running: &[AllowedEdit]) -> Option<Outcome> {
         if self.settle_made(made, running) {
             return None;
@@ -292,16 +305,21 @@ impl ForeignTools<'_> {
         outcome.filter(|outcome| matches!(&outcome.result, Ok(Done::Changed(changed)) if changed.files.iter().any(FileOutcome::is_rewritten)))
     }
 
-    /// Records an edit that another agent's tool has made, together with edits of the same answer that ran meanwhile. Returns
-    /// an outcome if the model should know: the files are not what the edit should have produced. An edit that left its files
-    /// unchanged was not made, or is already on record.
+    /// What stands on the board against the files of an edit that was made: another checkout may have changed them while
+    /// the tool ran, or the tool may have done something else than it announced.
+    pub fn check_made(&self, made: &Edit) -> Vec<FleetWarning> {
+        self.session.check_made(&made.paths())
+    }
+
+    /// Records an edit that another agent's tool has made, together with parallel edits of the same answer. Returns
+    /// whether the files are as the edit should leave them.
     pub fn settle_made(&mut self, made: &AllowedEdit, running: &[AllowedEdit]) -> bool {
         let all: Vec<AllowedEdit> = [made].into_iter().chain(running.iter().filter(|other| *other != made)).cloned().collect();
         self.settle(&made.edit.paths(), &all);
         !made.edit.paths().iter().any(|path| self.has_done_something(made, path))
     }
 
-    /// Whether a file of an edit is empty: a tool that writes a file anew may empty it first.
+    /// Whether a file of an edit is empty, because a tool may truncate a file before it writes it.
     pub fn is_emptied(&mut self, edit: &Edit) -> bool {
         let is_empty = |path: &String| {
             let gathered = self.session.gather(path);
@@ -310,8 +328,7 @@ impl ForeignTools<'_> {
         edit.paths().iter().any(is_empty)
     }
 
-    /// Records those of the edits that tools are making of which the disk shows that they are made, if these are all that has been
-    /// done to the files.
+    /// Records those running edits that are on disk, if together they explain everything that happened to the files.
     fn settle(&mut self, paths: &[String], running: &[AllowedEdit]) {
         let concerns = |allowed: &&AllowedEdit| allowed.edit.paths().iter().any(|path| paths.contains(path));
         let running: Vec<&AllowedEdit> = running.iter().filter(concerns).take(MOST_AT_ONCE).collect();
@@ -333,7 +350,7 @@ impl ForeignTools<'_> {
         }
     }
 
-    /// Whether the files are what a plan makes of them.
+    /// Whether the files match the result of a plan.
     fn is_on_disk(&mut self, step: &PlanStep) -> bool {
         let PlanStep::Change(files) = step else { return false };
         files.iter().all(|file| {
@@ -347,7 +364,7 @@ impl ForeignTools<'_> {
         })
     }
 
-    /// Records a plan that a foreign tool has carried out.
+    /// Records a plan that another agent's tool has carried out.
     fn record_made(&mut self, edit: &Edit, step: PlanStep) -> Option<Outcome> {
         let outcome = Outcome::new(Ok(self.session.adopt(edit, step)?));
         self.session.record(&outcome);
@@ -356,7 +373,7 @@ impl ForeignTools<'_> {
         Some(outcome)
     }
 
-    /// Whether a file is something else than the session takes it to be, or was written again as it is.
+    /// Whether a file differs from what the session knows, or was rewritten with the same content.
     fn has_done_something(&mut self, made: &AllowedEdit, path: &str) -> bool {
         let Ok(gathered) = self.session.gather(path) else { return false };
         let was = made.before.iter().find(|before| before.path == gathered.path).map(|before| before.version);
@@ -370,8 +387,8 @@ impl ForeignTools<'_> {
         }
     }
 
-    /// Adopts the result of a tool whose exact effect is unknown. Unchanged lines stay seen, and lines that the edit inserts
-    /// are known; the others are not.
+    /// Adopts the result of a tool whose exact effect is unknown. Unchanged lines stay seen, and lines that the edit
+    /// inserts are known; all others are unseen.
     fn adopt_file(&mut self, made: &AllowedEdit, path: &str) {
         let Ok(gathered) = self.session.gather(path) else { return };
         let was = made.before.iter().find(|before| before.path == gathered.path).map(|before| before.version);
@@ -405,12 +422,12 @@ impl ForeignTools<'_> {
         }
     }
 
-    /// Records what a foreign tool has shown of a file: these lines, from this number on. Only those that the file has count. Gives
-    /// how many do.
+    /// Records the lines of a file that another agent's tool has shown, starting at this number. Only lines that match
+    /// the file count. Returns their number.
     pub fn record_shown(&mut self, path: &str, start: u32, content: &str) -> usize {
         let Ok(gathered) = self.session.gather(path) else { return 0 };
         let Present::Text(text) = gathered.present else { return 0 };
-        let lines = matching(&text, start, content);
+        let lines = matching_lines(&text, start, content);
         let count = lines.count() as usize;
         if count > 0 || (text.line_count() == 0 && content.is_empty()) {
             self.session.record_shown(&gathered.path, &text, &lines);
@@ -420,32 +437,34 @@ impl ForeignTools<'_> {
         count
     }
 
-    /// Notes the files that a command of another agent names, before it runs, until [`ForeignTools::command_ran`] reports its
+    /// Notes the files that a command of another agent names, before it runs. [`ForeignTools::command_ran`] reports its
     /// end, perhaps in another process.
     pub fn command_begins(&mut self, command: &ShellCommand<'_>) {
         self.session.foreign_command_begins(command);
     }
 
-    /// Records what a command in a foreign shell has shown, and gives what it changed.
+    /// Records the output and the changes of a command in another agent's shell, and returns the changes.
     ///
-    /// `running` are edits that other tools of the session are making: what becomes of their files is not the command's doing.
+    /// `running` holds the edits that other tools of the session are making. Changes of their files are not attributed
+    /// to the command.
     pub fn command_ran(&mut self, command: &ShellCommand<'_>, running: &[AllowedEdit]) -> CommandEffects {
         let among = self.lately_viewed_besides(running);
         self.session.foreign_command_ended(among, command)
     }
 
-    /// Notes the present files for a command whose output will be reported later, to [`ForeignTools::record_printed`].
+    /// Notes the current files for a command whose output is reported later, to [`ForeignTools::record_printed`].
     pub fn prints_later(&mut self, command: &ShellCommand<'_>) {
         self.session.prints_later(command);
     }
 
-    /// Records what a tool has printed that is no command: the hits of a search, say. `line` names the files that it can be about.
+    /// Records the output of a tool that is not a command, such as a search. `line` names the files that it may
+    /// concern.
     pub fn record_printed(&mut self, printed: &ShellCommand<'_>) -> Vec<KnownLines> {
         self.session.record_printed(printed)
     }
 
-    /// Records that a tool has shown the cells of a notebook (`.ipynb`), whose lines are in JSON. The whole file counts as
-    /// seen if the text of every cell was shown, in order. Returns whether it does.
+    /// Records that a tool has shown the cells of a notebook (`.ipynb`), whose lines are in JSON. The whole file counts
+    /// as seen if the text of every cell was shown in order. Returns whether it does.
     pub fn record_shown_notebook(&mut self, path: &str, cells: &str) -> bool {
         let Ok(gathered) = self.session.gather(path) else { return false };
         let Present::Text(text) = gathered.present else { return false };
@@ -458,15 +477,15 @@ impl ForeignTools<'_> {
         is_shown
     }
 
-    /// Files that the session has seen lately and that are something else now, each once. Those of edits that are still being made are
-    /// looked at when they are made.
+    /// Recently seen files that have changed, each reported once. Files of running edits are checked when these are
+    /// done.
     pub fn changed_elsewhere(&mut self, running: &[AllowedEdit]) -> Vec<ChangedFile> {
         let paths = self.lately_viewed_besides(running);
         let changed = self.session.with_stale_views(|stale_views, sources| stale_views.check(sources, paths)).unwrap_or_default();
         self.session.name_changed(changed)
     }
 
-    /// The files seen last, without those of these edits.
+    /// The files seen last, except those of these edits.
     fn lately_viewed_besides(&mut self, running: &[AllowedEdit]) -> Vec<RelPath> {
         let edited: Vec<String> = running.iter().flat_map(|allowed| allowed.edit.paths()).collect();
         let edited: HashSet<RelPath> = edited.iter().filter_map(|path| self.session.path_of(path).ok()).collect();
@@ -475,19 +494,19 @@ impl ForeignTools<'_> {
 
     fn lately_viewed(&mut self) -> Vec<RelPath> {
         let workspace = self.session.workspace().clone();
-        // The store is asked, and what this very process has seen may be on its way there.
+        // The answer comes from the store, and records of this process may still be on their way.
         workspace.flush();
         self.session.tracker().map(|tracker| tracker.lately_viewed(&workspace, LATELY)).unwrap_or_default()
     }
 
-    /// The instructions for work on a file that this session does not have yet.
+    /// The instructions for a file that this session has not been given yet.
     pub fn instructions(&mut self, path: &str) -> Option<ToldInstructions> {
         let directory = self.session.path_of(path).ok()?.parent();
         self.session.take_instructions(&[directory])
     }
 
-    /// The client has given the model the instructions of a directory and of those above, by its own rules, as far as it had none of
-    /// them.
+    /// Records that the client has given the model the instructions of a directory and its parents, by the client's own
+    /// rules.
     pub fn were_instructed(&mut self, directory: &str, client: &ClientInstructions) {
         let workspace = self.session.workspace().clone();
         let Ok(directory) = workspace.root().normalize_place(directory) else { return };
@@ -515,14 +534,14 @@ impl ForeignTools<'_> {
         }
     }
 
-    /// [`Self::were_instructed`] for the root, once in a context, for a client that reports nothing else.
+    /// [`Self::were_instructed`] for the root, once per context, for a client that does not report it.
     pub fn were_instructed_at_start(&mut self, client: &ClientInstructions) {
         if !std::mem::replace(&mut self.session.instructions.is_client_heeded, true) {
             self.were_instructed("", client);
         }
     }
 
-    /// The client has given the model this file as instructions.
+    /// Records that the client has given the model this file as instructions.
     pub fn were_given(&mut self, path: &str) {
         if let Some((path, text)) = self.text_at(path) {
             self.give_if_first(&path, &text);
@@ -546,7 +565,7 @@ impl ForeignTools<'_> {
     }
 }
 
-/// Whether a text has the source of every cell of a notebook in it, in their order.
+/// Whether a text contains the source of every cell of a notebook, in order.
 fn shows_all_cells(notebook: &str, shown: &str) -> bool {
     let Ok(notebook) = serde_json::from_str::<serde_json::Value>(notebook) else { return false };
     let Some(cells) = notebook["cells"].as_array() else { return false };
@@ -564,15 +583,15 @@ fn shows_all_cells(notebook: &str, shown: &str) -> bool {
     })
 }
 
-/// The lines of a text that a content shows from this number on.
-fn matching(text: &Text, start: u32, content: &str) -> LineSet {
+/// The lines of a text that match a content from this number on.
+fn matching_lines(text: &Text, start: u32, content: &str) -> LineSet {
     let shown = content.split('\n').map(|line| line.strip_suffix('\r').unwrap_or(line));
     let numbered = (start.max(1)..=u32::MAX).filter_map(LineNo::new).zip(shown);
     let is_there = |(number, line): &(LineNo, &str)| text.has_line(*number) && text.line(*number) == *line;
     numbered.filter(is_there).map(|(number, _)| LineRange::line(number)).collect()
 }
 
-/// The lines at which a text holds what an edit quotes, with those around them.
+/// The lines of a text that contain the quotes of an edit, with their context.
 fn quoted_lines(text: &Text, quotes: &[String]) -> LineSet {
     const MOST_PLACES: usize = 3;
     let around = |(at, quote): (usize, &str)| {
@@ -587,7 +606,7 @@ fn quoted_lines(text: &Text, quotes: &[String]) -> LineSet {
     quotes.iter().flat_map(places).collect::<LineSet>().clipped(text.line_count())
 }
 
-/// Those of some lines that an edit has put in.
+/// The lines among these that an edit inserted.
 fn written_lines(text: &Text, among: &LineSet, edit: &Edit) -> LineSet {
     let written = edit.writes();
     let written: HashSet<&str> = written.iter().flat_map(|text| text.lines()).collect();
@@ -610,8 +629,8 @@ mod tests {
     #[test]
     fn lines_count_where_the_file_has_them() {
         let text = Text::of("a\nb\nc\n".to_owned()).unwrap();
-        assert_eq!(matching(&text, 2, "b\r\nx").to_string(), "2");
-        assert_eq!(matching(&text, 0, "a\nb\nc\n").to_string(), "1-3");
-        assert_eq!(matching(&text, u32::MAX, "a\nb").to_string(), "");
+        assert_eq!(matching_lines(&text, 2, "b\r\nx").to_string(), "2");
+        assert_eq!(matching_lines(&text, 0, "a\nb\nc\n").to_string(), "1-3");
+        assert_eq!(matching_lines(&text, u32::MAX, "a\nb").to_string(), "");
     }
 }

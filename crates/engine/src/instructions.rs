@@ -1,9 +1,9 @@
-//! Finds the instructions for a directory (`AGENTS.md` there and in each parent up to the root) and gives a session those
-//! that it has not been given yet. `core::instructions` decides what is new and writes the text.
+//! Finds the instructions for a directory (`AGENTS.md` there and in each parent up to the root) and gives a session
+//! those that it has not been given yet. `core::instructions` decides what is new and writes the text.
 //!
-//! Most directories have none, and checking them in every call would cost more than the call itself. So the result for a
-//! directory is cached: until the watcher reports a change, or, without a watcher, as long as the stamp is the same once a
-//! call.
+//! Most directories have none, and looking for them in every call would cost more than the call itself. So the result
+//! for a directory is cached until the watcher reports a change. Without a watcher, the stamp of the directory is
+//! compared once per call.
 
 use std::collections::BTreeMap;
 
@@ -21,62 +21,62 @@ use crate::{
     workspace::Workspace,
 };
 
-/// A file of more bytes than this is not what it seems, and is not read.
+/// A larger file is not read.
 const MOST_BYTES: u64 = 1 << 20;
 
-/// The most instruction files in one reply, whatever their size.
 const MOST_FILES: usize = 20;
 
-/// More hints than this are taken as "everything": looking at the few directories that matter is cheaper.
+/// More hints than this count as "everything", because checking the few relevant directories is cheaper.
 const MOST_HINTS: usize = 100;
 
 /// The instructions found for the directories of a session.
 #[derive(Debug, Default)]
 pub(crate) struct InstructionCache {
-    /// By directory; the root is the empty one.
+    /// By directory; the root is empty.
     looked: BTreeMap<String, CheckedDirectory>,
-    /// The directories that are to be looked at after any hint.
+    /// The directories that must be checked after any hint.
     unsure: Vec<String>,
     round: u64,
     /// The instructions that an untracked session was given.
     given: InstructionRecord,
-    /// Whether it is on record what the client of the session has given by itself.
+    /// Whether the files that the session's client loads by itself are recorded.
     pub(crate) is_client_heeded: bool,
 }
 
 /// The instruction files that a client gives its model by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClientInstructions {
-    /// The names that it looks for, in its spelling, in the directory that it works in and those above.
+    /// The names that it looks for in the working directory and its parents, in its own spelling.
     pub names: &'static [&'static str],
-    /// Files for which it passes those by, if one stands beside them or at the root. Where one stands beside, it may take in what it
-    /// stands beside.
+    /// If one of these exists in the same directory or at the root, the client ignores those names. A file in the same
+    /// directory may include them.
     pub instead: &'static [&'static str],
-    /// Whether it also looks in the directories from which its own tools read files.
+    /// Whether it also looks in the directories of files that its own tools read.
     pub where_files_are_read: bool,
 }
 
 #[derive(Debug, Clone)]
 struct CheckedDirectory {
     round: u64,
-    /// The stamp of a directory that has no file of any of the names.
+    /// The stamp of a directory without instruction files.
     bare: Option<Stamp>,
     found: Option<InstructionFile>,
-    /// Whether a change comes with a hint about the directory or the name. What a link leads to may change without one.
+    /// Whether every change comes with a hint about the directory or the name. The target of a link may change without
+    /// one.
     is_sure: bool,
-    /// Whether the watcher has been asked to listen here, even if the directory is ignored.
+    /// Whether the watcher has been asked to watch this directory even if it is ignored.
     is_watched: bool,
 }
 
 #[derive(Debug, Clone)]
 struct InstructionFile {
     at: RelPath,
-    /// Its canonical path: two links to one file are one.
+    /// Its canonical path, so that two links to one file are one.
     path: RelPath,
     version: ContentHash,
 }
 
-/// What finding instructions for a session needs.
+/// What is needed to find instructions for a session.
 pub(crate) struct InstructionSources<'a> {
     pub workspace: &'a Workspace,
     /// The instructions that the session has been given; `None` if it is not tracked.
@@ -85,7 +85,7 @@ pub(crate) struct InstructionSources<'a> {
 }
 
 impl InstructionCache {
-    /// Takes back what is known of directories where something may have changed.
+    /// Invalidates the directories in which something may have changed.
     pub(crate) fn note_hints(&mut self, hints: &WatchHints, settings: &InstructionSettings) {
         match hints {
             WatchHints::Paths(paths) if paths.is_empty() => {}
@@ -115,8 +115,8 @@ impl InstructionCache {
         self.is_client_heeded = false;
     }
 
-    /// Takes the instructions for these directories that the session has not been given yet, parents first; `None` is the
-    /// root. What does not fit into one reply is left for the next one.
+    /// Takes the instructions for these directories that the session has not been given yet, parents first; `None` is
+    /// the root. Instructions that do not fit into one reply are left for the next one.
     pub(crate) fn take_new(
         &mut self,
         sources: &mut InstructionSources<'_>,
@@ -138,14 +138,14 @@ impl InstructionCache {
 
     /// The instructions of one directory, if the session does not have them.
     fn news(&mut self, sources: &mut InstructionSources<'_>, directory: &str) -> Option<(InstructionFile, Instruction)> {
-        self.look(sources, directory);
+        self.check_directory(sources, directory);
         let found = self.looked.get(directory)?.found.as_ref()?;
-        given(&self.given, sources).news(&found.path, found.version)?;
-        // It is read once more, because what is given is what is there now.
+        given_record(&self.given, sources).news(&found.path, found.version)?;
+        // Read again, because the reply must show the current content.
         let Some(InstructionEntry::Says(found, text)) = read(sources, found.at.clone()) else { return None };
-        let news = given(&self.given, sources).news(&found.path, found.version)?;
+        let news = given_record(&self.given, sources).news(&found.path, found.version)?;
         if has_seen(sources, &found) {
-            self.remember(sources, &found);
+            self.mark_given(sources, &found);
             return None;
         }
         let instruction = Instruction { directory: RelPath::new(directory).ok(), path: found.at.clone(), text, news };
@@ -161,29 +161,29 @@ impl InstructionCache {
         let told = render::instructions::fit(instructions, &sources.workspace.config().instructions);
         let given = &found[..told.parts.len()];
         // The text has no line numbers, so it allows no edit of the file: it is given, but not seen.
-        given.iter().for_each(|found| self.remember(sources, found));
+        given.iter().for_each(|found| self.mark_given(sources, found));
         told
     }
 
-    fn remember(&mut self, sources: &mut InstructionSources<'_>, found: &InstructionFile) {
+    fn mark_given(&mut self, sources: &mut InstructionSources<'_>, found: &InstructionFile) {
         match &mut sources.tracker {
             Some(tracker) => tracker.record_given(sources.workspace, &found.path, found.version),
             None => self.given.give(found.path.clone(), found.version),
         }
     }
 
-    /// Looks for the file that counts in a directory, if it may have changed.
-    fn look(&mut self, sources: &mut InstructionSources<'_>, directory: &str) {
+    /// Finds the effective file of a directory, if it may have changed.
+    fn check_directory(&mut self, sources: &mut InstructionSources<'_>, directory: &str) {
         if self.looked.get(directory).is_some_and(|looked| looked.round == self.round) {
             return;
         }
         let before = self.looked.remove(directory);
-        let mut looked = look_again(sources, directory, before.as_ref());
+        let mut looked = find_instructions(sources, directory, before.as_ref());
         looked.round = self.round;
         let is_same = |before: &CheckedDirectory| before.is_watched && before.path() == looked.path();
         looked.is_watched = before.is_some_and(|before| is_same(&before));
         if let (false, Some(watch)) = (looked.is_watched, sources.workspace.watch()) {
-            watched(directory, &looked, &sources.workspace.config().instructions).for_each(|path| watch.watch_path(&path));
+            paths_to_watch(directory, &looked, &sources.workspace.config().instructions).for_each(|path| watch.watch_path(&path));
             looked.is_watched = true;
         }
         self.unsure.retain(|unsure| unsure != directory);
@@ -200,9 +200,13 @@ impl CheckedDirectory {
     }
 }
 
-fn look_again(sources: &mut InstructionSources<'_>, directory: &str, before: Option<&CheckedDirectory>) -> CheckedDirectory {
+fn find_instructions(
+    sources: &mut InstructionSources<'_>,
+    directory: &str,
+    before: Option<&CheckedDirectory>,
+) -> CheckedDirectory {
     let nothing = CheckedDirectory { round: 0, bare: None, found: None, is_sure: false, is_watched: false };
-    // Taken before anything is looked for: what is put there meanwhile gives it another one.
+    // Taken before the search, so that a file created during the search changes the stamp.
     let Some(stamp) = stamp_of_directory(sources.workspace.root(), directory, sources.workspace.copy.clock()) else {
         return nothing;
     };
@@ -219,8 +223,8 @@ fn look_again(sources: &mut InstructionSources<'_>, directory: &str, before: Opt
 /// An entry of a directory with the name of an instruction file.
 enum InstructionEntry {
     Says(InstructionFile, Text),
-    /// Anything else: an empty, binary or too large file, or a link that leads outside or into git's directory. It may become
-    /// a text later.
+    /// An empty, binary or too large file, or a link that leads outside or into git's directory. It may become a text
+    /// later.
     SaysNothing,
 }
 
@@ -233,7 +237,7 @@ impl InstructionEntry {
     }
 }
 
-/// The entries of a directory with names of instructions, up to the first that says something.
+/// The entries of a directory with instruction file names, up to the first one with content.
 fn find(sources: &mut InstructionSources<'_>, directory: &str) -> Vec<InstructionEntry> {
     let mut entries = Vec::new();
     for name in &sources.workspace.config().instructions.names {
@@ -254,7 +258,7 @@ fn read(sources: &mut InstructionSources<'_>, at: RelPath) -> Option<Instruction
         Ok(_) | Err(_) => return Some(InstructionEntry::SaysNothing),
     };
     if gathered.path != at && !is_for_instructions(sources.workspace, gathered.path.name()) {
-        // A clone can ship a link, `AGENTS.md` to `.env` say, and the user has what it leads to.
+        // A clone can contain a link, such as `AGENTS.md` to `.env`, whose target belongs to the user.
         return Some(InstructionEntry::SaysNothing);
     }
     match gathered.present {
@@ -266,7 +270,7 @@ fn read(sources: &mut InstructionSources<'_>, at: RelPath) -> Option<Instruction
     }
 }
 
-/// Whether files of this name hold instructions for agents, or other words for people to read.
+/// Whether files of this name hold instructions for agents, or are also meant for people.
 fn is_for_instructions(workspace: &Workspace, name: &str) -> bool {
     const RULES: [&str; 3] = [".cursorrules", ".windsurfrules", ".clinerules"];
     let lower = name.to_ascii_lowercase();
@@ -274,23 +278,23 @@ fn is_for_instructions(workspace: &Workspace, name: &str) -> bool {
     is_prose || RULES.contains(&name) || workspace.config().instructions.names.iter().any(|known| known == name)
 }
 
-/// The instructions that the session was given, from its tracker or without one.
-fn given<'a>(untracked: &'a InstructionRecord, sources: &'a mut InstructionSources<'_>) -> &'a InstructionRecord {
+/// The instructions that the session was given, from its tracker if it has one.
+fn given_record<'a>(untracked: &'a InstructionRecord, sources: &'a mut InstructionSources<'_>) -> &'a InstructionRecord {
     match &mut sources.tracker {
         Some(tracker) => tracker.given(sources.workspace),
         None => untracked,
     }
 }
 
-/// Whether the session has read the whole file as it is.
+/// Whether the session has read the whole current file.
 fn has_seen(sources: &mut InstructionSources<'_>, found: &InstructionFile) -> bool {
     let Some(tracker) = &mut sources.tracker else { return false };
     let view = tracker.view(sources.workspace, &found.path);
     view.is_some_and(|view| view.version() == found.version && view.is_whole() && !view.is_unknown())
 }
 
-/// The files that the watcher must report: the one that counts, wherever it is, and one that may be created.
-fn watched(directory: &str, looked: &CheckedDirectory, settings: &InstructionSettings) -> impl Iterator<Item = RelPath> {
+/// The files that the watcher must report: the effective one, wherever it is, and one that may be created.
+fn paths_to_watch(directory: &str, looked: &CheckedDirectory, settings: &InstructionSettings) -> impl Iterator<Item = RelPath> {
     let to_come = settings.names.first().and_then(|name| join(directory, name));
     looked.found.as_ref().map(|found| found.path.clone()).into_iter().chain(to_come)
 }
@@ -299,7 +303,7 @@ fn join(directory: &str, name: &str) -> Option<RelPath> {
     RelPath::new(&format!("{directory}/{name}")).ok()
 }
 
-/// A directory and those above it, the outermost first, but for git's own and ours.
+/// A directory and its parents, the outermost first, except git's and our own directories.
 fn outside_internals(directory: &Option<RelPath>) -> impl Iterator<Item = &str> {
     chain(directory.as_ref()).take_while(|directory| !directory.rsplit('/').next().is_some_and(is_internal))
 }

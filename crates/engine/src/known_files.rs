@@ -1,12 +1,12 @@
-//! Versions and stamps of the files that a session used last, so that unchanged files are not read again. Older entries are dropped, at
-//! the cost of one more read; the names of all files stay.
+//! Versions and stamps of the files that a session used last, so that unchanged files are not read again. Older entries
+//! are dropped, at the cost of one more read; the names of all files stay.
 
 use std::collections::{HashMap, HashSet};
 
 use surehand_core::{RelPath, Stamp};
 use surehand_store::KnownFile;
 
-/// Entries in a generation: as many as fill a hash table of 16,384 buckets.
+/// The entries of a generation, which fill a hash table of 16,384 buckets.
 const GENERATION: usize = 14_336;
 
 /// A file as it was last read or written.
@@ -23,7 +23,7 @@ pub(crate) struct KnownFiles {
     young: HashMap<RelPath, CachedFile>,
     old: HashMap<RelPath, CachedFile>,
     names: HashSet<RelPath>,
-    /// Names with upper-case letters by their lower-case form, for file systems that ignore case.
+    /// Names with upper-case letters by their lower-case form, for case-insensitive file systems.
     by_lower_case: HashMap<String, RelPath>,
     generation: usize,
 }
@@ -48,12 +48,11 @@ impl KnownFiles {
         self.young.get_mut(path).or_else(|| self.old.get_mut(path))
     }
 
-    /// Whether a file was ever known by this name.
+    /// Whether a file of this name was ever known.
     pub(crate) fn has_name(&self, path: &RelPath) -> bool {
         self.names.contains(path)
     }
 
-    /// Adds a file that has no entry.
     pub(crate) fn insert(&mut self, path: &RelPath, known: CachedFile) {
         if self.young.len() >= self.generation {
             self.old = std::mem::take(&mut self.young);
@@ -67,21 +66,20 @@ impl KnownFiles {
         }
     }
 
-    /// Removes the entry of a file and its name.
     pub(crate) fn remove(&mut self, path: &RelPath) {
         self.young.remove(path);
         self.old.remove(path);
         self.names.remove(path);
     }
 
-    /// The known names that differ from this one only in case, or not at all.
+    /// The known names that equal this one if case is ignored.
     pub(crate) fn in_other_letters(&self, path: &RelPath) -> Vec<RelPath> {
         let lower_case = path.as_str().to_lowercase();
         let as_it_is = self.names.get(lower_case.as_str());
         self.by_lower_case.get(&lower_case).into_iter().chain(as_it_is).cloned().collect()
     }
 
-    /// The names in the cache that led to the same inode.
+    /// The cached names with the same inode.
     pub(crate) fn names_of(&self, stamp: &Stamp) -> Vec<RelPath> {
         let all = self.young.iter().chain(&self.old);
         all.filter(|(_, known)| known.file.stamp.same_file(stamp)).map(|(name, _)| name.clone()).collect()

@@ -1,8 +1,8 @@
 //! Reads, gates and commits files for coding agents. This is the library of Surehand: no protocol, no async runtime.
 //!
-//! A [`Workspace`] is a directory tree with its state; a [`Session`] is one model's context window in it. A session takes an
-//! [`Edit`], or any other [`Call`], and gives an [`Outcome`]; [`render`] puts that into words for the model and into JSON for
-//! programs:
+//! A [`Workspace`] is a directory tree with its state; a [`Session`] is one model's context window in it. A session
+//! takes an [`Edit`], or any other [`Call`], and gives an [`Outcome`]; [`render`] puts that into words for the model
+//! and into JSON for programs:
 //!
 //! ```
 //! use surehand_engine::{Call, Config, Edit, ReadCall, Session, StateHome, ToolNames, Workspace, core::RefusalCode, render};
@@ -25,62 +25,80 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! A host that gets the calls of a model as JSON hands them to [`Session::run_tool`], with the names and schemas of [`tools`]. One
-//! that has tools of its own tells a session what they do, through [`Session::foreign_tools`].
+//! A host that gets the calls of a model as JSON hands them to [`Session::run_tool`], with the names and schemas of
+//! [`tools`]. One that has tools of its own tells a session what they do, through [`Session::foreign_tools`].
 
+pub mod activity;
 mod apply;
+pub mod attribution;
 mod call_progress;
 mod calls;
 pub mod change_log;
 pub mod checkpoint;
+pub mod clean;
+pub mod client_process;
 mod command;
 pub mod config;
 mod discovery;
 mod disk;
+mod event_log;
 mod file_cache;
 mod file_tracker;
+pub mod fleet;
+mod fleet_link;
 mod foreign_tools;
 mod git;
 mod instructions;
+pub mod json;
 mod known_files;
 mod outbox;
 mod plan;
 mod prompt_views;
+mod protected_paths;
 mod provenance;
 mod random;
 mod recorder;
 pub mod repo_state;
 mod repo_tracker;
+pub mod rescued;
 pub mod restore;
 pub mod scan;
 mod scan_index;
 mod session;
+pub mod session_list;
+pub mod session_names;
 mod stale_views;
 mod state_dir;
+mod state_mark;
 mod store_handle;
 mod text_cache;
 mod time;
 pub mod tools;
 mod undo;
+pub mod usage;
 mod user;
 mod watch;
 mod workspace;
 
 pub use call_progress::CallProgress;
-pub use calls::{Call, ForgetCall, ListCall, NewTask, ReadCall, SearchCall, SetTask, StateFormat, TasksCall, WantedLines};
+pub use calls::{
+    Call, ClaimedTask, ForgetCall, ListCall, NewTask, ReadCall, RestoreCall, SearchCall, SetTask, StateFormat, TasksCall,
+    WantedLines,
+};
 pub use command::{RunningCommand, ShellCommand};
-pub use config::{CommandConfig, Config, ConfigError, ConfigKey, IgnoredSetting, KEYS, RepositoryRule};
+pub use config::{BoardConfig, CommandConfig, Config, ConfigError, ConfigKey, IgnoredSetting, KEYS, RepositoryRule, Sampling};
 pub use discovery::{FindRootError, GitCheckout, find_root, work_tree_of};
 pub use disk::{commit::Durability, export_dir::EXPORT_DIR, rescue::RESCUED, root_dir::RootStatus};
-pub use file_tracker::{FileTracker, SessionViews, views_by_session};
+pub use file_tracker::{FileTracker, SessionViews, stale_files, views_by_session};
 pub use foreign_tools::{AllowedEdit, EditPermit, FileIntent, ForeignTools};
 pub use instructions::ClientInstructions;
 pub use plan::EditPlan;
 pub use prompt_views::PromptViews;
 pub use repo_state::TaskScope;
 pub use repo_tracker::{RepoError, RepoTracker};
-pub use session::Session;
-pub use state_dir::{PassedOver, StateDirError, StateHome};
+pub use session::{ReplyGroup, Session};
+pub use state_dir::{PassedOver, StateDirError, StateHome, StateHomeError, user_state_dir};
+pub use state_mark::StateMark;
 pub use store_handle::StoreChoice;
 pub use surehand_core::{
     self as core, ChangeId, Done, Edit, Outcome, Refusal, Tool, ToolNames,
@@ -90,7 +108,7 @@ pub use surehand_store::{self as store, SessionId};
 pub use watch::{WatchTrouble, try_watching};
 pub use workspace::{OpenError, StatePaths, StateReport, Workspace, WorkspaceOptions};
 
-/// For the tests of this project: they stop a commit after one of its steps, or act as another program in between.
+/// For the tests of this project: stops a commit after one of its steps, or lets another program act in between.
 #[doc(hidden)]
 pub mod testing {
     use std::{collections::BTreeMap, io, path::Path};
@@ -104,13 +122,14 @@ pub mod testing {
         workspace::Workspace,
     };
 
-    /// What the last scan of a workspace has left: the version and the stamp of each file.
+    /// The version and stamp of each file as of the last scan.
     pub fn scanned_files(workspace: &Workspace) -> io::Result<BTreeMap<RelPath, (ContentHash, Stamp)>> {
         let index = ScanIndex::load(&workspace.copy)?;
         Ok(index.iter().map(|(path, version, stamp)| (path, (version, stamp))).collect())
     }
 
-    /// Watches a tree. Each call gives the paths that may have changed since the last one, or `None` if all of them may.
+    /// Watches a tree. Each call returns the paths that may have changed since the previous one, or `None` if any path
+    /// may have.
     pub fn watch(root: &Path) -> impl FnMut() -> Option<Vec<RelPath>> {
         let watch = FileWatcher::start(root);
         let mut cursor = watch.cursor();
@@ -126,12 +145,12 @@ pub mod testing {
         }
     }
 
-    /// Waits until the watcher of a workspace is in place, if there is one.
+    /// Waits until the watcher of a workspace is ready, if there is one.
     pub fn wait_for_watcher(workspace: &Workspace) {
         workspace.watch().into_iter().for_each(FileWatcher::wait);
     }
 
-    /// From here on the file system of a workspace is taken for one that cannot exchange files.
+    /// Treats the file system of a workspace as one that cannot exchange files from now on.
     pub fn without_exchange(workspace: &Workspace) {
         workspace.copy.without_exchange();
     }

@@ -1,9 +1,9 @@
-//! The outbox: records of changes on their way to the store, written to a file before the reply. A change that was
-//! acknowledged can so be undone by any process, even if its own process is killed at once.
+//! The outbox: records of changes on their way to the store, written to a file before the reply. Any process can then
+//! undo an acknowledged change, even if the process that made it is killed immediately.
 //!
-//! The recorder empties the outbox when the store has the records. The next process to start imports the outbox of one that
-//! was killed, and a process that reads the log imports those of living ones too. A line in a file costs a microsecond, a row
-//! of SQLite ten.
+//! The recorder empties the outbox when the store has the records. The next process to start imports the outbox of a
+//! killed one, and a process that reads the log imports those of living ones too. Appending a line to a file costs a
+//! microsecond, an SQLite row ten.
 
 use std::{
     borrow::Cow,
@@ -26,13 +26,13 @@ use crate::{
     time::now,
 };
 
-/// The outbox of a process: two sheets, one that is written to and one that the recorder is bringing to the store. They are made
-/// when they are first needed, because most processes change nothing, and held under a lock while the process lives.
+/// The outbox of a process: two files, one that is being written and one whose records the recorder is moving to the
+/// store. They are created on first use, because most processes change nothing, and locked while the process lives.
 #[derive(Debug)]
 pub(crate) struct Outbox {
     dir: Arc<File>,
     name: String,
-    /// The way from the work tree to the root that records are about.
+    /// The path from the work tree to the root that records refer to.
     below: Option<RelPath>,
     sheets: [Option<OutboxFile>; 2],
     current: usize,
@@ -40,7 +40,7 @@ pub(crate) struct Outbox {
     parcels: HashMap<ThreadId, Vec<u8>>,
 }
 
-/// A longer sheet is not read: what waits is a few seconds' work.
+/// A longer file is not read: an outbox holds the records of a few seconds.
 const MAX_SHEET: u64 = 1 << 30;
 
 #[derive(Debug)]
@@ -49,7 +49,7 @@ struct OutboxFile {
     size: u64,
 }
 
-/// A record as one line of JSON. Its bytes follow the line, because they may not be text.
+/// A record as one line of JSON, followed by its bytes, because these may not be text.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[expect(clippy::large_enum_variant, reason = "one at a time, and most are the large one")]
@@ -68,12 +68,12 @@ enum OutboxEntry<'a> {
 }
 
 impl Outbox {
-    /// An outbox under this name, which no other process has.
+    /// An outbox with this unique name.
     pub(crate) fn new(dir: Arc<File>, name: String, below: Option<RelPath>) -> Self {
         Self { dir, name, below, sheets: [None, None], current: 0, parcels: HashMap::new() }
     }
 
-    /// Starts a group: the records that this thread adds from now on are kept all or none.
+    /// Starts a group: the records that this thread adds from now on are imported all or none.
     pub(crate) fn begin_parcel(&mut self) {
         self.parcels.entry(thread::current().id()).or_default();
     }
@@ -85,7 +85,6 @@ impl Outbox {
         }
     }
 
-    /// Writes a record down, if it is one that must not be lost.
     pub(crate) fn add_record(&mut self, record: &StoreRecord) {
         let Some((line, bytes)) = line_of(record, self.below.as_ref()) else { return };
         if let Some(parcel) = self.parcels.get_mut(&thread::current().id()) {
@@ -96,7 +95,7 @@ impl Outbox {
         self.append(&parcel);
     }
 
-    /// An error is ignored: the record still goes to the store, and only a crash in the next moment would lose it.
+    /// An error is ignored: the record still goes to the store, and only a crash before that would lose it.
     fn append(&mut self, parcel: &[u8]) {
         if parcel.is_empty() {
             return;
@@ -112,12 +111,12 @@ impl Outbox {
         let mut parts = [IoSlice::new(&size), IoSlice::new(parcel)];
         match write_all(&sheet.file, &mut parts) {
             Ok(()) => sheet.size += (size.len() + parcel.len()) as u64,
-            // A piece of a parcel would spoil the next one.
+            // A partial group would corrupt the next one.
             Err(_) => drop(sheet.file.set_len(sheet.size)),
         }
     }
 
-    /// Switches to the other file, while the records in this one are written to the store.
+    /// Switches to the other file, while the records in this one go to the store.
     pub(crate) fn switch_file(&mut self) {
         self.current = 1 - self.current;
     }
@@ -125,14 +124,14 @@ impl Outbox {
     /// Empties the other file: the store has its records.
     pub(crate) fn clear_other_file(&mut self) {
         if let Some(sheet) = self.sheets[1 - self.current].as_mut().filter(|sheet| sheet.size > 0) {
-            // If it stays, the next process imports it again, and the store takes each event once.
+            // If clearing fails, the next process imports the records again, and the store takes each event once.
             if sheet.file.set_len(0).is_ok() {
                 sheet.size = 0;
             }
         }
     }
 
-    /// Everything is in the store, and nothing more will come.
+    /// Everything is in the store, and no more records will come.
     pub(crate) fn close(&mut self) {
         for (number, sheet) in self.sheets.iter_mut().enumerate() {
             if sheet.take().is_some_and(|sheet| sheet.size == 0) {
@@ -146,7 +145,7 @@ fn sheet_name(name: &str, number: usize) -> String {
     format!("{name}-{number}")
 }
 
-/// Writes the parts one after the other, without putting them together first.
+/// Writes the parts in order without copying them into one buffer.
 fn write_all(mut file: &File, mut parts: &mut [IoSlice<'_>]) -> io::Result<()> {
     while !parts.is_empty() {
         match file.write_vectored(parts) {
@@ -159,8 +158,8 @@ fn write_all(mut file: &File, mut parts: &mut [IoSlice<'_>]) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether a record must not be lost with the process: a change, and content that is kept for its own sake. The texts that
-/// sessions have seen can be read again.
+/// Whether a record must outlive the process: changes, and content that undo needs. The texts that sessions have seen
+/// can be read again.
 pub(crate) fn must_outlive_process(record: &StoreRecord) -> bool {
     matches!(record, StoreRecord::Happened(_) | StoreRecord::Kept { .. })
 }
@@ -170,7 +169,7 @@ fn line_of<'a>(record: &'a StoreRecord, below: Option<&RelPath>) -> Option<(Outb
         StoreRecord::Happened(event) => {
             let delta = event.delta.as_ref();
             let size = delta.map(|delta| (delta.prefix, delta.suffix, delta.middle.len()));
-            // With paths of the work tree, because the process that imports them may have another root.
+            // Use paths relative to the work tree, because the process that imports them may have another root.
             let event = match below {
                 None => Cow::Borrowed(event),
                 below => {
@@ -195,7 +194,7 @@ fn add(parcel: &mut Vec<u8>, line: &OutboxEntry<'_>, bytes: &[u8]) {
     parcel.extend_from_slice(bytes);
 }
 
-/// The records of a sheet. A parcel at the end that is not complete was never answered for, and is left out.
+/// The records of an outbox file. An incomplete group at the end was never acknowledged, and is left out.
 fn records(mut content: &[u8]) -> Vec<StoreRecord> {
     let mut records = Vec::new();
     while let Some(parcel) = take_parcel(&mut content) {
@@ -222,7 +221,7 @@ fn take_bytes<'a>(content: &mut &'a [u8], count: usize) -> Option<&'a [u8]> {
     Some(taken)
 }
 
-/// The records of a parcel, all of them or none.
+/// The records of a group, all or none.
 fn records_of(mut parcel: &[u8]) -> Option<Vec<StoreRecord>> {
     let mut records = Vec::new();
     while !parcel.is_empty() {
@@ -252,22 +251,22 @@ fn record_of(line: OutboxEntry<'_>, rest: &mut &[u8]) -> Option<StoreRecord> {
 pub(crate) enum OutboxOwners {
     /// Of dead processes, which cannot import them.
     OfTheDead,
-    /// Of living processes as well, for a caller that needs every acknowledged change now. Their owners write the same events
-    /// a moment later; the store takes each event once.
+    /// Of living processes as well, for a caller that needs every acknowledged change now. Their owners write the same
+    /// events a moment later; the store takes each event once.
     Everybodys,
 }
 
-/// Brings sheets to the store. What cannot be brought now stays where it is.
+/// Imports outbox files into the store. A file that cannot be imported now is kept.
 pub(crate) fn import_outboxes(copy: &WorkingCopy, store: &mut SqliteStore, whose: OutboxOwners) {
     let dir = copy.state.outbox();
-    let Ok(names) = recovery::names(&dir) else { return };
+    let Ok(names) = recovery::list_names(&dir) else { return };
     if names.is_empty() {
         return;
     }
     store.set_directory(None);
     let mut is_news = false;
     for name in names {
-        // One that cannot be read may be read the next time.
+        // A file that cannot be read now may be readable next time.
         let Ok(Some(sheet)) = found_sheet(&dir, &name, whose) else { continue };
         let records = records(&sheet.content);
         let is_brought = records.is_empty() || {
@@ -292,8 +291,8 @@ struct FoundOutbox {
     left_behind: Option<File>,
 }
 
-/// Reads a sheet. That of a living process may be emptied meanwhile and written to anew, which spoils what follows: but what stood there
-/// before is in the store then, and a parcel that is not whole is left out.
+/// Reads an outbox file. A living process may empty and rewrite its file meanwhile, which garbles the rest. But the
+/// store then has the earlier records, and an incomplete group is left out.
 fn found_sheet(dir: &File, name: &str, whose: OutboxOwners) -> io::Result<Option<FoundOutbox>> {
     let mut file = match state_dir::open_file(dir, name, MAX_SHEET) {
         Ok(file) => file,
@@ -310,7 +309,7 @@ fn found_sheet(dir: &File, name: &str, whose: OutboxOwners) -> io::Result<Option
     Ok(Some(FoundOutbox { content, left_behind: is_left_behind.then_some(file) }))
 }
 
-/// The ways back begin at what the changes wrote: it is kept whole, where it is still there.
+/// Deltas start from the content that the changes wrote, so it is stored in full if it is still on disk.
 fn what_is_there(copy: &WorkingCopy, records: &[StoreRecord]) -> Vec<StoreRecord> {
     let written: HashMap<&RelPath, ContentHash> = records
         .iter()
@@ -352,6 +351,8 @@ mod tests {
             undoes: vec![ChangeId("1".to_owned())],
             delta,
             lines: Some("3 1-1+2".parse().unwrap()),
+            undone: Vec::new(),
+            entry: None,
         })
     }
 
@@ -368,7 +369,7 @@ mod tests {
         content
     }
 
-    /// How records are compared: shared bytes have no equality of their own.
+    /// The debug form of records, because shared bytes cannot be compared.
     fn told(records: &[StoreRecord]) -> Vec<String> {
         let bytes = |record: &StoreRecord| line_of(record, None).map(|(_, bytes)| bytes.to_vec());
         records.iter().map(|record| format!("{record:?} {:?}", bytes(record))).collect()

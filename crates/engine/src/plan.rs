@@ -1,5 +1,5 @@
-//! Plans an edit: the gate judges it against the present files. A plan can be committed, dropped, or, if another program has
-//! already made the edit, adopted.
+//! Plans an edit: the gate judges it against the current files. A plan can be committed, dropped or, if another program
+//! has already made the edit, adopted.
 
 use std::collections::HashMap;
 
@@ -10,6 +10,7 @@ use surehand_core::{
         patch::{self, FilePatch},
         replace::Replace,
     },
+    file_diff::FileDiff,
     plan::{self, PatchStep, WritePlan},
     refusal::{BatchKind, BatchPlace},
 };
@@ -34,13 +35,13 @@ pub struct EditPlan {
 #[derive(Debug)]
 pub(crate) enum PlanStep {
     Change(Vec<PlannedFile>),
-    /// The file holds already what is to be written.
+    /// The file already has this content.
     Nothing(RelPath, Text),
     Undo(UndoPlan),
 }
 
 impl EditPlan {
-    /// The edit that it carries out.
+    /// The edit that was planned.
     pub fn edit(&self) -> &Edit {
         &self.edit
     }
@@ -54,10 +55,17 @@ impl EditPlan {
         };
         files.iter().map(|file| &file.planned)
     }
+
+    /// What it would change, for people: a diff for each file. A move is described once, under its new name.
+    pub fn diffs(&self) -> Vec<FileDiff> {
+        let is_continued =
+            |file: &Planned| self.changes().any(|other| other.origin().is_some_and(|origin| origin.path == *file.path()));
+        self.changes().filter(|file| !is_continued(file)).map(Planned::unified_diff).collect()
+    }
 }
 
 impl Session {
-    /// Judges an edit and works out its effect. Nothing is written. If the model is shown the refusal, call
+    /// Judges an edit and computes its effect. Nothing is written. If the model is shown a refusal, call
     /// [`Session::refused`]: only then do its lines count as seen.
     pub fn plan(&mut self, edit: &Edit) -> Result<EditPlan, Refusal> {
         self.begin_call(&CallProgress::default());
@@ -72,9 +80,8 @@ impl Session {
             Edit::ReplaceMany(replacements) => PlanStep::Change(self.plan_replace_many(basis, replacements)?),
             Edit::Lines { path, edits } => {
                 self.check_count(edit.tool(), edits.len())?;
-                let edits: Vec<_> = edits.iter().map(|edit| edit.borrowed()).collect();
                 let gathered = self.gather_for_writing(basis, path)?;
-                let planned = plan::edit_lines(&self.target(&gathered), &edits)?;
+                let planned = plan::edit_lines(&self.target(&gathered), edits)?;
                 PlanStep::Change(vec![PlannedFile::of(planned, &gathered)])
             }
             Edit::Patch { patch } => PlanStep::Change(self.plan_patch(basis, patch)?),
@@ -94,8 +101,8 @@ impl Session {
         })
     }
 
-    /// The destination of a move, with its present content. On a file system that ignores case, the file's own name in
-    /// another case counts as free.
+    /// The destination of a move, with its current content. On a case-insensitive file system, another case of the
+    /// file's own name counts as free.
     fn gather_destination(&mut self, basis: PlanBasis<'_>, file: &GatheredFile, to: &str) -> Result<(RelPath, Present), Refusal> {
         let spelled = self.path_of(to)?;
         if self.workspace().root().is_own_name_in_other_letters(&file.path, &spelled) {
@@ -159,7 +166,6 @@ impl Session {
         })
     }
 
-    /// Whether a call has edits, and not too many.
     fn check_count(&self, tool: Tool, edits: usize) -> Result<(), Refusal> {
         let limit = self.limits().batch_edits;
         if edits == 0 {
@@ -173,7 +179,7 @@ impl Session {
     }
 }
 
-/// The files of an edit, each once, however it is spelled.
+/// The files of an edit, each once, whatever its spelling.
 #[derive(Default)]
 struct BatchFiles {
     files: Vec<GatheredFile>,
@@ -181,7 +187,7 @@ struct BatchFiles {
 }
 
 impl BatchFiles {
-    /// The place of a file, which is gathered if it is not there yet.
+    /// The index of a file, which is gathered on first use.
     fn find(&mut self, spelling: &str, gather: impl FnOnce() -> Result<GatheredFile, Refusal>) -> Result<usize, Refusal> {
         match self.by_spelling.get(spelling) {
             Some(file) => Ok(*file),
@@ -205,7 +211,7 @@ fn replace(replacement: &TextReplacement) -> Replace<'_> {
     Replace { old: &replacement.old, new: &replacement.new, all: replacement.all }
 }
 
-/// Whether the file loses the name that it is called by.
+/// Whether the patch removes or moves the file.
 fn loses_its_name(file: &FilePatch<'_>) -> bool {
     matches!(file, FilePatch::Delete { .. } | FilePatch::Update { move_to: Some(_), .. })
 }

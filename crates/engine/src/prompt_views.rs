@@ -1,5 +1,5 @@
-//! For an agent that renders its prompt anew each turn: gives the present content of files and makes the views equal to what
-//! the prompt shows.
+//! For an agent that renders its prompt anew each turn: provides the current content of files, and makes the views
+//! equal to what the prompt shows.
 
 use surehand_core::{KnownLines, Present, RelPath, Text, View};
 
@@ -19,8 +19,8 @@ impl Session {
 }
 
 impl PromptViews<'_> {
-    /// The present text of a file. `None` if there is no file, it is not text, or the name leads to another file, which has
-    /// its own entry.
+    /// The current text of a file. `None` if there is no file, it is not text, or the name leads to another file, which
+    /// has its own entry.
     pub fn present(&mut self, path: &RelPath) -> Option<Text> {
         let gathered = self.session.gather(path.as_str()).ok()?;
         if gathered.path != *path {
@@ -32,7 +32,7 @@ impl PromptViews<'_> {
         }
     }
 
-    /// The prompt shows these lines, under their numbers, and no others: they are seen, all else is forgotten.
+    /// The prompt shows exactly these lines under their numbers. They count as seen, and all others are forgotten.
     pub fn show_only(&mut self, shown: &[KnownLines]) {
         let workspace = self.session.workspace().clone();
         let _together = workspace.store.hold();

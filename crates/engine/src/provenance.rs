@@ -1,13 +1,13 @@
-//! Provenance: the line map from one version of a file to another, composed from the recorded changes between them. Nothing
-//! is compared, so equal lines are never confused. If a change is missing or was not a sum of edits, there is no map, and the
-//! caller must compare the texts.
+//! Provenance: the line map from one version of a file to another, composed from the recorded changes between them.
+//! Nothing is compared, so equal lines are never confused. If a change is missing or was not a sum of edits, there is
+//! no map, and the caller must compare the texts.
 
 use surehand_core::{ContentHash, LineMap, RelPath};
 use surehand_store::{EventFilter, FileEvent};
 
 use crate::workspace::Workspace;
 
-/// A longer way is not followed.
+/// A longer chain is not followed.
 const MAX_CHANGES: usize = 64;
 
 impl Workspace {
@@ -23,10 +23,11 @@ impl Workspace {
     }
 }
 
-/// Walks back from the last event to the one that was done to `from`. Every event must have made what the next one was done to.
+/// Follows the events from the newest back to the one that started from `from`. Each event must have produced the
+/// version from which the next one started.
 fn compose(newest_first: &[FileEvent], path: &RelPath, from: ContentHash, to: ContentHash) -> Option<LineMap> {
     let (mut version, mut map) = (to, None::<LineMap>);
-    // That a change was taken back by hand is on record too, and does nothing to the file.
+    // An undo by hand is recorded too, and does not change the file.
     let is_change = |event: &&FileEvent| event.before != event.after;
     for event in newest_first.iter().filter(is_change) {
         if version == from {
@@ -66,10 +67,12 @@ mod tests {
             undoes: Vec::new(),
             delta: None,
             lines: lines.map(|lines| lines.parse().unwrap()),
+            undone: Vec::new(),
+            entry: None,
         }
     }
 
-    /// From version a to version c, by these events, the oldest first.
+    /// The expected map from version a to version c by these events, given oldest first.
     #[track_caller]
     fn check(events: &[FileEvent], expected: Option<&str>) {
         let newest_first: Vec<FileEvent> = events.iter().rev().cloned().collect();
@@ -81,11 +84,11 @@ mod tests {
     fn a_complete_way_is_composed() {
         let (first, second) = (event("a", "b", Some("5 0-0+1")), event("b", "c", Some("6 3-1+0")));
         check(&[first.clone(), second.clone()], Some("5 0-0+1 2-1+0"));
-        // What was before the version that was seen does not matter.
+        // Events before the version seen do not matter.
         check(&[event("z", "a", None), first.clone(), second.clone()], Some("5 0-0+1 2-1+0"));
-        // That something was taken back by hand changes nothing.
+        // An undo by hand changes nothing.
         check(&[first.clone(), second.clone(), event("x", "x", None)], Some("5 0-0+1 2-1+0"));
-        // The file was once more what was seen: the way begins there.
+        // The file returned to the version seen, so the chain starts there.
         check(&[first.clone(), event("b", "a", None), first, second], Some("5 0-0+1 2-1+0"));
     }
 
@@ -95,10 +98,10 @@ mod tests {
         check(&[], None);
         check(std::slice::from_ref(&second), None);
         check(std::slice::from_ref(&first), None);
-        // Somebody else wrote between them, or after them.
+        // Another program wrote between them, or after them.
         check(&[first.clone(), event("x", "c", Some("6 3-1+0"))], None);
         check(&[first.clone(), second.clone(), event("c", "d", Some("5 1-1+0"))], None);
-        // One rewrote the file as a whole, one took it away, one gave it another name.
+        // One event rewrote the whole file, one removed it, one renamed it.
         check(&[first.clone(), FileEvent { lines: None, ..second.clone() }], None);
         check(&[first.clone(), FileEvent { before: None, ..second.clone() }], None);
         check(&[first, FileEvent { moved_to: Some(RelPath::new("g").unwrap()), ..second }], None);

@@ -1,5 +1,5 @@
-//! Writes records to the store in the background, in batches; a record that a later one replaces is not written. A crash
-//! loses the views of the last moment, which costs another read. Records of changes survive it in the outbox.
+//! Writes records to the store in the background and in batches. A record that a later one replaces is not written. A
+//! crash loses the views of the last moment, which costs another read. Records of changes survive in the outbox.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -23,20 +23,20 @@ pub(crate) struct Recorder {
 }
 
 enum RecorderThread {
-    /// On a thread of its own, all the time.
+    /// On a thread of its own.
     Beside(Option<JoinHandle<()>>),
-    /// On the thread that flushes, and at the end: for a process that exits at once.
+    /// On the thread that flushes, and at the end: for a process that exits immediately.
     WhenAsked(Mutex<StoreWriter>),
 }
 
 #[derive(Debug)]
 struct RecordQueue {
     pending: Mutex<PendingRecords>,
-    /// Something has come into an empty queue, or is wanted at once.
+    /// Signals a record in an empty queue, or an urgent request.
     wake: Condvar,
-    /// Something has been written, or nothing will be any more.
+    /// Signals that a batch has been written, or that the thread has ended.
     written: Condvar,
-    /// Whether a caller that records a change waits until the store has it.
+    /// Whether a caller that records a change waits for the store.
     writes_through: bool,
 }
 
@@ -44,26 +44,26 @@ struct RecordQueue {
 struct PendingRecords {
     records: Vec<StoreRecord>,
     outbox: Option<Outbox>,
-    /// The index in `records` of the latest record on a subject.
+    /// The index in `records` of the latest record about a subject.
     last: HashMap<RecordSubject, usize>,
     bytes: usize,
-    /// The number of the last batch that was asked for, and of the last one written.
+    /// The number of the last batch requested and of the last one written.
     asked: u64,
     written: u64,
     urgent: bool,
     closed: bool,
     ended: bool,
     held: Vec<HoldOwner>,
-    /// Whether only holds keep the records from being written.
+    /// Whether the records are due and only holds keep them back.
     is_due: bool,
-    /// Whether the thread waits to be woken by the next record.
+    /// Whether the thread must be woken by the next record.
     is_asleep: bool,
 }
 
 #[derive(Debug)]
 struct HoldOwner {
     thread: ThreadId,
-    /// Whether the record of a change was among what this thread has handed over.
+    /// Whether this thread has recorded a change during the hold.
     has_change: bool,
 }
 
@@ -88,7 +88,7 @@ impl SharedStore {
     }
 }
 
-/// A store that has panicked is asked again: what it holds is for its maker to keep in order.
+/// A store that has panicked is used again: its implementation must keep its data consistent.
 pub(crate) fn lock_store<S>(store: &Mutex<S>) -> MutexGuard<'_, S> {
     store.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -96,11 +96,11 @@ pub(crate) fn lock_store<S>(store: &Mutex<S>) -> MutexGuard<'_, S> {
 /// How the record of a change survives a crash.
 #[derive(Debug)]
 pub(crate) enum CrashSafety {
-    /// It is in the outbox before the change is answered for, and the store has it a moment later.
+    /// The outbox has it before the change is acknowledged, and the store a moment later.
     Outbox(Outbox),
-    /// The store has it before the change is answered for.
+    /// The store has it before the change is acknowledged.
     WriteThrough,
-    /// Not at all, because the store ends with the process as well.
+    /// Not at all, because the store ends with the process too.
     Nothing,
 }
 
@@ -110,13 +110,12 @@ pub(crate) struct IdleMoment<'a> {
 }
 
 impl IdleMoment<'_> {
-    /// Whether everything that was handed over so far is written.
     pub(crate) fn is_all_written(&self) -> bool {
         self.queue.lock().records.is_empty()
     }
 }
 
-/// While there is one, nothing is written: what is handed over meanwhile is written together.
+/// While a hold exists, nothing is written, and all records of that time are written together.
 #[derive(Debug)]
 pub(crate) struct RecorderHold {
     queue: Arc<RecordQueue>,
@@ -148,23 +147,22 @@ enum RecordSubject {
     Text(SessionId, RelPath),
 }
 
-/// How long records wait to be written as a batch.
+/// How long records wait for others, to be written as a batch.
 const PATIENCE: Duration = Duration::from_millis(100);
 /// How long the thread polls for records before it sleeps.
 const AWAKE: Duration = Duration::from_secs(2);
-/// More than this is written at once.
 const MAX_RECORDS: usize = 1000;
 const MAX_BYTES: usize = 1 << 20;
-/// With more records than this, callers wait: the thread has low priority, and a backlog would fill memory.
+/// With more records than this, callers wait: the thread has low priority, and a backlog would fill the memory.
 const MOST_RECORDS: usize = 3_000;
 const MOST_BYTES: usize = 4 << 20;
-/// The views of so many sessions are kept. One that has not been used since so many others were has to read again.
+/// The number of sessions whose views are kept. A session that is dropped must read its files again.
 const MOST_SESSIONS: usize = 500;
 /// How often a process marks its idle sessions as in use.
 const STILL_THERE: Duration = Duration::from_secs(60 * 60);
 
 impl Recorder {
-    /// Starts the thread. `housekeeping` is run now and then; it says whether there is more to do soon.
+    /// Starts the thread. `housekeeping` is run now and then and returns whether there is more to do soon.
     pub(crate) fn start(
         writer: StoreWriter,
         safety: CrashSafety,
@@ -188,7 +186,7 @@ impl Recorder {
             _ => None,
         };
         let mut pending = self.queue.lock();
-        // Under one lock, or it could be taken for one of the records that are being written just now.
+        // Under one lock, or this record could be confused with one that is just being written.
         if let Some(outbox) = &mut pending.outbox {
             outbox.add_record(&record);
         }
@@ -199,8 +197,8 @@ impl Recorder {
         }
     }
 
-    /// Hands over the text of a file as a session knows it now. If the one that it replaced has not been written yet, it is
-    /// dropped for this one: the session is never compared with it again, and how to get it back is a record of its own.
+    /// Records the current text of a file as the session knows it. If the text that it replaces has not been written
+    /// yet, that one is dropped: the session never compares with it again, and the change has its own record.
     pub(crate) fn record_text(&self, owner: &SessionId, path: &RelPath, replaced: Option<ContentHash>, record: StoreRecord) {
         let is_replaced = |last: &StoreRecord| matches!(last, StoreRecord::Kept { version, .. } if Some(*version) == replaced);
         self.add(self.queue.lock(), record, Some(RecordSubject::Text(owner.clone(), path.clone())), is_replaced);
@@ -214,7 +212,7 @@ impl Recorder {
         is_overtaken: impl Fn(&StoreRecord) -> bool,
     ) {
         if matches!(record, StoreRecord::Cleared { .. } | StoreRecord::Forgot { .. }) {
-            // What comes after must not move before it.
+            // Later records must not move before this one.
             pending.last.retain(|subject, _| !matches!(subject, RecordSubject::View(..)));
         }
         let is_too_much = (pending.bytes > MOST_BYTES || pending.records.len() > MOST_RECORDS) && pending.held.is_empty();
@@ -256,7 +254,6 @@ impl Recorder {
         RecorderHold { queue: self.queue.clone(), thread }
     }
 
-    /// Waits until everything handed over so far is written.
     pub(crate) fn flush(&self) {
         match &self.runs {
             RecorderThread::Beside(_) => self.queue.flush(),
@@ -305,10 +302,10 @@ impl RecordQueue {
     }
 
     fn lock(&self) -> MutexGuard<'_, PendingRecords> {
-        self.pending.lock().expect("nobody panics while holding it")
+        self.pending.lock().expect("no thread panics while it holds the lock")
     }
 
-    /// Waits until everything handed over so far is written, or nothing can be any more.
+    /// Waits until everything recorded so far is written, or the thread has ended.
     fn flush(&self) {
         let mut pending = self.lock();
         pending.asked += 1;
@@ -316,7 +313,7 @@ impl RecordQueue {
         let batch = pending.asked;
         self.wake.notify_one();
         while pending.written < batch && !pending.ended {
-            pending = self.written.wait(pending).expect("nobody panics while holding it");
+            pending = self.written.wait(pending).expect("no thread panics while it holds the lock");
         }
     }
 
@@ -331,10 +328,10 @@ impl RecordQueue {
 
     /// Waits for a batch. `None` after `patience` without one.
     ///
-    /// To wake a thread takes longer than to hand over a record. So while calls come, it looks for itself, and sleeps only after a while
-    /// without any.
+    /// Waking a thread takes longer than recording. So the thread polls while calls come in, and sleeps only after a
+    /// while without any.
     fn next(&self, patience: Duration) -> Option<RecordBatch> {
-        let wait = |pending, time| self.wake.wait_timeout(pending, time).expect("nobody panics while holding it").0;
+        let wait = |pending, time| self.wake.wait_timeout(pending, time).expect("no thread panics while it holds the lock").0;
         let began = Instant::now();
         let mut first_may_be_from = began;
         let mut pending = self.lock();
@@ -357,7 +354,7 @@ impl RecordQueue {
         }
         pending.is_due = true;
         while !pending.held.is_empty() {
-            pending = self.wake.wait(pending).expect("nobody panics while holding it");
+            pending = self.wake.wait(pending).expect("no thread panics while it holds the lock");
         }
         Some(pending.take())
     }
@@ -381,12 +378,12 @@ impl PendingRecords {
         RecordBatch { records: std::mem::take(&mut self.records), number: self.asked, is_last: self.closed }
     }
 
-    /// Ends a hold of this thread. Says whether it kept back the record of a change that may be written now.
+    /// Ends a hold of this thread. Returns whether it kept back a change that may now be written.
     fn release(&mut self, thread: ThreadId) -> bool {
         let Some(place) = self.held.iter().position(|holder| holder.thread == thread) else { return false };
         let released = self.held.swap_remove(place);
         match self.held.iter_mut().find(|holder| holder.thread == thread) {
-            // A hold around this one keeps it back still.
+            // An outer hold still keeps it back.
             Some(outer) => {
                 outer.has_change |= released.has_change;
                 false
@@ -395,7 +392,7 @@ impl PendingRecords {
         }
     }
 
-    /// Notes that the record of a change has come. Says whether it must wait for what this thread hands over with it.
+    /// Notes the record of a change. Returns whether it must wait for the other records of this thread's hold.
     fn waits_for_hold(&mut self) -> bool {
         let this_thread = thread::current().id();
         let holder = self.held.iter_mut().find(|holder| holder.thread == this_thread);
@@ -403,7 +400,7 @@ impl PendingRecords {
     }
 }
 
-/// Lets go of those who wait when the thread ends, also by a panic of the store.
+/// Wakes all waiting callers when the thread ends, even by a panic of the store.
 struct ThreadEnd<'a>(&'a RecordQueue);
 
 impl Drop for ThreadEnd<'_> {
@@ -434,10 +431,10 @@ fn run(mut writer: StoreWriter, queue: &RecordQueue, housekeeping: &dyn Fn(&Idle
 pub(crate) struct StoreWriter {
     store: SharedStore,
     versions: VersionConfig,
-    /// Where errors and news are announced; `None` in tests.
+    /// Where errors and changes are announced; `None` in tests.
     state: Option<Arc<CheckoutState>>,
     has_failed: bool,
-    /// The sessions of this process that have something in the store, and when it was last said that they go on.
+    /// The sessions of this process with records in the store, and when they were last marked as in use.
     in_use: HashSet<SessionId>,
     said: Instant,
 }
@@ -450,18 +447,18 @@ impl StoreWriter {
     fn write(&mut self, queue: &RecordQueue, batch: &RecordBatch) {
         let stored = if batch.records.is_empty() { Ok(()) } else { self.store.with(|store| store.record(&batch.records)) };
         queue.mark_written(batch.number, &stored);
-        // Reported once: the next batches would only report the same.
+        // Report the error once, because the next batches would only repeat it.
         if let (Err(error), false) = (&stored, self.has_failed) {
             self.has_failed = true;
             self.state.iter().for_each(|state| state.notify(Notice::NotRemembered { why: error.to_string() }));
         }
         if batch.records.iter().any(|record| matches!(record, StoreRecord::Touched { .. })) {
-            // A change was announced when it was answered for. Of what is only read, others learn here.
+            // A change was announced when it was acknowledged. Other processes learn of reads here.
             self.state.iter().for_each(|state| state.announce_own());
         }
         if !batch.records.is_empty() {
             self.note_sessions(&batch.records);
-            // Each batch trims a part, so that even short-lived processes drop as much as they add.
+            // Each batch trims a part, so that even short-lived processes delete as much as they add.
             self.trim();
         }
         if let (true, Some(outbox)) = (batch.is_last, &mut queue.lock().outbox) {
@@ -483,15 +480,15 @@ impl StoreWriter {
         }
     }
 
-    /// Drops a part of what is beyond the bounds. Says whether there is more.
+    /// Deletes a part of what exceeds the bounds. Returns whether there is more.
     fn trim(&self) -> bool {
         let days = u32::try_from(self.versions.days).unwrap_or(u32::MAX);
         let bounds = StoreBounds { bytes: self.versions.bytes, days, sessions: MOST_SESSIONS };
-        // What cannot be dropped now is tried again with the next record.
+        // A failed deletion is tried again with the next record.
         self.store.with(|store| store.trim(&bounds)).unwrap_or(false)
     }
 
-    /// Trims the store and releases space, a part each time. Says whether there is more to do soon.
+    /// Trims the store and releases space, one part at a time. Returns whether there is more to do soon.
     fn tidy_store(&mut self, now: Instant) -> bool {
         if now.duration_since(self.said) > STILL_THERE && !self.in_use.is_empty() {
             self.said = now;
@@ -503,9 +500,9 @@ impl StoreWriter {
     }
 }
 
-/// Calls come first: what is remembered may take a moment longer.
+/// Lowers the priority of this thread, because calls are more urgent than records.
 fn step_back() {
-    // Elsewhere it would be the whole process that steps back.
+    // On other systems, this would change the priority of the whole process.
     #[cfg(target_os = "linux")]
     let _ = rustix::process::setpriority_process(None, 10);
 }
@@ -526,7 +523,7 @@ mod tests {
         });
     }
 
-    /// One that does nothing for long, while others come and go.
+    /// A session that is idle for long while others come and go.
     #[test]
     fn a_session_of_a_process_that_goes_on_counts_as_used() {
         let store = SharedStore::Database(Arc::new(Mutex::new(SqliteStore::in_memory().unwrap())));

@@ -9,43 +9,43 @@ use surehand_store::{SessionId, StoreError};
 use crate::{
     disk::read_file::stat_of_file,
     file_cache::FileCache,
-    repo_state::{ExportError, TouchSource, check_file},
+    repo_state::{ExportError, ExportPace, TouchSource, check_file},
     workspace::Workspace,
 };
 
-/// Follows what tools do to the files of a workspace. All trackers of a workspace are one, in this process and in others. An error here is
-/// for the caller to see; it never fails a tool.
+/// Tracks what tools do to the files of a workspace. All trackers of a workspace share one state, across processes.
+/// Errors are returned to the caller and never fail a tool.
 #[derive(Debug, Clone)]
 pub struct RepoTracker {
     workspace: Arc<Workspace>,
 }
 
-/// Why the state of the repository is not up to date.
+/// Why the repository state is not up to date.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RepoError {
-    /// The store could not be asked or written.
+    /// The store could not be read or written.
     #[error("the state of the repository cannot be read: {0}")]
     Store(#[from] StoreError),
-    /// The state is known, but could not be written to where other programs read it.
+    /// The state is known, but could not be exported for other programs.
     #[error("the state of the repository could not be stored: {why}")]
     Export {
-        /// What could not be stored, and why.
+        /// The error.
         why: String,
     },
-    /// There is no tool of this name that touches files.
+    /// No tool of this name touches files.
     #[error("{tool}: there is no such tool that reads or changes files")]
     NoSuchTool {
         /// The name.
         tool: String,
     },
-    /// The result of a tool does not say which files it is about.
+    /// The result of a tool does not name any file.
     #[error("{tool}: the result names no file; it needs a path, or files with a path each")]
     NothingUsable {
         /// The tool.
         tool: String,
     },
-    /// The result of a tool names a file that is none of the workspace.
+    /// The result of a tool names a file outside the workspace.
     #[error("{0}")]
     BadPath(Box<Refusal>),
 }
@@ -60,14 +60,14 @@ impl From<ExportError> for RepoError {
 }
 
 impl RepoTracker {
-    /// Loads the state of a workspace from its store. If the store was lost, the files that were known are checked, and the
+    /// Loads the state of a workspace from its store. If the store was lost, the exported files are checked, and the
     /// next reply says so.
     pub fn load(workspace: Arc<Workspace>) -> Result<Self, RepoError> {
         workspace.repo().load(&workspace.repo_sources())?;
         Ok(Self { workspace })
     }
 
-    /// Takes in what came of a call of a session. Sessions do that themselves.
+    /// Records the outcome of a session's call. Sessions do this themselves.
     pub fn update(&self, outcome: &Outcome) -> Result<(), RepoError> {
         let touched = outcome.touched();
         if touched.is_empty() {
@@ -77,12 +77,13 @@ impl RepoTracker {
             let stat = stat_of_file(self.workspace.root(), path)?;
             Some(self.workspace.copy.clock().stamp(&stat))
         };
-        self.workspace.track_touched(touched, TouchSource::Nobody, stamp_of);
+        self.workspace.track_touched(touched, TouchSource::Nobody, ExportPace::InTime, stamp_of);
         Ok(())
     }
 
-    /// Takes in the result of a tool that is not ours but has the name of one of ours: an object with a `path`, or with `files` of which each
-    /// has one. Which files these are is all that is taken from it; what became of them is seen on the disk.
+    /// Takes in the result of a tool that is not ours but has the name of one of ours: an object with a `path`, or with
+    /// `files` of which each has one. Which files these are is all that is taken from it; what became of them is seen
+    /// on the disk.
     ///
     /// ```
     /// use serde_json::json;
@@ -124,16 +125,17 @@ impl RepoTracker {
         }
         let stamps: Vec<(RelPath, Option<Stamp>)> = found.iter().map(|(file, stamp)| (file.path.clone(), *stamp)).collect();
         let stamp_of = |path: &RelPath| stamps.iter().find(|(known, _)| known == path).and_then(|(_, stamp)| *stamp);
-        self.workspace.track_touched(found.into_iter().map(|(file, _)| file).collect(), TouchSource::Nobody, stamp_of);
+        let touched = found.into_iter().map(|(file, _)| file).collect();
+        self.workspace.track_touched(touched, TouchSource::Nobody, ExportPace::InTime, stamp_of);
         Ok(())
     }
 
-    /// The state as it is: files that are not what they were are looked at again.
+    /// The current state. Files that may have changed are checked first.
     pub fn snapshot(&self) -> RepoState {
         self.workspace.snapshot()
     }
 
-    /// Writes the state to where other programs read it, if what is there is behind.
+    /// Exports the state, if the exported file is out of date.
     pub fn persist(&self) -> Result<(), RepoError> {
         Ok(self.workspace.repo().persist(&self.workspace.repo_sources())?)
     }

@@ -1,12 +1,13 @@
-//! The scan index: version and stamp of every file that a scan has found, in one file of the state directory.
+//! The scan index: version and stamp of every file that a scan found, in one file of the state directory.
 //!
-//! It is a file with a format of its own, not a table, because a scan needs all of it at once: it reads a hundred thousand
-//! entries in a few milliseconds, where a query takes longer than the walk. It is never repaired: a damaged index, or one of
-//! an unknown version, counts as none.
+//! It has a format of its own, because a scan needs all of it at once: reading a hundred thousand entries takes a few
+//! milliseconds, where an SQL query takes longer than the walk. It is never repaired: a damaged index, or one with an
+//! unknown version, counts as none.
 //!
-//! Format, with little-endian numbers: a head (magic, version); for each directory a block of fixed-length records for its
-//! files, sorted by name, followed by their names; a table of the directories, sorted by path; their paths; and a tail with
-//! the counts and a checksum of everything before it. Entries are read where they are in the file, and checked at that time.
+//! Format, with little-endian numbers: a head (magic, version); for each directory a block of fixed-length records for
+//! its files, sorted by name, followed by their names; a table of the directories, sorted by path; their paths; and a
+//! tail with the counts and a checksum of everything before it. Entries are read in place, and checked when they are
+//! read.
 
 use std::{
     cmp::Ordering,
@@ -28,7 +29,6 @@ use crate::{
     state_dir,
 };
 
-/// The files that the last scan has found.
 #[derive(Debug)]
 pub(crate) struct ScanIndex {
     basis: ScanBasis,
@@ -36,21 +36,21 @@ pub(crate) struct ScanIndex {
     tail: IndexTail,
 }
 
-/// What a scan could compare with.
+/// What a scan compares with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ScanBasis {
-    /// The scan before it.
+    /// The previous scan.
     LastScan,
-    /// Nothing: there was none before it.
+    /// Nothing: this is the first scan.
     Nothing,
-    /// Nothing: what the last scan left is damaged.
+    /// Nothing: the index is damaged.
     Damaged,
-    /// Nothing: the last scan was made by a version of Surehand that writes its index in another way.
+    /// Nothing: the last scan was made by a version of Surehand with another index format.
     OtherVersion,
 }
 
 const NAME: &str = "index";
-/// A larger index is not read. This is room for some ten million files.
+/// A larger index is not read. This is enough for some ten million files.
 const MAX_BYTES: u64 = 4 << 30;
 const LOCK_NAME: &str = "index";
 
@@ -58,13 +58,13 @@ const MAGIC: [u8; 8] = *b"SHINDEX\n";
 const VERSION: u32 = 1;
 const HEAD: usize = 16;
 const TAIL: usize = 40;
-/// Five numbers and a time of the stamp, the version, and where the name ends.
+/// Five numbers and a time of the stamp, the version, and the end of the name.
 const RECORD: usize = 6 * 8 + 32 + 8;
-/// A directory in the table: the offset of its block, the number of its first file, its number of files, and the end of its
-/// path.
+/// A directory in the table: the offset of its block, the number of its first file, its number of files, and the end of
+/// its path.
 const ROW: usize = 8 + 3 * 4;
 
-/// Reads a file on all processors: what takes the time is the memory for it, which the system makes page by page.
+/// Reads a file on all processors. Most of the time goes into its memory, which the system allocates page by page.
 fn read(file: &File) -> io::Result<Vec<u8>> {
     const WORTH_A_THREAD: usize = 1 << 20;
     let length = usize::try_from(file.metadata()?.len()).map_err(io::Error::other)?;
@@ -91,12 +91,11 @@ struct IndexTail {
 }
 
 impl ScanIndex {
-    /// Loads the index of this root.
     pub(crate) fn load(copy: &WorkingCopy) -> io::Result<Self> {
         let opened = copy.state.dir().and_then(|dir| state_dir::open_file(&dir, &name(copy), MAX_BYTES));
         let file = match opened {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::empty(ScanBasis::Nothing)),
-            // Not a file that we made.
+            // Not a file that we created.
             Err(error) if error.raw_os_error().is_none_or(|code| code == Errno::LOOP.raw_os_error()) => {
                 return Ok(Self::empty(ScanBasis::Damaged));
             }
@@ -105,7 +104,7 @@ impl ScanIndex {
         Ok(Self::from_bytes(read(&file)?))
     }
 
-    /// Inode and modification time of the index file, which identify the scan that wrote it.
+    /// Inode and modification time of the index, which identify the scan that wrote it.
     pub(crate) fn stamp(copy: &WorkingCopy) -> Option<(u64, i64)> {
         let dir = copy.state.dir().ok()?;
         let stat = sys::statat(&*dir, name(copy), sys::AtFlags::SYMLINK_NOFOLLOW).ok()?;
@@ -135,22 +134,22 @@ impl ScanIndex {
         self.tail.files
     }
 
-    /// The number of files in each directory itself, by path with a slash at the end; the root's path is empty.
+    /// The number of files directly in each directory, by path with a trailing slash; the root's path is empty.
     pub(crate) fn counts(&self) -> Vec<(String, usize)> {
         let count = |dir: IndexedDir<'_>| {
             let path = if dir.path.is_empty() { String::new() } else { format!("{}/", dir.path) };
             (path, dir.len())
         };
         let mut counts: Vec<(String, usize)> = self.dirs().map(count).collect();
-        // The slash at the end may have changed the order.
+        // The trailing slash may have changed the order.
         counts.sort_unstable();
         counts
     }
 
-    /// The version and the stamp that a file had. Where the stamp is racy, the version may be out of date although the file
-    /// still has that stamp.
-    pub(crate) fn known(&self, path: &RelPath) -> Option<(ContentHash, Stamp)> {
-        let (dir, name) = split(path.as_str());
+    /// The recorded version and stamp of a file. If the stamp is racy, the version may be out of date even if the stamp
+    /// still matches.
+    pub(crate) fn version_of(&self, path: &RelPath) -> Option<(ContentHash, Stamp)> {
+        let (dir, name) = split_path(path.as_str());
         let dir = self.dir(dir)?;
         let known = dir.file(dir.find(name)?);
         Some((known.version, known.stamp))
@@ -160,7 +159,7 @@ impl ScanIndex {
         self.dirs().flat_map(|dir| {
             (0..dir.len()).filter_map(move |nth| {
                 let known = dir.file(nth);
-                Some((RelPath::new(&join(dir.path, dir.name(nth)?)).ok()?, known.version, known.stamp))
+                Some((RelPath::new(&join_path(dir.path, dir.name(nth)?)).ok()?, known.version, known.stamp))
             })
         })
     }
@@ -195,7 +194,7 @@ impl ScanIndex {
         table.split_at_checked(self.tail.dirs * ROW)
     }
 
-    /// A directory by its place in the table. `None` if what stands there makes no sense.
+    /// A directory by its index in the table; `None` if the entry is malformed.
     fn dir_at(&self, nth: usize) -> Option<IndexedDir<'_>> {
         let path = str::from_utf8(self.dir_path(nth)?).ok()?;
         let (rows, _) = self.table()?;
@@ -209,12 +208,12 @@ impl ScanIndex {
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct IndexedDir<'a> {
-    /// Its path; empty for the root.
+    /// The path; empty for the root.
     pub path: &'a str,
-    /// The number that its first file has among all.
+    /// The index of its first file among all files.
     pub first: usize,
     records: &'a [u8],
-    /// The names of its files, and whatever comes after them.
+    /// The names of its files, followed by other data.
     names: &'a [u8],
 }
 
@@ -246,7 +245,7 @@ impl<'a> IndexedDir<'a> {
         None
     }
 
-    /// The name of the file at a place. `None` if what stands there makes no sense.
+    /// The name of a file; `None` if the entry is malformed.
     pub(crate) fn name(&self, nth: usize) -> Option<&'a str> {
         str::from_utf8(self.name_bytes(nth)?).ok()
     }
@@ -286,16 +285,16 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
 }
 
 /// The directory, empty for the root, and the name.
-pub(crate) fn split(path: &str) -> (&str, &str) {
+pub(crate) fn split_path(path: &str) -> (&str, &str) {
     path.rsplit_once('/').unwrap_or(("", path))
 }
 
-pub(crate) fn join(dir: &str, name: &str) -> String {
+pub(crate) fn join_path(dir: &str, name: &str) -> String {
     if dir.is_empty() { name.to_owned() } else { format!("{dir}/{name}") }
 }
 
 impl IndexTail {
-    /// `None` if the file does not end as it should or its checksum is another.
+    /// `None` if the length or the checksum is wrong.
     fn read(bytes: &[u8]) -> Option<Self> {
         let (before, tail) = bytes.split_at_checked(bytes.len().checked_sub(TAIL)?)?;
         let number = |at: usize| usize::try_from(u64_at(tail, at)).ok();
@@ -320,11 +319,11 @@ impl IndexTail {
     }
 }
 
-/// So much is written, and added to the checksum, at once.
+/// The unit of writing and of the checksum.
 const CHUNK: usize = 1 << 16;
 
-/// The checksum so far with another chunk, against accidents and not against malice. Four strands, because a processor can do
-/// as many multiplications side by side; each step can be undone, so one word that differs is always seen.
+/// Adds a chunk to a checksum, which protects against accidents, not against malice. Four lanes let a processor do the
+/// multiplications in parallel. Each step is reversible, so a single different word always changes the result.
 fn checksum(so_far: u64, chunk: &[u8]) -> u64 {
     const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
     let step = |strand: u64, word: u64| (strand ^ word).wrapping_mul(FACTOR).rotate_left(29);
@@ -339,7 +338,7 @@ fn checksum(so_far: u64, chunk: &[u8]) -> u64 {
     strands.into_iter().fold(rest, step)
 }
 
-/// Writes an index, file by file in the order of the directories and, in each, of the names.
+/// Writes an index file by file, sorted by directory and name.
 #[derive(Debug)]
 pub(crate) struct IndexWriter<W> {
     out: W,
@@ -391,7 +390,7 @@ impl<W: Write> IndexWriter<W> {
         Ok(())
     }
 
-    /// Ends the file; gives how many files are in it.
+    /// Completes the file, and returns the number of files in it.
     pub(crate) fn finish(mut self) -> io::Result<usize> {
         self.end_dir()?;
         self.tail.table = self.position();
@@ -445,8 +444,8 @@ impl<W: Write> IndexWriter<W> {
     }
 }
 
-/// Puts a new index in the place of the old one. Of several processes that do so at once the last one has its way; each of
-/// them leaves a whole index. Not synced: if it is lost with the power, the next scan is a first one.
+/// Replaces the index. If several processes do so at once, the last one wins, and each of them leaves a complete index.
+/// The file is not synced: if a power cut loses it, the next scan starts from nothing.
 pub(crate) fn replace<T>(copy: &WorkingCopy, write: impl FnOnce(IndexWriter<&File>) -> io::Result<T>) -> io::Result<T> {
     let create = OFlags::WRONLY | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let mode = Mode::from_raw_mode(0o600);
@@ -455,7 +454,7 @@ pub(crate) fn replace<T>(copy: &WorkingCopy, write: impl FnOnce(IndexWriter<&Fil
     lock.lock()?;
     let (dir, name) = (state.dir()?, name(copy));
     let new = format!("{name}.new");
-    // Whatever has the name, it is not written into: a pipe would never end.
+    // Never write into an existing file of this name: writing to a pipe would block forever.
     staging::remove((*dir).as_fd(), &new);
     let file = File::from(sys::openat(&*dir, &new, create | OFlags::EXCL, mode)?);
     let written = write(IndexWriter::new(&file))?;
@@ -463,7 +462,7 @@ pub(crate) fn replace<T>(copy: &WorkingCopy, write: impl FnOnce(IndexWriter<&Fil
     Ok(written)
 }
 
-/// The name of the index: a root below the top of its work tree has one of its own.
+/// The name of the index: a root below the top of its work tree has its own.
 fn name(copy: &WorkingCopy) -> String {
     match &copy.below {
         None => NAME.to_owned(),
@@ -499,13 +498,13 @@ mod tests {
         assert_eq!((index.basis(), index.files()), (ScanBasis::LastScan, 6));
         let found: Vec<_> = index.iter().collect();
         for (nth, (dir, name)) in FILES.into_iter().enumerate() {
-            let path = RelPath::new(&join(dir, name)).unwrap();
+            let path = RelPath::new(&join_path(dir, name)).unwrap();
             let expected = known(nth as u64);
-            assert_eq!(index.known(&path), Some((expected.version, expected.stamp)), "{path}");
+            assert_eq!(index.version_of(&path), Some((expected.version, expected.stamp)), "{path}");
             assert_eq!(found[nth], (path, expected.version, expected.stamp));
         }
         for path in ["b", "a/b/y", "a/x", "a/b", "x", "zz/x"] {
-            assert_eq!(index.known(&RelPath::new(path).unwrap()), None, "{path}");
+            assert_eq!(index.version_of(&RelPath::new(path).unwrap()), None, "{path}");
         }
     }
 
@@ -516,7 +515,7 @@ mod tests {
         let index = ScanIndex::from_bytes(bytes(&files));
         assert_eq!(index.files(), 5_000);
         for (nth, (dir, name)) in files.into_iter().enumerate() {
-            assert_eq!(index.known(&RelPath::new(&join(dir, name)).unwrap()).unwrap().1.inode, nth as u64);
+            assert_eq!(index.version_of(&RelPath::new(&join_path(dir, name)).unwrap()).unwrap().1.inode, nth as u64);
         }
     }
 
@@ -540,7 +539,7 @@ mod tests {
         }
     }
 
-    /// An index may have come with a repository, so that a checksum that is right proves nothing.
+    /// An index may come with a cloned repository, so a correct checksum proves nothing.
     #[test]
     fn numbers_that_make_no_sense_are_passed_over() {
         let whole = bytes(&FILES);
@@ -554,7 +553,7 @@ mod tests {
             let index = ScanIndex::from_bytes(changed);
             assert!(index.iter().count() <= 36 && index.files() <= whole.len(), "changed at {at}");
             for (dir, name) in FILES {
-                index.known(&RelPath::new(&join(dir, name)).unwrap());
+                index.version_of(&RelPath::new(&join_path(dir, name)).unwrap());
             }
         }
     }

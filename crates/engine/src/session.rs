@@ -1,17 +1,18 @@
-//! A session is one model's context window. It collects the present content of files and the model's views of them, and
+//! A session is one model's context window. It gathers the current content of files and the model's views of them, and
 //! records the result of each call.
 
-use std::sync::Arc;
+use std::{collections::HashSet, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 use surehand_core::{
-    Cause, ChangedFile, ContentHash, Done, Edit, KnownLines, Limits, LineMap, LineSet, Outcome, OutsideState, Policy, Present,
-    Refusal, RefusalCode, RelPath, RepoState, Target, TaskOwner, Text, ToolNames, Touch, View,
-    instructions::{ToldInstructions, is_about_to_work},
+    Cause, ChangeAuthor, ChangedFile, ContentHash, Done, Edit, KnownLines, Limits, LineMap, LineSet, Notice, Outcome,
+    OutsideState, Policy, Present, Refusal, RefusalCode, RelPath, RepoState, Target, TaskOwner, Text, Tool, ToolKind, ToolNames,
+    Touch, View,
+    instructions::ToldInstructions,
     outcome::{RefusedOutcome, SearchArea, TouchedFile},
     render,
 };
-use surehand_store::SessionId;
+use surehand_store::{IncidentKind, SessionId};
 
 use crate::{
     call_progress::CallProgress,
@@ -20,8 +21,8 @@ use crate::{
     file_tracker::FileTracker,
     instructions::{self, InstructionCache},
     random::random,
-    repo_state::{TaskScope, TouchSource},
-    stale_views::{StaleView, StaleViews, ViewSources, author_of},
+    repo_state::{ExportPace, TaskScope, TouchSource},
+    stale_views::{StaleView, StaleViews, ViewSources, author_and_time},
     time::now,
     watch::{HintCursor, WatchHints},
     workspace::Workspace,
@@ -34,19 +35,32 @@ pub struct Session {
     pub(crate) tracker: Option<FileTracker>,
     pub(crate) files: FileCache,
     pub(crate) instructions: InstructionCache,
-    /// Its position in the hints of the watcher.
+    /// The position in the watcher's hints.
     cursor: Option<HintCursor>,
     stale_views: StaleViews,
-    /// The tasks that it works on.
     scope: TaskScope,
-    /// The progress of the present call.
     pub(crate) progress: CallProgress,
+    pub(crate) replies: ReplyGroup,
+    /// The warnings about other checkouts that the model has been told, and those for the next reply.
+    pub(crate) fleet_told: HashSet<String>,
+    pub(crate) fleet_notices: Vec<Notice>,
+}
+
+/// Whether the reply to a call goes out by itself.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ReplyGroup {
+    /// It does, so the call leaves nothing to be done.
+    #[default]
+    Alone,
+    /// It goes out together with the replies to other calls. They share what must be done before a reply:
+    /// [`Workspace::complete_replies`] does it.
+    WithOthers,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PlanBasis<'a> {
     Disk,
-    /// For what was there before another program made the edit: what the session takes to be there, or these.
+    /// The versions before another program made the edit: the ones that the session knows, or these.
     Before(&'a [BaseVersion]),
 }
 
@@ -54,7 +68,7 @@ pub(crate) enum PlanBasis<'a> {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct BaseVersion {
     pub path: RelPath,
-    /// What it held; it is in the store.
+    /// The version; the store has its content.
     pub version: ContentHash,
 }
 
@@ -70,8 +84,8 @@ impl Session {
         Self::tracked_by(workspace, FileTracker::continued(id))
     }
 
-    /// A session that several processes share at the same time, such as an agent's hooks and its server. Each call reads the
-    /// views from the store and writes them back before it ends.
+    /// A session that several processes share at the same time, such as an agent's hooks and its MCP server. Each call
+    /// reads the views from the store and writes them back before it ends.
     pub fn shared(workspace: Arc<Workspace>, id: SessionId) -> Self {
         Self::tracked_by(workspace, FileTracker::shared(id))
     }
@@ -82,7 +96,7 @@ impl Session {
         Self { tracker: Some(tracker), files, scope, ..Self::untracked(workspace) }
     }
 
-    /// A session without a tracker: nothing is refused as unread or stale. Writes are as safe as ever.
+    /// A session without a tracker: nothing is refused as unread or stale. Commits are as safe as in other sessions.
     pub fn untracked(workspace: Arc<Workspace>) -> Self {
         let id = fresh_id();
         let (scope, files) = (scope_of(&id), FileCache::of(id));
@@ -96,7 +110,15 @@ impl Session {
             stale_views,
             scope,
             progress: CallProgress::default(),
+            replies: ReplyGroup::Alone,
+            fleet_told: HashSet::new(),
+            fleet_notices: Vec::new(),
         }
+    }
+
+    /// Sets whether the replies to the next calls go out by themselves, as they do at first.
+    pub fn set_reply_group(&mut self, replies: ReplyGroup) {
+        self.replies = replies;
     }
 
     /// The workspace.
@@ -114,7 +136,7 @@ impl Session {
         self.tracker.as_mut()?.view(&self.workspace, path)
     }
 
-    /// Forgets everything that was seen, as after a reset of the context.
+    /// Forgets everything that the session has seen, as after a reset of the context.
     pub fn reset(&mut self) {
         if let Some(tracker) = &mut self.tracker {
             tracker.clear_session(&self.workspace);
@@ -123,24 +145,33 @@ impl Session {
         self.flush_if_shared();
     }
 
-    /// A call begins. What others have put into the store for this session since the last one counts.
+    /// Begins a call, and loads what other processes have recorded for this session since the last one.
     pub(crate) fn begin_call(&mut self, progress: &CallProgress) {
         self.progress = progress.clone();
+        if let (Some(fleet), Some(tracker)) = (self.workspace.fleet(), &self.tracker) {
+            fleet.note_session(tracker.session());
+        }
+        self.reload_if_shared();
+    }
+
+    /// Loads what other processes have recorded for a session that they share, as each call does by itself. A process
+    /// that lives long calls it before it uses [`Session::foreign_tools`].
+    pub fn reload_if_shared(&mut self) {
         if let Some(tracker) = &mut self.tracker {
             tracker.reload_if_shared();
         }
     }
 
-    /// Writes the views of a shared session to the store before the call ends.
-    fn flush_if_shared(&self) {
+    /// Writes the views of a shared session to the store, so that other processes see them. Each call ends with it.
+    pub fn flush_if_shared(&self) {
         if self.tracker.as_ref().is_some_and(FileTracker::is_shared) {
             self.workspace.flush();
         }
     }
 
-    /// The instructions for work on a file or in a directory that this session does not have yet: `AGENTS.md` there and in
-    /// the parents, parents first, each once. A caller that wants them in the system prompt instead of at the end of replies
-    /// asks here before the call. If they exceed the budget, the next question returns the rest.
+    /// The instructions for a file or directory that this session has not been given yet: `AGENTS.md` there and in the
+    /// parents, parents first, each once. A caller that wants them in the system prompt instead of in replies asks here
+    /// before the call. If they exceed the budget, the next call returns the rest.
     pub fn agents_md_if_new(&mut self, path: &str) -> Option<String> {
         self.instructions_if_new(path).map(|told| render::instructions::instructions(&told, &ToolNames::default()))
     }
@@ -149,25 +180,25 @@ impl Session {
     pub fn instructions_if_new(&mut self, path: &str) -> Option<ToldInstructions> {
         let directory = match path_target(self.workspace.root(), path) {
             Ok(PathTarget::Dir(directory)) => directory,
-            // Also where there is no file yet.
+            // Also for a file that does not exist yet.
             Ok(PathTarget::File(_)) | Err(_) => self.path_of(path).ok()?.parent(),
         };
         self.take_hints(&[]);
         self.take_instructions(&[directory])
     }
 
-    /// Counts an edit that [`Session::plan`] has refused. The lines that the refusal shows count as seen from here on.
+    /// Counts an edit that [`Session::plan`] has refused. The lines that the refusal shows count as seen from now on.
     pub fn refused(&mut self, edit: &Edit, refusal: Refusal) -> Outcome {
         self.refuse(edit, refusal)
     }
 
-    pub(crate) fn refuse(&mut self, call: &impl Serialize, refusal: Refusal) -> Outcome {
+    pub(crate) fn refuse(&mut self, call: &impl RequestedCall, refusal: Refusal) -> Outcome {
         self.begin_call(&CallProgress::default());
         self.finish_call(call, Err(refusal))
     }
 
-    /// A call ends: records what came of it, and finds out what else there is to say. `call` is what a repetition is known by.
-    pub(crate) fn finish_call(&mut self, call: &impl Serialize, result: Result<Done, Refusal>) -> Outcome {
+    /// Ends a call: records its result and collects the notes. `call` identifies repeated calls.
+    pub(crate) fn finish_call(&mut self, call: &impl RequestedCall, result: Result<Done, Refusal>) -> Outcome {
         let directories = directories(&result);
         self.finish_call_in(&directories, call, result)
     }
@@ -176,7 +207,7 @@ impl Session {
     pub(crate) fn finish_call_in(
         &mut self,
         directories: &[Option<RelPath>],
-        call: &impl Serialize,
+        call: &impl RequestedCall,
         result: Result<Done, Refusal>,
     ) -> Outcome {
         let mut outcome = Outcome::new(result.map_err(|refusal| self.record_refusal(call, refusal)));
@@ -185,12 +216,13 @@ impl Session {
         outcome.notes.instructions = self.take_instructions(directories);
         outcome.notes.changed_elsewhere = self.changed_elsewhere(&outcome);
         outcome.notes.warnings = self.workspace.take_notices();
+        outcome.notes.warnings.append(&mut self.fleet_notices);
         self.flush_if_shared();
         outcome
     }
 
-    /// Records what a call has shown and done: lines that were shown count as seen, what calls about these files were refused for
-    /// has been mended, and the state of the repository is kept up to date.
+    /// Records the effects of a call: lines that were shown count as seen, earlier refusals about these files are
+    /// settled, and the repository state is updated.
     pub(crate) fn record(&mut self, outcome: &Outcome) {
         match &outcome.result {
             Ok(Done::Read(reading)) if !reading.lines.is_empty() || reading.text.line_count() == 0 => {
@@ -203,26 +235,30 @@ impl Session {
         self.track_touched(outcome.touched());
     }
 
-    /// Makes it the session of a run, whose story has the name of the run.
-    pub fn works_for_run(&mut self, run: &str) {
-        self.scope = TaskScope { owner: Some(TaskOwner::Run(run.to_owned())), story: Some(run.to_owned()) };
+    /// Makes this the session of a run, which works on this story.
+    pub fn works_for_run(&mut self, run: &str, story: &str) {
+        self.scope = TaskScope { owner: Some(TaskOwner::Run(run.to_owned())), story: Some(story.to_owned()) };
     }
 
     pub(crate) fn task_scope(&self) -> &TaskScope {
         &self.scope
     }
 
-    /// The state of the repository, as far as it is this session's.
+    /// The repository state, with the tasks of this session.
     pub fn snapshot(&self) -> RepoState {
         self.workspace.snapshot_for(&self.scope)
     }
 
-    /// Keeps the state of the repository up to date with what was done to files.
+    /// Updates the repository state after files were read or changed.
     fn track_touched(&self, touched: Vec<TouchedFile>) {
-        self.workspace.track_touched(touched, TouchSource::Event, |path| self.files.stamp(path));
+        let pace = match self.replies {
+            ReplyGroup::Alone => ExportPace::InTime,
+            ReplyGroup::WithOthers => ExportPace::WithReplies,
+        };
+        self.workspace.track_touched(touched, TouchSource::Event, pace, |path| self.files.stamp(path));
     }
 
-    /// Tracks files of which these lines were read.
+    /// Updates the repository state after these lines were read.
     pub(crate) fn track_read(&self, read: &[KnownLines]) {
         let touched = |lines: &KnownLines| TouchedFile { path: lines.path.clone(), touch: Touch::Read(lines.text.version()) };
         self.track_touched(read.iter().map(touched).collect());
@@ -234,10 +270,10 @@ impl Session {
         self.instructions.take_new(&mut sources, directories)
     }
 
-    /// The files that the session has seen and that are something else now, but for those that the outcome is about.
+    /// The files that the session has seen and that have changed since, except those of the outcome.
     fn changed_elsewhere(&mut self, outcome: &Outcome) -> Vec<ChangedFile> {
         let refused = outcome.refusal().and_then(|refusal| Some((refusal.known_path()?, refusal.code())));
-        // Not every refusal says that its file has changed: a bad range does not.
+        // Not every refusal mentions that its file has changed: a bad range does not.
         let is_said = |changed: &StaleView| {
             refused.as_ref().is_some_and(|(path, code)| {
                 *path == changed.path && (changed.now == OutsideState::Gone || *code == RefusalCode::Stale)
@@ -245,11 +281,14 @@ impl Session {
         };
         let changed = self.with_stale_views(|stale_views, sources| stale_views.check_next(sources)).unwrap_or_default();
         let (said, news): (Vec<StaleView>, Vec<StaleView>) = changed.into_iter().partition(is_said);
-        said.iter().for_each(|changed| self.mark_changed(changed));
+        for changed in &said {
+            self.mark_changed(changed);
+            self.author_of(changed);
+        }
         self.name_changed(news)
     }
 
-    /// Notes in the state of the repository that a file is not what the session saw.
+    /// Records in the repository state that a file is not as the session saw it.
     fn mark_changed(&self, changed: &StaleView) {
         let stamp = match &changed.now {
             OutsideState::Version(version) => self.files.stamp_of(&changed.path, version),
@@ -258,18 +297,17 @@ impl Session {
         self.workspace.changed_outside(&changed.path, changed.now, stamp);
     }
 
-    /// Files that are not what the session saw, with who did it.
+    /// Files that are not as the session saw them, with the authors of the changes.
     pub(crate) fn name_changed(&mut self, changed: Vec<StaleView>) -> Vec<ChangedFile> {
-        let id = self.id();
         let file = |changed: StaleView| {
             self.mark_changed(&changed);
-            let by = author_of(&self.workspace, &id, &changed);
+            let by = self.author_of(&changed);
             ChangedFile { path: changed.path, deleted: changed.now == OutsideState::Gone, by }
         };
         changed.into_iter().map(file).collect()
     }
 
-    /// Takes the hints of the watcher since the last time. Files in `fresh`, which the reply is about, need no check.
+    /// Takes the watcher's hints since the last time. Files in `fresh`, which the reply concerns, need no check.
     pub(crate) fn take_hints(&mut self, fresh: &[RelPath]) {
         let hints = match self.workspace.watch() {
             Some(watch) => watch.hints(self.cursor.get_or_insert_with(|| watch.cursor())),
@@ -279,15 +317,15 @@ impl Session {
         self.with_stale_views(|stale_views, sources| stale_views.note_hints(sources, &hints, fresh));
     }
 
-    /// Calls `look` with the stale views and what they need; `None` without a tracker.
+    /// Runs `look` with the stale views and their sources; `None` without a tracker.
     pub(crate) fn with_stale_views<T>(&mut self, look: impl FnOnce(&mut StaleViews, &mut ViewSources<'_>) -> T) -> Option<T> {
         let tracker = self.tracker.as_mut()?;
         let mut sources = ViewSources { workspace: &self.workspace, tracker, files: &mut self.files };
         Some(look(&mut self.stale_views, &mut sources))
     }
 
-    /// Counts a refused call. The lines that the refusal shows count as seen from here on.
-    pub(crate) fn record_refusal(&mut self, call: &impl Serialize, refusal: Refusal) -> RefusedOutcome {
+    /// Counts a refused call. The lines that the refusal shows count as seen from now on.
+    pub(crate) fn record_refusal(&mut self, call: &impl RequestedCall, refusal: Refusal) -> RefusedOutcome {
         let path = refusal.known_path();
         let mut repeat = 1;
         if let Some(tracker) = &mut self.tracker {
@@ -297,24 +335,58 @@ impl Session {
             };
             repeat = tracker.count_refusal(&self.workspace, fingerprint(call, unshown), path.clone());
         }
+        self.note_refusal(call, &refusal, repeat);
         let mut text = None;
         if let (Some(view), Some(path)) = (&refusal.view_after, &path) {
             self.set_view(path, view.clone());
             text = self.files.text(&self.workspace, &view.version());
-            // What comes next is compared with it, perhaps in another process.
+            // Later content will be compared with this text, perhaps in another process.
             text.iter().for_each(|text| self.files.keep(&self.workspace, path, text));
         }
         RefusedOutcome { refusal: Box::new(refusal), repeat, text }
     }
 
-    /// Forgets the refusals about this file: their cause is gone.
+    /// Logs a refused change for people, and the outside change that caused it, if any.
+    fn note_refusal(&mut self, call: &impl RequestedCall, refusal: &Refusal, repeat: u32) {
+        let Some(tool) = call.tool().filter(|tool| tool.kind() == ToolKind::Edits) else { return };
+        let path = refusal.known_path();
+        if let (Cause::Stale { .. } | Cause::Deleted, Some(path)) = (&refusal.cause, &path)
+            && let Some(view) = self.view_of(path)
+        {
+            let now = self.files.check(&self.workspace, std::slice::from_ref(path));
+            self.author_of(&StaleView { path: path.clone(), was: view.last_known(), now: now[0] });
+        }
+        let kind = IncidentKind::Refused { tool: tool.name().to_owned(), code: refusal.code().as_str().to_owned(), repeat };
+        self.workspace.notice(path, self.id(), kind);
+    }
+
+    /// The author of a change. A change that no recorded event explains is recorded as an outside change.
+    pub(crate) fn author_of(&self, changed: &StaleView) -> ChangeAuthor {
+        let author = || author_and_time(&self.workspace, &self.id(), changed);
+        // Another process may have made the change a moment ago.
+        let known = author().or_else(|| {
+            self.workspace.store.import_outboxes();
+            author()
+        });
+        if known.is_none() && changed.was != changed.now {
+            let version = |state: OutsideState| match state {
+                OutsideState::Version(version) => Some(version),
+                OutsideState::Gone => None,
+            };
+            let kind = IncidentKind::Outside { before: version(changed.was), after: version(changed.now) };
+            self.workspace.notice(Some(changed.path.clone()), self.id(), kind);
+        }
+        known.map_or(ChangeAuthor::Unknown, |(by, _)| by)
+    }
+
+    /// Forgets the refusals about this file, because their cause is gone.
     pub(crate) fn clear_refusals(&mut self, path: &RelPath) {
         if let Some(tracker) = &mut self.tracker {
             tracker.clear_refusals(&self.workspace, path);
         }
     }
 
-    /// The one spelling of a file, without reading it.
+    /// The canonical path of a file. The file is not read.
     pub fn path_of(&self, spelling: &str) -> Result<RelPath, Refusal> {
         self.files.path_of(&self.workspace, spelling)
     }
@@ -348,7 +420,7 @@ impl Session {
         gathered
     }
 
-    /// [`Session::gather`] for a file that is to be written. Protected files are refused.
+    /// [`Session::gather`] for a file that will be written. Protected files are refused.
     pub(crate) fn gather_for_writing(&mut self, basis: PlanBasis<'_>, spelling: &str) -> Result<GatheredFile, Refusal> {
         let mut gathered = self.gather_on(basis, spelling)?;
         self.check_is_ours_to_write(&gathered.path)?;
@@ -356,7 +428,7 @@ impl Session {
         Ok(gathered)
     }
 
-    /// The line map from the version that the session saw to the present one, if the changes between them are on record.
+    /// The line map from the version that the session saw to the current one, if the changes between them are recorded.
     fn provenance(&self, gathered: &GatheredFile) -> Option<LineMap> {
         let (Some(seen), Present::Text(now)) = (&gathered.seen, &gathered.present) else { return None };
         if seen.version() == now.version() {
@@ -366,15 +438,15 @@ impl Session {
         map.filter(|map| map.fits(seen, now)).map(|map| map.without_restored(seen, now))
     }
 
-    /// [`Session::gather`] for a file that is to be replaced or deleted as a whole, whether it can be shown or not.
+    /// [`Session::gather`] for a file that will be replaced or deleted as a whole, even if it cannot be shown.
     pub(crate) fn gather_whole(&mut self, basis: PlanBasis<'_>, spelling: &str) -> Result<GatheredFile, Refusal> {
         let gathered = self.files.gather_whole(&self.workspace, spelling)?;
         self.check_is_ours_to_write(&gathered.path)?;
         Ok(self.with_view(basis, gathered))
     }
 
-    /// [`Session::gather_whole`] for delete and move. If the file has several hard links, the one that the caller named is
-    /// removed; reads through any link count.
+    /// [`Session::gather_whole`] for delete and move. If the file has several hard links, the one that the caller named
+    /// is removed; reads through any link count.
     pub(crate) fn gather_by_name(&mut self, basis: PlanBasis<'_>, spelling: &str) -> Result<GatheredFile, Refusal> {
         let mut gathered = self.gather_whole(basis, spelling)?;
         if gathered.links > 1 {
@@ -384,7 +456,7 @@ impl Session {
         Ok(gathered)
     }
 
-    /// The same for a person who restores files: the settings are among them.
+    /// Like [`Session::gather_by_name`], for a person who restores files. Settings files are allowed.
     pub(crate) fn gather_to_restore(&mut self, path: &RelPath) -> Result<GatheredFile, Refusal> {
         let mut gathered = self.files.gather_whole(&self.workspace, path.as_str())?;
         if gathered.links > 1 {
@@ -395,14 +467,14 @@ impl Session {
     }
 
     fn check_is_ours_to_write(&self, path: &RelPath) -> Result<(), Refusal> {
-        // The settings say how strict we are: who is held to them does not change them.
+        // The settings decide how strict the gate is, so those who are subject to it must not change them.
         if [path, &self.workspace.copy.in_tree(path)].iter().any(|path| path.as_str() == "surehand.toml") {
             return Err(Refusal::of(path, Cause::Protected));
         }
         self.check_is_not_protected(path)
     }
 
-    /// What git or we believe is written for nobody.
+    /// Refuses files that git or Surehand trusts.
     pub(crate) fn check_is_not_protected(&self, path: &RelPath) -> Result<(), Refusal> {
         match self.workspace.copy.is_protected(&self.workspace.copy.in_tree(path)) {
             true => Err(Refusal::of(path, Cause::Protected)),
@@ -410,7 +482,7 @@ impl Session {
         }
     }
 
-    /// Whether this very call was refused before because what is there, as it is now, cannot be shown.
+    /// Whether this exact call was refused before because the current content cannot be shown.
     pub(crate) fn is_warned(&mut self, call: &impl Serialize, there: &Present) -> bool {
         let (Some(tracker), Present::Blob(blob, _)) = (&mut self.tracker, there) else { return false };
         tracker.was_refused(&self.workspace, &fingerprint(call, Some(blob.version())))
@@ -448,14 +520,14 @@ impl Session {
         }
     }
 
-    /// Keeps what a file held, if that is at hand, so that it can be brought back.
+    /// Stores the content of a version, if it is cached, so that it can be restored.
     pub(crate) fn keep_version(&mut self, path: &RelPath, version: &ContentHash) {
         if let Some(text) = self.files.text(&self.workspace, version) {
             self.files.keep(&self.workspace, path, &text);
         }
     }
 
-    /// Keeps a text of a file, to compare with later.
+    /// Stores a text of a file, to compare with it later.
     pub(crate) fn keep_text(&mut self, path: &RelPath, text: &Text) {
         self.files.keep(&self.workspace, path, text);
     }
@@ -478,15 +550,33 @@ impl Session {
     }
 }
 
-/// Identifies a repeated call. A call that was refused because the file cannot be shown is another one when the file has
-/// changed.
+/// A call, as refusals identify it.
+pub(crate) trait RequestedCall: Serialize {
+    /// The tool; `None` if there is no such tool.
+    fn tool(&self) -> Option<Tool>;
+}
+
+impl RequestedCall for Edit {
+    fn tool(&self) -> Option<Tool> {
+        Some(self.tool())
+    }
+}
+
+impl RequestedCall for (&str, &serde_json::Value) {
+    fn tool(&self) -> Option<Tool> {
+        Tool::named(self.0)
+    }
+}
+
+/// Identifies a repeated call. A call that was refused because the file cannot be shown is a different one after the
+/// file has changed.
 fn fingerprint(call: &impl Serialize, unshown: Option<ContentHash>) -> ContentHash {
     let mut bytes = serde_json::to_vec(call).unwrap_or_default();
     bytes.extend(unshown.map(|version| format!(" {version}")).unwrap_or_default().bytes());
     ContentHash::of(&bytes)
 }
 
-/// The directories in which a call did something, or was about to. `None` is the root.
+/// The directories that a call concerned. `None` is the root.
 fn directories(result: &Result<Done, Refusal>) -> Vec<Option<RelPath>> {
     let of_area = |area: &SearchArea| match area {
         SearchArea::Workspace => None,
@@ -499,14 +589,16 @@ fn directories(result: &Result<Done, Refusal>) -> Vec<Option<RelPath>> {
             [of_area(&found.scope.area)].into_iter().chain(found.files.iter().map(|file| file.path.parent())).collect()
         }
         Ok(done) => done.paths().iter().map(RelPath::parent).collect(),
-        Err(refusal) if is_about_to_work(&refusal.cause) => refusal.known_path().map(|path| path.parent()).into_iter().collect(),
+        Err(refusal) if refusal.cause.leads_back_to_file() => {
+            refusal.known_path().map(|path| path.parent()).into_iter().collect()
+        }
         Err(_) => Vec::new(),
     };
     directories.dedup();
     directories
 }
 
-/// The tasks of a session that is no run.
+/// The tasks of a session that is not a run.
 fn scope_of(session: &SessionId) -> TaskScope {
     TaskScope { owner: Some(TaskOwner::Session(session.0.clone())), story: None }
 }

@@ -1,5 +1,5 @@
-//! Finds the views of a session that have become stale and the authors of the changes, and reports each change once. The
-//! hints of the watcher say which files to check. Without hints all files are checked, some in each call.
+//! Finds the views of a session that have become stale, and the authors of the changes. Reports each change once. The
+//! watcher's hints say which files to check. Without hints all files are checked, some of them in each call.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -11,13 +11,13 @@ use surehand_store::{EventFilter, SessionId};
 
 use crate::{file_cache::FileCache, file_tracker::FileTracker, watch::WatchHints, workspace::Workspace};
 
-/// The most files checked after one call; the rest follow after the next ones.
+/// The maximum number of files checked after one call; the rest follow after the next ones.
 const MOST_LOOKS: usize = 500;
 
-/// The most files checked after one call without hints.
+/// The maximum number of files checked after one call without hints.
 const MOST_LOOKS_WITHOUT_HINTS: usize = 50;
 
-/// The author of a change is looked for among this many last events.
+/// How many of the latest events are searched for the author of a change.
 const LAST_EVENTS: usize = 64;
 
 #[derive(Debug, Default)]
@@ -27,14 +27,14 @@ pub(crate) struct StaleViews {
     room: usize,
 }
 
-/// What checking the views of a session needs.
+/// What is needed to check the views of a session.
 pub(crate) struct ViewSources<'a> {
     pub workspace: &'a Workspace,
     pub tracker: &'a mut FileTracker,
     pub files: &'a mut FileCache,
 }
 
-/// A file that is not what the session takes it to be.
+/// A file that is not as the session saw it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct StaleView {
     pub path: RelPath,
@@ -43,11 +43,11 @@ pub(crate) struct StaleView {
 }
 
 impl StaleViews {
-    /// Notes the files that may have changed. Those in `fresh`, which the reply is about, need no check.
+    /// Notes the files that may have changed. Those in `fresh`, which the reply concerns, need no check.
     pub(crate) fn note_hints(&mut self, sources: &mut ViewSources<'_>, hints: &WatchHints, fresh: &[RelPath]) {
         self.room = match sources.workspace.watch() {
             Some(_) => MOST_LOOKS,
-            // The first call of a session may be its last, in this process.
+            // The first call of a session may be its last one in this process.
             None if self.last.is_none() => MOST_LOOKS,
             None => MOST_LOOKS_WITHOUT_HINTS,
         };
@@ -62,7 +62,7 @@ impl StaleViews {
         self.left.retain(|path| !fresh.contains(path));
     }
 
-    /// Checks the next files and returns those that changed, each change once.
+    /// Checks the next files, and returns those that changed, each change once.
     pub(crate) fn check_next(&mut self, sources: &mut ViewSources<'_>) -> Vec<StaleView> {
         let next = self.take_next();
         self.check(sources, next)
@@ -76,7 +76,7 @@ impl StaleViews {
         for (path, now) in paths.into_iter().zip(now) {
             let Some(mut view) = sources.tracker.view(sources.workspace, &path) else { continue };
             let was = view.last_known();
-            let is_news = view.tell(now);
+            let is_news = view.record_told(now);
             sources.tracker.set_view(sources.workspace, &path, view);
             if is_news {
                 changed.push(StaleView { path, was, now });
@@ -85,14 +85,14 @@ impl StaleViews {
         changed
     }
 
-    /// [`Self::check_next`] for all files: after a command its changes must be found now, or they could not be attributed to
-    /// it.
+    /// [`Self::check_next`] for all files: changes of a command must be found when it ends, or they could not be
+    /// attributed to it.
     pub(crate) fn check_all(&mut self, sources: &mut ViewSources<'_>) -> Vec<StaleView> {
         self.room = usize::MAX;
         self.check_next(sources)
     }
 
-    /// The present versions of files that may have changed, without reporting them.
+    /// The current versions of files that may have changed, without reporting them.
     pub(crate) fn pending(&self, sources: &mut ViewSources<'_>) -> HashMap<RelPath, OutsideState> {
         let left: Vec<RelPath> = self.left.iter().cloned().collect();
         let now = sources.files.check(sources.workspace, &left);
@@ -111,8 +111,8 @@ impl StaleViews {
     }
 }
 
-/// The author of a change, if recorded events lead from the old version to the new one without a gap. The last event alone
-/// proves nothing: another program may have restored an old version.
+/// The author of a change, if recorded events lead from the old version to the new one without a gap. The last event
+/// alone proves nothing: another program may have restored an old version.
 pub(crate) fn author_of(workspace: &Workspace, session: &SessionId, changed: &StaleView) -> ChangeAuthor {
     author_and_time(workspace, session, changed).map_or(ChangeAuthor::Unknown, |(by, _)| by)
 }

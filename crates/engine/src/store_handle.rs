@@ -1,5 +1,5 @@
-//! The store of a workspace as its sessions use it: questions are answered at once, records are written in the background.
-//! The caller chooses the store; the journal, the locks and the staged files do not depend on that choice.
+//! The store of a workspace as its sessions use it: queries are answered at once, records are written in the
+//! background. The caller chooses the store. Journal, locks and staged files do not depend on that choice.
 
 use std::{
     fmt, io,
@@ -24,16 +24,17 @@ use crate::{
 
 /// The store of a workspace for views, versions, events and tasks.
 ///
-/// Commits are as safe with any of them: journal, locks and staged files are in the state directory always.
+/// Commits are equally safe with all of them, because journal, locks and staged files are always in the state
+/// directory.
 #[derive(Default)]
 pub enum StoreChoice {
     /// In SQLite in the state directory, which all processes share.
     #[default]
     StateDirectory,
-    /// In memory. It ends with the workspace, and no other process sees it.
+    /// In memory. It ends with the workspace, and other processes do not see it.
     InMemory,
-    /// In a store that the caller brings. It must be of this root alone, since paths are relative to the root. A change is in it
-    /// before the reply says that it was made; everything else follows within about 100 ms.
+    /// In a store of the caller. It must belong to this root alone, because paths are relative to the root. It has each
+    /// change before the reply acknowledges it; everything else follows within about 100 ms.
     Custom(Box<dyn Store>),
 }
 
@@ -49,13 +50,13 @@ impl fmt::Debug for StoreChoice {
 
 pub(crate) enum OpenStore {
     StateDirectory(surehand_store::OpenedStore),
-    /// One in memory, which ends with the process.
+    /// In memory. It ends with the process.
     InMemory(SqliteStore),
     Custom(Box<dyn Store>),
 }
 
-/// Opens the chosen store before anything else in the state directory is used: only the database says whether a newer
-/// Surehand wrote it.
+/// Opens the chosen store before anything else in the state directory is used, because only the database says whether a
+/// newer Surehand wrote it.
 pub(crate) fn open_store(choice: StoreChoice, dir: &StateDir, below: Option<RelPath>) -> Result<OpenStore, OpenStoreError> {
     match choice {
         StoreChoice::StateDirectory => {
@@ -89,7 +90,7 @@ fn scope(dir: &StateDir, below: Option<RelPath>) -> StoreScope {
     StoreScope { checkout: dir.key.as_str().to_owned(), below }
 }
 
-/// A database of a newer Surehand forbids the whole directory. One that is damaged does not, where it is not used.
+/// A database of a newer Surehand forbids the use of the whole directory. A damaged one does not, if it is not used.
 fn check_format(dir: &StateDir) -> Result<(), StoreError> {
     if !dir.path.join("state.db").exists() {
         return Ok(());
@@ -101,30 +102,31 @@ fn check_format(dir: &StateDir) -> Result<(), StoreError> {
     }
 }
 
-/// The store of an open workspace, with the recorder that writes to it.
+/// The store of an open workspace, with its recorder.
 pub(crate) struct StoreHandle {
     copy: Arc<WorkingCopy>,
     reader: StoreReader,
-    /// `None` where the state is only looked at.
+    /// `None` if the state is read-only.
     recorder: Option<Recorder>,
 }
 
 enum StoreReader {
-    /// A connection to the database in the state directory: that of the recorder, or one of its own that is opened with the first
-    /// question.
+    /// A connection to the database in the state directory: the recorder's, or a separate one that is opened with the
+    /// first query.
     StateDirectory(Mutex<Option<Arc<Mutex<SqliteStore>>>>),
     Shared(SharedStore),
 }
 
 impl StoreHandle {
-    /// Starts the recorder of a store. `housekeeping` is run now and then on its thread; it says whether there is more to do soon.
+    /// Starts the recorder of a store. `housekeeping` is run now and then on its thread, and returns whether there is
+    /// more to do soon.
     pub(crate) fn start(
         copy: Arc<WorkingCopy>,
         store: OpenStore,
         versions: VersionConfig,
         housekeeping: impl Fn(&IdleMoment<'_>) -> bool + Send + 'static,
     ) -> io::Result<Self> {
-        let (store, safety) = prepare(&copy, store)?;
+        let (store, safety) = prepare_store(&copy, store)?;
         let reader = match &store {
             SharedStore::Database(_) if matches!(safety, CrashSafety::Outbox(_)) => StoreReader::StateDirectory(Mutex::new(None)),
             store => StoreReader::Shared(store.clone()),
@@ -134,9 +136,9 @@ impl StoreHandle {
         Ok(Self { copy, reader, recorder: Some(recorder) })
     }
 
-    /// [`Self::start`] for a process that exits at once: one connection, no thread.
+    /// [`Self::start`] for a process that exits immediately: one connection, no thread.
     pub(crate) fn start_for_one_call(copy: Arc<WorkingCopy>, store: OpenStore, versions: VersionConfig) -> io::Result<Self> {
-        let (store, safety) = prepare(&copy, store)?;
+        let (store, safety) = prepare_store(&copy, store)?;
         let reader = match (&store, &safety) {
             (SharedStore::Database(database), CrashSafety::Outbox(_)) => {
                 StoreReader::StateDirectory(Mutex::new(Some(database.clone())))
@@ -147,12 +149,11 @@ impl StoreHandle {
         Ok(Self { copy, reader, recorder: Some(Recorder::when_asked(writer, safety)) })
     }
 
-    /// The database in the state directory, only to be asked.
+    /// The database in the state directory, for queries only.
     pub(crate) fn open_read_only(copy: Arc<WorkingCopy>) -> Self {
         Self { copy, reader: StoreReader::StateDirectory(Mutex::new(None)), recorder: None }
     }
 
-    /// Whether it is the database in the state directory.
     pub(crate) fn is_in_state_directory(&self) -> bool {
         matches!(self.reader, StoreReader::StateDirectory(_))
     }
@@ -163,19 +164,19 @@ impl StoreHandle {
         }
     }
 
-    /// Holds back what is handed to the recorder, until it is dropped.
+    /// Holds back new records until the value is dropped.
     pub(crate) fn hold(&self) -> Option<RecorderHold> {
         self.recorder.as_ref().map(Recorder::hold)
     }
 
-    /// Hands the text of a file to the recorder, to be kept, with the version that it replaced if it was this owner who did.
+    /// Records the text of a file, with the version that it replaced if this owner replaced it.
     pub(crate) fn record_text(&self, owner: &SessionId, path: &RelPath, replaced: Option<ContentHash>, record: StoreRecord) {
         if let Some(recorder) = &self.recorder {
             recorder.record_text(owner, path, replaced, record);
         }
     }
 
-    /// Waits until everything that was handed to the recorder is written.
+    /// Waits until everything recorded so far is written.
     pub(crate) fn flush(&self) {
         if let Some(recorder) = &self.recorder {
             recorder.flush();
@@ -186,11 +187,11 @@ impl StoreHandle {
         drop(self.recorder.take());
     }
 
-    /// Brings to the database what other processes have answered for and not written yet. That is not for another store: it would be gone
-    /// with that, or be missing in the database.
+    /// Imports into the database what other processes have acknowledged and not written yet. Other stores do not need
+    /// this: records would be lost with the store, or missing in the database.
     pub(crate) fn import_outboxes(&self) {
         if let (StoreReader::StateDirectory(reader), false) = (&self.reader, self.copy.state.is_read_only()) {
-            // If the store cannot be opened, the next question reports the error.
+            // If the store cannot be opened, the next query reports the error.
             drop(self.with_database(reader, |store| {
                 outbox::import_outboxes(&self.copy, store, OutboxOwners::Everybodys);
                 Ok(())
@@ -198,7 +199,6 @@ impl StoreHandle {
         }
     }
 
-    /// The files of the work tree that sessions have touched.
     pub(crate) fn tracked_in_tree(&self, since: Option<StoreTurn>) -> Result<TrackedFiles, StoreError> {
         match &self.reader {
             StoreReader::StateDirectory(reader) => self.with_database(reader, |store| tracked_in_tree(&self.copy, store, since)),
@@ -206,7 +206,7 @@ impl StoreHandle {
         }
     }
 
-    /// Asks the store. What the recorder has not written yet is not in it.
+    /// Queries the store. Records that are still on their way are missing.
     pub(crate) fn ask<T>(&self, question: impl FnOnce(&dyn Store) -> Result<T, StoreError>) -> Result<T, StoreError> {
         match &self.reader {
             StoreReader::StateDirectory(reader) => self.with_database(reader, |store| question(store)),
@@ -214,7 +214,20 @@ impl StoreHandle {
         }
     }
 
-    /// Changes what there is to do, all of it or nothing.
+    /// Asks or changes the database in the state directory, which another store is not.
+    pub(crate) fn ask_database<T>(&self, act: impl FnOnce(&mut SqliteStore) -> Result<T, StoreError>) -> Result<T, StoreError> {
+        match &self.reader {
+            StoreReader::StateDirectory(reader) => self.with_database(reader, act),
+            StoreReader::Shared(_) => {
+                let path = self.copy.state.path().unwrap_or_default().display().to_string();
+                let error =
+                    io::Error::new(io::ErrorKind::Unsupported, "the store of this workspace is not in the state directory");
+                Err(StoreError::Backend { path, error: error.into() })
+            }
+        }
+    }
+
+    /// Updates the tasks, completely or not at all.
     pub(crate) fn update_tasks(&self, change: &TaskUpdate) -> Result<StoryTasks, StoreError> {
         match &self.reader {
             StoreReader::StateDirectory(reader) => self.with_database(reader, |store| store.update_tasks(change)),
@@ -235,21 +248,21 @@ impl StoreHandle {
     }
 }
 
-/// Brings the store what is left for it, and says how the record of a change is saved from a crash.
-fn prepare(copy: &WorkingCopy, store: OpenStore) -> io::Result<(SharedStore, CrashSafety)> {
+/// Imports pending records into the store, and decides how records of changes survive a crash.
+fn prepare_store(copy: &WorkingCopy, store: OpenStore) -> io::Result<(SharedStore, CrashSafety)> {
     Ok(match store {
         OpenStore::StateDirectory(mut opened) => {
             outbox::import_outboxes(copy, &mut opened.store, OutboxOwners::OfTheDead);
             let outbox = Outbox::new(copy.state.outbox(), process_name()?, copy.below.clone());
             (SharedStore::Database(Arc::new(Mutex::new(opened.store))), CrashSafety::Outbox(outbox))
         }
-        // These use no outbox: the next process would import it into the database.
+        // These use no outbox, because the next process would import it into the database.
         OpenStore::InMemory(store) => (SharedStore::Database(Arc::new(Mutex::new(store))), CrashSafety::Nothing),
         OpenStore::Custom(store) => (SharedStore::Other(Arc::new(Mutex::new(store))), CrashSafety::WriteThrough),
     })
 }
 
-/// The files of the whole work tree, from the database that all roots in it share.
+/// The files of the whole work tree, from the database that all its roots share.
 pub(crate) fn tracked_in_tree(
     copy: &WorkingCopy,
     store: &mut SqliteStore,
@@ -272,7 +285,6 @@ pub(crate) fn tracked_in_root(
     Ok(tracked)
 }
 
-/// Opens the database, in the way in which the state is used.
 fn open_database(copy: &WorkingCopy) -> Result<SqliteStore, StoreError> {
     let Some(dir) = copy.state.state_dir() else { return SqliteStore::in_memory() };
     let path = dir.path.join("state.db");
@@ -300,7 +312,7 @@ mod tests {
         Workspace::open_with(dir, options).unwrap()
     }
 
-    /// Leaves the record of a change in the outbox, as a process that was killed does.
+    /// Leaves the record of a change in the outbox, as a killed process does.
     fn leave_behind(workspace: &Workspace) {
         let mut outbox = Outbox::new(workspace.state().outbox(), "1-dead".to_owned(), None);
         outbox.add_record(&StoreRecord::Happened(FileEvent {
@@ -316,6 +328,8 @@ mod tests {
             undoes: Vec::new(),
             delta: None,
             lines: None,
+            undone: Vec::new(),
+            entry: None,
         }));
     }
 

@@ -1,16 +1,16 @@
-//! A cache of the texts that were read or written last, for checks and comparisons.
+//! Caches the texts that were read or written last, for checks and comparisons.
 
 use std::collections::HashMap;
 
 use surehand_core::{ContentHash, Text};
 
-/// About how many bytes are kept.
+/// The approximate number of bytes that are kept.
 const BUDGET: usize = 4 << 20;
 /// The memory of a text besides its bytes and line index.
 const ROOM: usize = 320;
 
-/// A cache in two generations: when the young one is full it becomes the old one, and what was in the old one and has not been
-/// asked for meanwhile is dropped.
+/// A cache in two generations: when the young one is full, it replaces the old one, and old texts that were not used
+/// meanwhile are dropped.
 #[derive(Debug, Default)]
 pub(crate) struct TextCache {
     young: HashMap<ContentHash, Text>,

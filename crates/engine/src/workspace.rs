@@ -11,7 +11,7 @@ use std::{
 };
 
 use rustix::fs as sys;
-use surehand_core::{Notice, OutsideState, RelPath, RepoState, Stamp, outcome::TouchedFile};
+use surehand_core::{Notice, OutsideState, Refusal, RelPath, RepoState, Stamp, outcome::TouchedFile};
 use surehand_store::{OpenedStore, Store, StoreError, StoreRecord, StoryTasks, TaskUpdate};
 
 use crate::{
@@ -23,6 +23,7 @@ use crate::{
         root_dir::{RootDir, RootStatus},
         working_copy::{RootInTree, WorkingCopy},
     },
+    fleet_link::FleetLink,
     recorder::IdleMoment,
     repo_state::{ExportError, ExportPace, RepoSources, RepoStateCache, TaskScope, TouchSource, WritersStore},
     state_dir::{PassedOver, StateDir, StateDirError},
@@ -34,15 +35,15 @@ use crate::{
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct StateReport {
-    /// Its paths, if there is a state.
+    /// Its paths, if there is a state directory.
     pub paths: Option<StatePaths>,
-    /// Whether it can only be looked at: there is none, or it cannot be written.
+    /// Whether it is read-only: there is none, or it cannot be written.
     pub is_read_only: bool,
-    /// State that is in the git directory and is not used, with the reason.
+    /// A state directory in the git directory that is not used, with the reason.
     pub passed_over: Option<PassedOver>,
-    /// Why none could be made, where there is none.
+    /// Why no state directory could be created, if there is none.
     pub why_not_made: Option<String>,
-    /// Why nothing is exported for other programs to read, if that is so.
+    /// Why nothing is exported for other programs, if so.
     pub export_trouble: Option<String>,
 }
 
@@ -60,7 +61,7 @@ pub struct StatePaths {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// The root is not a directory that we can open.
+    /// The root is not a directory that can be opened.
     #[error("{path}: cannot open the workspace: {error}")]
     Root {
         /// The root.
@@ -68,7 +69,7 @@ pub enum OpenError {
         /// The error of the system.
         error: io::Error,
     },
-    /// The state directory cannot be made or used.
+    /// The state directory cannot be created or used.
     #[error(transparent)]
     State(#[from] StateDirError),
     /// The store cannot be opened.
@@ -95,10 +96,12 @@ pub struct WorkspaceOptions {
     pub config: Config,
     /// The store.
     pub store: StoreChoice,
-    /// Whether the process answers one call and ends, as a hook does. It then has one connection to the store, does nothing in the
-    /// background, and leaves to others what takes long. [`Workspace::close_quickly`] ends it.
+    /// Whether the process answers one call and exits, as a hook does. It then uses one connection to the store, does
+    /// nothing in the background, and leaves long work to other processes. [`Workspace::close_quickly`] ends it.
     pub is_for_one_call: bool,
-    /// Is asked after every step of a commit, for tests of this project.
+    /// The connection to the other checkouts of the repository, if this one takes part.
+    pub fleet: Option<Arc<FleetLink>>,
+    /// Is called after every step of a commit, for tests of this project.
     #[doc(hidden)]
     pub probe: Option<CommitProbe>,
 }
@@ -109,12 +112,13 @@ impl std::fmt::Debug for WorkspaceOptions {
     }
 }
 
-/// An open workspace. Cheap to share; several may be open on one root, in this process and in others.
+/// An open workspace. It is cheap to share, and one root may be open several times, in this process and in others.
 pub struct Workspace {
     pub(crate) copy: Arc<WorkingCopy>,
     config: Config,
     pub(crate) store: StoreHandle,
     repo: Arc<Mutex<RepoStateCache>>,
+    fleet: Option<Arc<FleetLink>>,
     watches: AtomicBool,
     watch: OnceLock<FileWatcher>,
 }
@@ -126,9 +130,9 @@ impl std::fmt::Debug for Workspace {
 }
 
 impl Workspace {
-    /// Opens a workspace: makes its state directory, finishes or undoes what a crash left, opens its store there.
+    /// Opens a workspace: creates its state directory, completes or rolls back crashed commits, and opens its store.
     ///
-    /// The state is that of the git work tree around `root`, or of `root` itself where there is none.
+    /// The state belongs to the git work tree around `root`, or to `root` itself without one.
     pub fn open(root: &Path, config: Config) -> Result<Arc<Self>, OpenError> {
         Self::open_with(root, WorkspaceOptions { config, ..WorkspaceOptions::default() })
     }
@@ -146,7 +150,7 @@ impl Workspace {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn open_with(root: &Path, options: WorkspaceOptions) -> Result<Arc<Self>, OpenError> {
-        let WorkspaceOptions { config, store, is_for_one_call, probe } = options;
+        let WorkspaceOptions { config, store, is_for_one_call, fleet, probe } = options;
         let place = find_root(root, &config)?;
         let dir = StateDir::open(&place.tree, &config.state)?;
         let path = dir.path.clone();
@@ -176,17 +180,19 @@ impl Workspace {
             })
         };
         let store = store.map_err(bad_state)?;
-        Ok(Arc::new(Self::new(copy, config, store, repo)))
+        let mut workspace = Self::new(copy, config, store, repo);
+        workspace.fleet = fleet;
+        Ok(Arc::new(workspace))
     }
 
-    /// Opens a workspace to look at it. Makes nothing: where there is no state yet it is empty, and where the state cannot be
-    /// written, because it is not ours to write or the disk is full, it is read as it is.
+    /// Opens a workspace read-only. Creates nothing: without a state directory it is empty, and a state directory that
+    /// cannot be written, because of its owner or a full disk, is read as it is.
     pub fn open_read_only(root: &Path, config: Config) -> Result<Arc<Self>, OpenError> {
         let place = find_root(root, &config)?;
         let dir = StateDir::find(&place.tree, &config.state)?;
         if dir.as_ref().is_some_and(|dir| dir.is_writable) {
             match Self::open(root, config.clone()) {
-                // Then it is read as it is.
+                // The state is then opened read-only below.
                 Err(error) if error.is_full_disk() => {}
                 opened => return opened,
             }
@@ -201,12 +207,18 @@ impl Workspace {
     }
 
     fn new(copy: Arc<WorkingCopy>, config: Config, store: StoreHandle, repo: Arc<Mutex<RepoStateCache>>) -> Self {
-        Self { copy, config, store, repo, watches: AtomicBool::new(false), watch: OnceLock::new() }
+        let (watches, watch) = (AtomicBool::new(false), OnceLock::new());
+        Self { copy, config, store, repo, fleet: None, watches, watch }
     }
 
     /// The path of the root.
     pub fn path(&self) -> &Path {
         self.root().path()
+    }
+
+    /// The canonical path of a file or directory, which need not exist; `None` for the root.
+    pub fn place_of(&self, spelling: &str) -> Result<Option<RelPath>, Refusal> {
+        self.root().normalize_place(spelling)
     }
 
     /// Whether the root is still the directory that was opened. A workspace stays with the tree that it has open; a
@@ -215,8 +227,8 @@ impl Workspace {
         self.root().now()
     }
 
-    /// Replaces a workspace whose root was removed and made again. The next reply says so, and the tree is watched if it was
-    /// before.
+    /// Takes over from a workspace whose root was removed and created again. The next reply says so, and the tree is
+    /// watched if it was before.
     pub fn take_over_from(&self, before: &Workspace) {
         self.state().notify(Notice::RootReplaced);
         self.watches.fetch_or(before.watches.load(Ordering::Relaxed), Ordering::Relaxed);
@@ -226,7 +238,7 @@ impl Workspace {
         self.copy.root()
     }
 
-    /// Where the state is, and what is wrong with it.
+    /// The place and the problems of the state.
     pub fn state_report(&self) -> StateReport {
         let state = self.state();
         let paths =
@@ -246,8 +258,13 @@ impl Workspace {
         &self.config
     }
 
-    /// The part of the state directory that belongs to this checkout, opened, for programs that keep files of their own there; an
-    /// error of the kind `NotFound` where there is none.
+    /// The connection to the other checkouts of the repository, if this one takes part.
+    pub fn fleet(&self) -> Option<&Arc<FleetLink>> {
+        self.fleet.as_ref()
+    }
+
+    /// The open state directory of this checkout, for programs that keep files of their own there; an error of the kind
+    /// `NotFound` if there is none.
     pub fn state_folder(&self) -> io::Result<Arc<File>> {
         self.state().dir()
     }
@@ -256,13 +273,13 @@ impl Workspace {
         &self.copy.state
     }
 
-    /// Begins to watch the tree as soon as a session has seen a file, for a process that stays. Without it every file that a
-    /// session has seen is looked at, call by call.
+    /// Starts watching the tree as soon as a session has seen a file, for a long-running process. Without it, every
+    /// viewed file is checked, some of them in each call.
     pub fn start_watching(&self) {
         self.watches.store(true, Ordering::Relaxed);
     }
 
-    /// A session has seen a file that it had not seen before.
+    /// Called when a session sees a file for the first time.
     pub(crate) fn watch_file(&self, path: &RelPath) {
         if self.watches.load(Ordering::Relaxed) {
             self.watch.get_or_init(|| FileWatcher::start(self.root().path())).watch_path(path);
@@ -281,7 +298,7 @@ impl Workspace {
         RepoSources { copy: &self.copy, store: &self.store, watch: self.watch() }
     }
 
-    /// Changes what there is to do, all of it or nothing.
+    /// Updates the tasks, completely or not at all.
     pub fn update_tasks(&self, change: &TaskUpdate) -> Result<StoryTasks, StoreError> {
         let plan = self.store.update_tasks(&change.clone().checked()?)?;
         let mut repo = self.repo();
@@ -300,17 +317,18 @@ impl Workspace {
         self.repo().snapshot(&self.repo_sources(), scope)
     }
 
-    /// Counts the files of the tree, so that the state also covers files that no session has touched. That takes a walk;
-    /// [`scan`](crate::scan::scan) does more and reads every file.
+    /// Counts the files of the tree, so that the state also covers files that no session has touched. This takes a
+    /// walk. [`scan`](crate::scan::scan) does more and reads every file.
     pub fn count_files(&self) -> io::Result<()> {
         self.repo().count_files(&self.copy)
     }
 
-    /// Keeps the state of the repository up to date with what was done to files.
+    /// Updates the repository state after files were read or changed.
     pub(crate) fn track_touched(
         &self,
         touched: Vec<TouchedFile>,
         told_by: TouchSource,
+        pace: ExportPace,
         stamp_of: impl Fn(&RelPath) -> Option<Stamp>,
     ) {
         if touched.is_empty() {
@@ -318,8 +336,19 @@ impl Workspace {
         }
         let mut repo = self.repo();
         if repo.take_touched(&self.store, touched, told_by, stamp_of) {
-            self.tell_trouble(repo.announce(&self.repo_sources(), ExportPace::InTime));
+            self.tell_trouble(repo.announce(&self.repo_sources(), pace));
         }
+    }
+
+    /// Does what calls whose replies go out together have left to be done before that: see [`ReplyGroup::WithOthers`]. If
+    /// it fails, these changes are made, but a power cut may undo them.
+    ///
+    /// [`ReplyGroup::WithOthers`]: crate::ReplyGroup::WithOthers
+    pub fn complete_replies(&self) -> io::Result<()> {
+        let mut repo = self.repo();
+        self.tell_trouble(repo.export_for_replies(&self.repo_sources()));
+        drop(repo);
+        self.state().unsynced.sync()
     }
 
     /// Exports the state after events, which the store tracks itself.
@@ -329,19 +358,19 @@ impl Workspace {
         self.tell_trouble(repo.announce(&self.repo_sources(), ExportPace::InTime));
     }
 
-    /// Notes in it that a file is not what a session saw.
+    /// Records in the repository state that a file is not as a session saw it.
     pub(crate) fn changed_outside(&self, path: &RelPath, now_is: OutsideState, stamp: Option<Stamp>) {
         self.repo().changed_outside(&self.store, path, now_is, stamp);
     }
 
-    /// A failed export is a notice, never an error of the call.
+    /// A failed export becomes a notice; it never fails the call.
     fn tell_trouble(&self, exported: Result<(), ExportError>) {
         if let Err(error) = exported {
             self.state().notify(Notice::NotRemembered { why: error.to_string() });
         }
     }
 
-    /// The notices for the next reply, each given once.
+    /// The notices for the next reply, each returned once.
     pub fn take_notices(&self) -> Vec<Notice> {
         if let Some(trouble) = self.watch().and_then(FileWatcher::trouble) {
             self.state().notify(Notice::NotWatching { why: trouble.to_string() });
@@ -353,12 +382,12 @@ impl Workspace {
         self.store.record(record);
     }
 
-    /// Waits until everything that was handed to the recorder is written.
+    /// Waits until everything recorded so far is written.
     pub fn flush(&self) {
         self.store.flush();
     }
 
-    /// Asks the store. What the recorder has not written yet is not in it.
+    /// Queries the store. Records that are still on their way are missing.
     pub fn ask<T>(&self, question: impl FnOnce(&dyn Store) -> Result<T, StoreError>) -> Result<T, StoreError> {
         self.store.ask(question)
     }
@@ -369,12 +398,13 @@ fn find_root(root: &Path, config: &Config) -> Result<RootInTree, OpenError> {
     RootInTree::find(root, config.state.home.as_deref()).map_err(bad_root)
 }
 
-/// Exports the state and looks at displaced files. Says whether there is more to do soon.
+/// Exports the state and checks displaced files. Returns whether there is more to do soon.
 fn do_idle_work(repo: &Mutex<RepoStateCache>, sources: &RepoSources<'_>, moment: &IdleMoment<'_>) -> bool {
     let state = &sources.copy.state;
     // The thread that holds the lock may be waiting for this one.
     let is_exported = repo.try_lock().is_ok_and(|mut repo| {
-        // What others did is not read while something of ours is still to be written, or it would seem to come after that.
+        // Changes of other processes are not read while our own are still to be written, or they would get the wrong
+        // order.
         if repo.is_stale(sources.copy) && !moment.is_all_written() {
             return false;
         }
@@ -383,15 +413,17 @@ fn do_idle_work(repo: &Mutex<RepoStateCache>, sources: &RepoSources<'_>, moment:
         }
         true
     });
-    // A change that comes before waits for it, and reports what is wrong.
+    // An earlier change waits for it and reports the error.
     drop(state.sync_new_key());
-    state.check_displaced(SECOND_LOOK_AFTER) || !is_exported
+    let is_more_to_look_at = state.check_displaced(SECOND_LOOK_AFTER);
+    sources.copy.shorten_journal();
+    is_more_to_look_at || !is_exported
 }
 
 impl Drop for Workspace {
     fn drop(&mut self) {
         self.store.close();
-        // There is no reply left to report an error in.
+        // There is no reply left that could report an error.
         let _ = lock(&self.repo).persist(&self.repo_sources());
         drop(self.state().sync_new_key());
         self.copy.close();
@@ -399,15 +431,15 @@ impl Drop for Workspace {
 }
 
 impl Workspace {
-    /// The end of a process that has answered its one call: writes down what it knows, and leaves it to the system to close the rest. To close the store in an
-    /// orderly way is to bring its log in, and to wait for the disk; so only that process does it that finds the log long.
+    /// Ends a process that has answered its one call: writes its records and leaves the rest to the system. Closing the
+    /// store properly would merge its log and wait for the disk, so a process does that only if the log is long.
     pub fn close_quickly(self: Arc<Self>) {
         const LONG: i64 = 1 << 19;
         self.flush();
         drop(self.state().sync_new_key());
         let Some(state) = self.state().state_dir().filter(|_| self.store.is_in_state_directory()) else { return };
         let log = sys::statat(&*state.dir, "state.db-wal", sys::AtFlags::SYMLINK_NOFOLLOW);
-        // Where there is none, there is nothing to bring in.
+        // Without a log, there is nothing to merge.
         if !log.is_ok_and(|log| log.st_size >= LONG) {
             self.tell_trouble(self.repo().persist(&self.repo_sources()));
             std::mem::forget(self);

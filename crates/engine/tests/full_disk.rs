@@ -1,5 +1,5 @@
-//! A disk that fills up. No file may grow beyond a limit: that is how a full disk looks to one process, without needing one.
-//! The limit is one of the whole process, so these tests have a binary to themselves and take turns.
+//! A disk that fills up, and other limits of a process. No file may grow beyond a limit: that is how a full disk looks to one process, without needing
+//! one. The limit is one of the whole process, so these tests have a binary to themselves and take turns.
 #![cfg(target_os = "linux")]
 #![expect(clippy::disallowed_methods, reason = "tests play the other programs")]
 
@@ -38,6 +38,27 @@ fn with_room_for<T>(bytes: u64, act: impl FnOnce() -> T) -> T {
     let result = act();
     setrlimit(Resource::Fsize, old).unwrap();
     result
+}
+
+/// Displaced files wait a moment for their second look, and must not use up what the process may have open.
+#[test]
+fn a_burst_of_edits_keeps_few_files_open() {
+    alone(|| {
+        let names: Vec<String> = (0..400).map(|number| format!("{}/{number}.txt", number % 200)).collect();
+        let files: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), "one\n")).collect();
+        let dir = lay_out(&files);
+        let mut session = session(dir.path());
+        let old = getrlimit(Resource::Nofile);
+        setrlimit(Resource::Nofile, Rlimit { current: Some(256), maximum: old.maximum }).unwrap();
+        for name in &names {
+            read(&mut session, name);
+            let reply = session.call("edit_file", &edit(name, "one", "two"));
+            assert!(!reply.is_error, "{}", reply.text);
+        }
+        setrlimit(Resource::Nofile, old).unwrap();
+        drop(session);
+        assert_tidy(dir.path());
+    });
 }
 
 #[test]
@@ -81,10 +102,31 @@ fn a_journal_line_that_could_not_be_written_is_not_glued_to_the_next() {
     });
 }
 
-/// Btrfs takes new room for whatever is written, also to a mapped page: there a full disk could end the process by a signal.
+/// Btrfs takes new room for whatever is written, also to a mapped page: there a full disk could end the process by a
+/// signal.
 #[test]
 fn a_full_disk_ends_no_session_where_every_write_needs_room() {
     alone(fill_up_btrfs);
+}
+
+/// A displaced file waits a moment for its second look, and takes an inode until then.
+#[test]
+fn displaced_files_give_way_when_the_disk_is_full() {
+    alone(|| {
+        let Some(mounted) = Mounted::kernel_image(8, &["mkfs.ext4", "-q", "-N", "128"]) else { return };
+        let root = mounted.path().join("project");
+        fs::create_dir(&root).unwrap();
+        make_repository(&root);
+        fs::write(root.join("a.txt"), "edit 0\n").unwrap();
+        let mut session = session(&root);
+        read(&mut session, "a.txt");
+        for number in 0..500 {
+            let reply = session.call("edit_file", &edit("a.txt", &format!("edit {number}"), &format!("edit {}", number + 1)));
+            assert!(!reply.is_error, "{}", reply.text);
+        }
+        drop(session);
+        assert_tidy(&root);
+    });
 }
 
 fn fill_up_btrfs() {

@@ -1,5 +1,5 @@
-//! The watcher on a large tree, alone in its process: it takes two handles and a watch per directory, however many files there
-//! are, and its thread ends with it.
+//! The watcher on a large tree, alone in its process: it takes two handles and a watch per directory, however many
+//! files there are, and its thread ends with it.
 #![cfg(target_os = "linux")]
 #![expect(clippy::disallowed_methods, reason = "tests play the other programs")]
 
@@ -28,7 +28,7 @@ fn watcher_threads() -> usize {
 
 #[test]
 fn a_hundred_thousand_files_take_two_handles() {
-    // In memory where there is such a place, and each file under many names, since making so many takes long.
+    // In memory if possible, and each file with many hard links, because creating that many files takes long.
     let dir = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
     surehand_testkit::make_repository(dir.path());
     for number in 0..DIRECTORIES {

@@ -1,11 +1,11 @@
-//! The `forget` call: drops the views of what left the model's context.
+//! The `forget` call: drops the views of files that left the model's context.
 
 use serde::Serialize;
 use surehand_core::{Done, Refusal, outcome::Forgotten};
 
 use crate::session::Session;
 
-/// The files that no longer count as read.
+/// The files that no longer count as seen.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ForgetCall {

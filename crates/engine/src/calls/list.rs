@@ -14,11 +14,11 @@ use crate::{
 /// List files.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct ListCall {
-    /// A directory or file, in any spelling; without it, the whole workspace.
+    /// A directory or file in any spelling; `None` means the whole workspace.
     pub path: Option<String>,
     /// Only files that match.
     pub glob: Option<String>,
-    /// At most so many lines.
+    /// The maximum number of lines.
     pub limit: Option<usize>,
 }
 

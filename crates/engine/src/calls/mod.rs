@@ -4,7 +4,9 @@
 mod forget;
 mod list;
 mod read;
+mod restore;
 mod search;
+mod shared_tasks;
 mod state;
 mod tasks;
 
@@ -15,11 +17,15 @@ pub use self::{
     forget::ForgetCall,
     list::ListCall,
     read::{ReadCall, WantedLines},
+    restore::RestoreCall,
     search::SearchCall,
     state::StateFormat,
-    tasks::{NewTask, SetTask, TasksCall},
+    tasks::{ClaimedTask, NewTask, SetTask, TasksCall},
 };
-use crate::{call_progress::CallProgress, session::Session};
+use crate::{
+    call_progress::CallProgress,
+    session::{RequestedCall, Session},
+};
 
 /// A call of a session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -33,22 +39,25 @@ pub enum Call {
     Search(SearchCall),
     /// Change files.
     Edit(Edit),
+    /// Bring files back.
+    Restore(RestoreCall),
     /// Show the state of the repository.
     State(StateFormat),
-    /// Change the list of tasks.
+    /// Change the tasks.
     Tasks(TasksCall),
     /// Forget what was read.
     Forget(ForgetCall),
 }
 
 impl Call {
-    /// The tool of ours that it is a call of.
+    /// The corresponding tool.
     pub fn tool(&self) -> Tool {
         match self {
             Call::Read(_) => Tool::ReadFile,
             Call::List(_) => Tool::ListFiles,
             Call::Search(_) => Tool::SearchFiles,
             Call::Edit(edit) => edit.tool(),
+            Call::Restore(_) => Tool::Restore,
             Call::State(_) => Tool::RepoState,
             Call::Tasks(_) => Tool::UpdateTasks,
             Call::Forget(_) => Tool::Forget,
@@ -56,13 +65,19 @@ impl Call {
     }
 }
 
+impl RequestedCall for Call {
+    fn tool(&self) -> Option<Tool> {
+        Some(self.tool())
+    }
+}
+
 impl Session {
-    /// Carries out a call. Whatever it asks for, this answers.
+    /// Carries out a call. Every failure is a refusal in the outcome.
     pub fn run(&mut self, call: &Call) -> Outcome {
         self.run_with(&CallProgress::default(), call)
     }
 
-    /// [`Session::run`] for a call that another thread follows and may cancel.
+    /// [`Session::run`] for a call that another thread observes and may cancel.
     pub(crate) fn run_with(&mut self, progress: &CallProgress, call: &Call) -> Outcome {
         self.begin_call(progress);
         let result = self.carry_out(call);
@@ -78,6 +93,7 @@ impl Session {
             Call::List(list) => list::list(self, list),
             Call::Search(search) => search::search(self, search),
             Call::Edit(edit) => self.change(edit),
+            Call::Restore(wanted) => restore::restore(self, wanted),
             Call::State(format) => Ok(state::state(self, *format)),
             Call::Tasks(tasks) => tasks::update(self, tasks),
             Call::Forget(forget) => forget::forget(self, forget),

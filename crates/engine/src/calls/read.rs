@@ -20,19 +20,19 @@ pub struct ReadCall {
     pub anchors: bool,
 }
 
-/// The lines that are asked for.
+/// The requested lines.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WantedLines {
     /// From this line to the end.
     From(LineNo),
-    /// These.
+    /// These lines.
     These(LineSet),
-    /// The last so many, or of those the first up to a limit.
+    /// The last lines.
     Last {
         /// The number of lines.
         lines: u32,
-        /// The most of them to show.
+        /// Show only the first of them, up to this number.
         limit: Option<u32>,
     },
 }
@@ -43,7 +43,7 @@ impl ReadCall {
         Self { path: path.into(), lines: WantedLines::From(LineNo::FIRST), anchors: false }
     }
 
-    /// The same lines, each with its anchor.
+    /// The same call with anchors.
     #[must_use]
     pub fn with_anchors(self) -> Self {
         Self { anchors: true, ..self }

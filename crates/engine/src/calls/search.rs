@@ -1,7 +1,7 @@
 //! The `search` call. Exactly the lines that are shown count as seen.
 //!
-//! ripgrep's crates search the tree, but only to find the files that match. The session then reads each of those files itself
-//! and searches it once more, so that the lines that are shown, recorded and on disk belong to one version.
+//! ripgrep's crates search the tree, but only to find the files that match. The session then reads each of those files
+//! and searches it again, so that the lines shown, recorded and on disk belong to one version.
 
 use std::os::fd::OwnedFd;
 
@@ -12,7 +12,7 @@ use serde::Serialize;
 use surehand_core::{
     Cause, Done, LineNo, Present, Refusal, RelPath, Text, Tool,
     outcome::{
-        SearchScope, SkippedFiles,
+        SearchResult, SearchScope, SkippedFiles,
         search::{MatchCollector, SearchDisplay, SearchHit},
     },
     render::LineNumbers,
@@ -24,22 +24,22 @@ use crate::{
     session::Session,
 };
 
-/// Search files, line by line. The lines that are shown in full count as read.
+/// Search files line by line. Lines that are shown in full count as seen.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct SearchCall {
     /// A regular expression; a match lies within one line.
     pub pattern: String,
-    /// A directory or file, in any spelling; without it, the whole workspace.
+    /// A directory or file in any spelling; `None` means the whole workspace.
     pub path: Option<String>,
     /// Only files that match.
     pub glob: Option<String>,
-    /// At most so many matching lines are shown; all are counted.
+    /// The maximum number of matching lines to show. All are counted.
     pub limit: Option<usize>,
-    /// How many lines to show before and after each match.
+    /// The number of lines to show before and after each match.
     pub context: usize,
-    /// Whether case is ignored.
+    /// Whether to ignore case.
     pub case_insensitive: bool,
-    /// Whether the pattern is plain text.
+    /// Whether the pattern is literal text.
     pub fixed: bool,
     /// Whether each line comes with its anchor.
     pub anchors: bool,
@@ -63,7 +63,8 @@ pub(super) fn search(session: &mut Session, call: &SearchCall) -> Result<Done, R
         }
     };
     let SearchCandidates { files, searched, binary, mut left_out } = candidates;
-    let mut collector = MatchCollector::new(show);
+    let scope = SearchScope { area: path_target.area(), glob: call.glob.clone() };
+    let mut collector = MatchCollector::new(show, call.pattern.clone(), scope);
     for (path, hits) in files {
         check_is_wanted(session)?;
         if collector.is_full() {
@@ -73,11 +74,10 @@ pub(super) fn search(session: &mut Session, call: &SearchCall) -> Result<Done, R
         }
     }
     left_out.sort();
-    let scope = SearchScope { area: path_target.area(), glob: call.glob.clone() };
-    Ok(Done::Found(collector.finish(call.pattern.clone(), scope, searched, binary, left_out)))
+    Ok(Done::Found(SearchResult { searched, binary, left_out, ..collector.finish() }))
 }
 
-/// Takes in the hits in a file as it is now, as far as there is room.
+/// Collects the matches in the current content of a file, as far as there is room.
 fn take_hits(
     session: &mut Session,
     matcher: &RegexMatcher,
@@ -102,12 +102,12 @@ fn find_hits(matcher: &RegexMatcher, text: &Text) -> Vec<SearchHit> {
     let mut hits = Vec::new();
     let mut searcher = search_builder().line_number(true).bom_sniffing(false).build();
     let body = &text.as_str().as_bytes()[text.body_start()..];
-    // It reads from memory, and the pattern was tried before.
+    // The search reads from memory, and the pattern has been tested, so it cannot fail.
     let _ = searcher.search_slice(matcher, body, HitCollector { matcher, hits: &mut hits });
     hits
 }
 
-/// Compiles the pattern of a call, or says what is wrong with it.
+/// Compiles the pattern of a call, or refuses it with the reason.
 fn build_matcher(call: &SearchCall) -> Result<RegexMatcher, Refusal> {
     let bad =
         |why: String| Refusal::of_call(Cause::BadArguments { why: format!("{}: pattern: {why}", Tool::SearchFiles.name()) });
@@ -133,7 +133,7 @@ fn build_matcher(call: &SearchCall) -> Result<RegexMatcher, Refusal> {
         .case_insensitive(call.case_insensitive)
         .fixed_strings(call.fixed)
         .multi_line(true)
-        // A line is what read_file shows: without its ending.
+        // As in read_file, a line excludes its line ending.
         .crlf(true)
         .build(&call.pattern)
         .map_err(|error| match error.kind() {
@@ -149,7 +149,7 @@ fn search_builder() -> SearcherBuilder {
     builder
 }
 
-/// The files in which there is something, in order.
+/// The files that may match, in order.
 struct SearchCandidates {
     files: Vec<(RelPath, usize)>,
     searched: usize,
@@ -158,7 +158,7 @@ struct SearchCandidates {
 }
 
 impl SearchCandidates {
-    /// A single file that the call names; whether it matches is found out later.
+    /// The single file that the call names. Whether it matches is checked later.
     fn one(session: &mut Session, path: RelPath) -> Result<Self, Refusal> {
         let gathered = session.gather(path.as_str())?;
         match gathered.present {
@@ -184,9 +184,9 @@ impl SearchCandidates {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum PatternLetters {
-    /// Letters with the same bytes in nearly every encoding.
+    /// Characters whose bytes are the same in nearly every encoding.
     Ascii,
-    /// Others too: a file in another encoding must be decoded to be searched.
+    /// Other characters, for which a file in another encoding must be decoded.
     Any,
 }
 
@@ -196,7 +196,7 @@ impl PatternLetters {
     }
 }
 
-/// Searches the files that one thread of a walk comes by.
+/// Searches the files that one thread of a walk visits.
 struct FileSearcher {
     matcher: RegexMatcher,
     letters: PatternLetters,
@@ -210,7 +210,7 @@ struct FileSearcher {
     unreadable: Vec<(String, String)>,
 }
 
-/// More than this is not kept for the next file.
+/// A larger buffer is not kept for the next file.
 const KEPT_BUFFER: usize = 1 << 20;
 
 impl WalkVisitor for FileSearcher {
@@ -251,7 +251,7 @@ impl FileSearcher {
             _ => bytes,
         };
         let mut lines = 0;
-        // It reads from memory, and the pattern was tried before.
+        // The search reads from memory, and the pattern has been tested, so it cannot fail.
         let _ = self.searcher.search_slice(&self.matcher, bytes, LineCounter(&mut lines));
         if lines > 0 {
             self.files.push((entry.rel_path(), lines));
@@ -263,7 +263,7 @@ impl FileSearcher {
     }
 }
 
-/// Reads a file of about this size; gives how many bytes there were.
+/// Reads a file of about this size, and returns the number of bytes.
 fn fill(buffer: &mut Vec<u8>, file: &OwnedFd, size: usize) -> rustix::io::Result<usize> {
     let mut length = 0;
     loop {
@@ -274,14 +274,14 @@ fn fill(buffer: &mut Vec<u8>, file: &OwnedFd, size: usize) -> rustix::io::Result
             0 => return Ok(length),
             read => length += read,
         }
-        // Bytes that another program appends meanwhile count as appended afterwards.
+        // Bytes that another program appends meanwhile are ignored, as if they were appended later.
         if length == size {
             return Ok(length);
         }
     }
 }
 
-/// Whether a file is passed over: the rule of [`Text`], except that UTF-16 with a mark is searched.
+/// Whether a file is skipped: by the rule of [`Text`], except that UTF-16 with a byte order mark is searched.
 fn is_binary(bytes: &[u8]) -> bool {
     let is_utf16 = bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff");
     !is_utf16 && bytes[..bytes.len().min(8192)].contains(&0)

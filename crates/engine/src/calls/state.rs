@@ -5,14 +5,14 @@ use surehand_core::{Done, outcome::ShownState};
 
 use crate::{repo_state, session::Session};
 
-/// In which form the state is shown.
+/// The format of the state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StateFormat {
     /// In a few hundred tokens.
     #[default]
     Summary,
-    /// All of it, as a JSON document.
+    /// The whole state as a JSON document.
     Json,
 }
 

@@ -4,6 +4,7 @@ use serde::Serialize;
 use surehand_core::{Cause, Done, Refusal, TaskList, TaskStatus, Tool};
 use surehand_store::{StoreError, TaskChange, TaskUpdate};
 
+use super::shared_tasks;
 use crate::session::Session;
 
 /// An update of the tasks.
@@ -13,18 +14,36 @@ pub struct TasksCall {
     pub add: Vec<NewTask>,
     /// Tasks to change.
     pub set: Vec<SetTask>,
-    /// Tasks that are not to be there any more.
+    /// Tasks to remove.
     pub remove: Vec<u32>,
-    /// The story from now on.
+    /// The new current story; for shared tasks, the story that they belong to.
     pub story: Option<String>,
+    /// Whether the added tasks are for the agents of all checkouts.
+    pub shared: bool,
+    /// The shared task to claim.
+    pub claim: Option<ClaimedTask>,
+    /// Shared tasks that are done.
+    pub complete: Vec<u32>,
+    /// Shared tasks that others may have.
+    pub release: Vec<u32>,
+}
+
+/// The shared task to claim.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ClaimedTask {
+    /// The next free one of the story.
+    Next,
+    /// The one with this number.
+    This(u32),
 }
 
 /// A task to add.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct NewTask {
-    /// What is to be done.
+    /// What to do.
     pub description: String,
-    /// 1 comes first. Without it the task comes last.
+    /// The order: 1 comes first. `None` puts the task last.
     pub priority: Option<u32>,
 }
 
@@ -41,11 +60,14 @@ pub struct SetTask {
     pub priority: Option<u32>,
 }
 
-/// More tasks than this are no plan.
+/// A larger number of tasks is refused.
 const MOST_TASKS: usize = 500;
 
 pub(super) fn update(session: &mut Session, tasks: &TasksCall) -> Result<Done, Refusal> {
     check(tasks)?;
+    if tasks.shared || tasks.claim.is_some() || !tasks.complete.is_empty() || !tasks.release.is_empty() {
+        return shared_tasks::update(session, tasks);
+    }
     let add = tasks.add.iter().map(|task| (task.description.trim().to_owned(), task.priority)).collect();
     let set = |task: &SetTask| TaskChange {
         id: task.id,
@@ -54,7 +76,7 @@ pub(super) fn update(session: &mut Session, tasks: &TasksCall) -> Result<Done, R
         priority: task.priority,
     };
     let scope = session.task_scope();
-    // A run has its own story, whatever its model would call it.
+    // A run keeps its own story, whatever name its model chooses.
     let begun = tasks.story.clone().filter(|_| scope.story.is_none());
     let change = TaskUpdate {
         by: scope.owner.clone(),
@@ -78,7 +100,8 @@ fn bad<T>(why: String) -> Result<T, Refusal> {
 }
 
 fn check(tasks: &TasksCall) -> Result<(), Refusal> {
-    if tasks.add.is_empty() && tasks.set.is_empty() && tasks.remove.is_empty() && tasks.story.is_none() {
+    let is_shared = tasks.shared || tasks.claim.is_some() || !tasks.complete.is_empty() || !tasks.release.is_empty();
+    if tasks.add.is_empty() && tasks.set.is_empty() && tasks.remove.is_empty() && tasks.story.is_none() && !is_shared {
         return bad("nothing to do: give add, set, remove or story".to_owned());
     }
     if tasks.add.len() > MOST_TASKS {

@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// What the threads of a walk share.
-pub(super) struct Scene<'a> {
+pub(crate) struct Scene<'a> {
     pub index: &'a GitIndex,
     pub head: &'a HeadTree,
     pub clock: FileClock,
@@ -23,7 +23,7 @@ pub(super) struct Scene<'a> {
 
 /// Something that git does not have as it is, or not where it is committed.
 #[derive(Debug, Clone)]
-pub(super) struct Candidate {
+pub(crate) struct Candidate {
     pub path: String,
     pub is_link: bool,
     /// Permissions of a file.
@@ -38,7 +38,7 @@ pub(super) struct Candidate {
 }
 
 /// One thread of a walk, and what it has found.
-pub(super) struct Looker<'a> {
+pub(crate) struct Looker<'a> {
     scene: &'a Scene<'a>,
     key: String,
     /// EventFilter entries of git's index were met with, one bit each.
@@ -78,7 +78,7 @@ impl WalkVisitor for Looker<'_> {
 }
 
 impl<'a> Looker<'a> {
-    pub(super) fn new(scene: &'a Scene<'a>) -> Self {
+    pub(crate) fn new(scene: &'a Scene<'a>) -> Self {
         Self {
             scene,
             key: scene.below.to_owned(),
@@ -91,7 +91,7 @@ impl<'a> Looker<'a> {
     }
 
     /// Takes over what another thread has found.
-    pub(super) fn add(&mut self, other: Looker<'_>) {
+    pub(crate) fn add(&mut self, other: Looker<'_>) {
         self.seen.iter_mut().zip(other.seen).for_each(|(word, other)| *word |= other);
         self.candidates.extend(other.candidates);
         self.directories.extend(other.directories);
@@ -117,7 +117,7 @@ impl<'a> Looker<'a> {
     }
 
     /// Notes what is at a path, unless git has it.
-    pub(super) fn judge(&mut self, path: &str, stat: &Stat, is_ignored: bool) {
+    pub(crate) fn judge(&mut self, path: &str, stat: &Stat, is_ignored: bool) {
         let kind = FileType::from_raw_mode(stat.st_mode);
         if !matches!(kind, FileType::RegularFile | FileType::Symlink) {
             return;

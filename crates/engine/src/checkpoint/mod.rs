@@ -22,8 +22,8 @@ use surehand_store::{
     StoreError, StoreRecord,
 };
 
-pub(crate) use self::look::usual_mode;
-use self::look::{Candidate, Looker, Scene};
+use self::look::Candidate;
+pub(crate) use self::look::{Looker, Scene, usual_mode};
 use crate::{
     change_log::fresh_change,
     disk::walk::{Globs, walk},
@@ -93,14 +93,42 @@ impl Workspace {
 
     /// The same, with what it says of the files.
     pub(crate) fn checkpoint_with_files(&self, request: &CheckpointRequest) -> Result<Checkpoint, CheckpointError> {
-        let (began, at) = (Instant::now(), now());
         let root = || self.root().path().display().to_string();
         if self.state().is_read_only() {
             return Err(CheckpointError::ReadOnly { root: root() });
         }
         let last = self.last_checkpoint()?;
-        let mut taking = Taking::begin(self, last.as_ref());
-        taking.find(request).map_err(|error| CheckpointError::Walk { root: root(), error })?;
+        let checkpoint = self.look(request, last.as_ref(), ContentUse::Keep)?;
+        let (at, took) = (checkpoint.info.at, checkpoint.info.took);
+        if let Some(mut last) = last.filter(|last| request.name.is_none() && last.says_the_same(&checkpoint)) {
+            self.record(StoreRecord::StillSo { checkpoint: last.info.id.clone(), at, took });
+            (last.info.until, last.info.took) = (at, took);
+            return Ok(last);
+        }
+        self.record(StoreRecord::Checkpointed(checkpoint.clone()));
+        self.flush();
+        let written = self.ask(|store| store.checkpoints(8))?;
+        if !written.iter().any(|written| written.id == checkpoint.info.id) {
+            return Err(CheckpointError::NotWritten { root: root() });
+        }
+        Ok(checkpoint)
+    }
+
+    /// What a checkpoint would say now. None is taken, and no content is kept.
+    pub(crate) fn survey(&self) -> Result<Checkpoint, CheckpointError> {
+        self.look(&CheckpointRequest::default(), self.last_checkpoint()?.as_ref(), ContentUse::Compare)
+    }
+
+    fn look(
+        &self,
+        request: &CheckpointRequest,
+        last: Option<&Checkpoint>,
+        content_use: ContentUse,
+    ) -> Result<Checkpoint, CheckpointError> {
+        let (began, at) = (Instant::now(), now());
+        let mut taking = Taking::begin(self, last, content_use);
+        let walk_failed = |error| CheckpointError::Walk { root: self.root().path().display().to_string(), error };
+        taking.find(request).map_err(walk_failed)?;
         taking.keep_all()?;
         let Taking { git, mut files, mut not_kept, is_whole, .. } = taking;
         files.sort_by(|one, other| one.path.cmp(&other.path));
@@ -118,20 +146,7 @@ impl Workspace {
             files: files.len(),
             not_kept,
         };
-        let checkpoint = Checkpoint { info, files };
-        if let Some(mut last) = last.filter(|last| request.name.is_none() && last.says_the_same(&checkpoint)) {
-            let took = checkpoint.info.took;
-            self.record(StoreRecord::StillSo { checkpoint: last.info.id.clone(), at, took });
-            (last.info.until, last.info.took) = (at, took);
-            return Ok(last);
-        }
-        self.record(StoreRecord::Checkpointed(checkpoint.clone()));
-        self.flush();
-        let written = self.ask(|store| store.checkpoints(8))?;
-        if !written.iter().any(|written| written.id == checkpoint.info.id) {
-            return Err(CheckpointError::NotWritten { root: root() });
-        }
-        Ok(checkpoint)
+        Ok(Checkpoint { info, files })
     }
 
     fn last_checkpoint(&self) -> Result<Option<Checkpoint>, StoreError> {
@@ -222,9 +237,19 @@ impl GitState {
     }
 }
 
+/// What the contents that are read are for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ContentUse {
+    /// They go into the store.
+    Keep,
+    /// Only their version is wanted.
+    Compare,
+}
+
 /// A checkpoint that is being made.
 struct Taking<'a> {
     workspace: &'a Workspace,
+    content_use: ContentUse,
     git: Option<GitState>,
     last: HashMap<&'a RelPath, &'a FileState>,
     candidates: Vec<Candidate>,
@@ -244,7 +269,7 @@ struct Fresh {
 }
 
 impl<'a> Taking<'a> {
-    fn begin(workspace: &'a Workspace, last: Option<&'a Checkpoint>) -> Self {
+    fn begin(workspace: &'a Workspace, last: Option<&'a Checkpoint>, content_use: ContentUse) -> Self {
         let mut not_kept = Vec::new();
         let git = workspace.git_dirs().map(|dirs| {
             GitState::read(&dirs).unwrap_or_else(|error| {
@@ -255,7 +280,7 @@ impl<'a> Taking<'a> {
         });
         let last = last.iter().flat_map(|last| &last.files).map(|file| (&file.path, &file.state)).collect();
         let is_whole = git.is_some();
-        Self { workspace, git, last, candidates: Vec::new(), files: Vec::new(), not_kept, is_whole, bytes: 0 }
+        Self { workspace, content_use, git, last, candidates: Vec::new(), files: Vec::new(), not_kept, is_whole, bytes: 0 }
     }
 
     /// Finds what is not as the commit has it.
@@ -507,7 +532,7 @@ impl<'a> Taking<'a> {
             |store: &dyn Store| fresh.iter().map(|fresh| store.has_version(&fresh.version)).collect::<Result<Vec<bool>, _>>();
         let held = self.workspace.ask(held)?;
         for (Fresh { candidate, path, version, content }, is_held) in fresh.into_iter().zip(held) {
-            if !is_held {
+            if !is_held && self.content_use == ContentUse::Keep {
                 self.workspace.record(StoreRecord::Kept { version, content: SharedBytes::new(content), at: now() });
             }
             let state = FileState::File { content: FileContent::Version(version), mode: candidate.mode, stamp: candidate.stamp };
@@ -534,7 +559,7 @@ pub(crate) fn lstat(workspace: &Workspace, path: &RelPath) -> rustix::io::Result
 }
 
 /// The bytes of a regular file that is not larger; `None` where there is none.
-fn read_file(workspace: &Workspace, path: &RelPath, limit: u64) -> io::Result<Option<Vec<u8>>> {
+pub(crate) fn read_file(workspace: &Workspace, path: &RelPath, limit: u64) -> io::Result<Option<Vec<u8>>> {
     let opened = workspace.root().open_at(path.as_str(), OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY);
     let file = match opened {
         Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::NXIO) => return Ok(None),
@@ -545,7 +570,7 @@ fn read_file(workspace: &Workspace, path: &RelPath, limit: u64) -> io::Result<Op
         return Ok(None);
     }
     let mut content = Vec::with_capacity(meta.len() as usize + 1);
-    file.take(limit + 1).read_to_end(&mut content)?;
+    file.take(limit.saturating_add(1)).read_to_end(&mut content)?;
     Ok((content.len() as u64 <= limit).then_some(content))
 }
 

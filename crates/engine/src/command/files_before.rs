@@ -1,5 +1,6 @@
-//! The versions of the files that a command names, taken before the command runs. A long-lived process keeps them in memory.
-//! Hooks run in two processes, one before and one after the command, so there they are kept in a file of the state directory.
+//! The versions of the files that a command names, noted before the command runs. A long-lived process keeps them in
+//! memory. Hooks run in two processes, one before and one after the command, so they keep them in a file of the state
+//! directory.
 
 use std::{
     collections::HashMap,
@@ -17,7 +18,7 @@ use surehand_store::SessionId;
 use super::ShellCommand;
 use crate::{state_dir::make_dir, workspace::Workspace};
 
-/// The files that a command names, as they were. What it names and is not in here was not there.
+/// The files that a command names, before it runs. A named file that is missing here did not exist.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct FilesBefore(HashMap<RelPath, FileBefore>);
 
@@ -30,21 +31,21 @@ pub(super) enum FileBefore {
     Unknown,
 }
 
-/// The directory of notes from one hook for the next.
+/// The directory of notes from one hook to the next.
 const DIRECTORY: &str = "hooks";
 const PREFIX: &str = "command-";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NotePurpose {
     Ended,
-    /// Until what it has printed is found.
+    /// Until its output is found.
     Printed,
 }
 
-/// A longer file is not one of ours.
+/// A longer file is not one of our notes.
 const MOST_BYTES: u64 = 1 << 20;
 
-/// A command that was never said to have ended is forgotten after a day.
+/// The note of a command whose end is never reported is dropped after a day.
 const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
 
 impl FilesBefore {
@@ -56,7 +57,7 @@ impl FilesBefore {
         self.0.get(path).copied().unwrap_or(FileBefore::Absent)
     }
 
-    /// Writes it to the state directory. If that fails, the command is treated as unannounced.
+    /// Writes the note to the state directory. If that fails, the command is treated as unannounced.
     pub(super) fn keep(&self, workspace: &Workspace, session: &SessionId, command: &ShellCommand<'_>, until: NotePurpose) {
         let _ = self.write(workspace, &name(session, command, until));
     }
@@ -67,7 +68,7 @@ impl FilesBefore {
         command: &ShellCommand<'_>,
         until: NotePurpose,
     ) -> Option<Self> {
-        let (folder, name) = (folder(workspace).ok()?, name(session, command, until));
+        let (folder, name) = (notes_directory(workspace).ok()?, name(session, command, until));
         let file =
             sys::openat(&*folder, &name, OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty());
         let mut content = Vec::new();
@@ -77,7 +78,7 @@ impl FilesBefore {
     }
 
     fn write(&self, workspace: &Workspace, name: &str) -> io::Result<()> {
-        let folder = folder(workspace)?;
+        let folder = notes_directory(workspace)?;
         forget_old(&folder)?;
         let new = format!("{name}.{}.new", std::process::id());
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -87,11 +88,11 @@ impl FilesBefore {
     }
 }
 
-fn folder(workspace: &Workspace) -> io::Result<Arc<File>> {
+fn notes_directory(workspace: &Workspace) -> io::Result<Arc<File>> {
     make_dir(&*workspace.state_folder()?, DIRECTORY)
 }
 
-/// Commands of one session may run side by side: each has a file of its own.
+/// Commands of one session may run in parallel, so each has its own file.
 fn name(session: &SessionId, command: &ShellCommand<'_>, until: NotePurpose) -> String {
     let what = format!("{}\0{}\0{}\0{until:?}", session.0, command.directory, command.line);
     format!("{PREFIX}{}", ContentHash::of(what.as_bytes()))

@@ -17,27 +17,27 @@ use crate::{
     workspace::Workspace,
 };
 
-/// The most directories of a command (`cd`) that are followed.
+/// The maximum number of directories of a command (`cd`) that are followed.
 const MOST_BASES: usize = 6;
 
-/// The most files taken from globs, directories and base names.
+/// The maximum number of files from globs, directories and base names.
 const MOST_POSSIBLE: usize = 200;
 
-/// And so many are passed by to find them, in all walks together.
+/// The maximum number of files visited to find them, in all walks together.
 const MOST_WALKED: usize = 20_000;
 
-/// More globs than this are not expanded.
+/// Globs beyond this number are not expanded.
 const MOST_GLOBS: usize = 4;
 
 /// The files of a workspace that a command mentions.
 #[derive(Debug)]
 pub(super) struct MentionedFiles {
-    /// The directories that its paths are relative to: where it runs, and where it changes to.
+    /// The directories that its paths are relative to: where it runs and where it changes to.
     bases: Vec<String>,
     pub(super) files: Vec<RelPath>,
     /// Directories that it names; `None` is the root.
     pub(super) directories: Vec<Option<RelPath>>,
-    /// Paths that it names and at which there is nothing.
+    /// Paths that it names and that do not exist.
     pub(super) absent: HashSet<RelPath>,
     known: HashSet<String>,
     reach: CommandReach,
@@ -48,7 +48,7 @@ pub(super) struct MentionedFiles {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CommandReach {
     Everything,
-    /// Not those of a repository in the repository: they have a workspace of their own.
+    /// Not those of nested repositories, which have a workspace of their own.
     OwnTree,
 }
 
@@ -88,9 +88,9 @@ impl MentionedFiles {
         }
     }
 
-    /// Other files that the command may be about: those in directories that it names, those that a glob of it matches, and those with a
-    /// name that it has without the right directory.
-    pub(super) fn possible(&self, workspace: &Workspace, mentions: &Mentions) -> Vec<RelPath> {
+    /// Other files that the command may be about: files in directories that it names, files that match its globs, and
+    /// files with a base name that it mentions.
+    pub(super) fn possible_paths(&self, workspace: &Workspace, mentions: &Mentions) -> Vec<RelPath> {
         let mut found = HashSet::new();
         let walked = AtomicUsize::new(0);
         for directory in self.directories.iter().filter(|directory| directory.is_some()) {
@@ -131,7 +131,7 @@ fn add<T: PartialEq>(all: &mut Vec<T>, one: T) {
     }
 }
 
-/// The files below a directory whose names fit, within the limit of the walk.
+/// The files below a directory with matching names, within the limit of the walk.
 fn files_below(
     workspace: &Workspace,
     below: Option<&RelPath>,

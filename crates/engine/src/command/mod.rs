@@ -1,5 +1,5 @@
-//! Shell commands of a session: lines that a command prints count as read, files that it changes are found and attributed to
-//! it, and views follow files that it moves or edits.
+//! Shell commands of a session: lines that a command prints count as seen, files that it changes are found and
+//! attributed to it, and views follow files that it moves or edits.
 
 mod files_before;
 mod mentioned_files;
@@ -26,14 +26,14 @@ use crate::{
     watch::{HintCursor, WatchHints},
 };
 
-/// A command that is running. What had changed before it began is not its doing.
+/// A running command. Changes from before its start are not attributed to it.
 #[derive(Debug, Default)]
 pub struct RunningCommand {
     changed_before: HashMap<RelPath, OutsideState>,
-    /// The versions of the files that it names; `None` if it only reads, or was not announced.
+    /// The versions of the files that it names; `None` if it only reads or was not announced.
     named_before: Option<FilesBefore>,
     cursor: Option<HintCursor>,
-    /// Only these files, and those that it names, are looked at when it has ended; `None` is all that the session has seen.
+    /// The files to check when it has ended, besides those that it names; `None` means all viewed files.
     among: Option<Vec<RelPath>>,
 }
 
@@ -42,42 +42,43 @@ pub struct RunningCommand {
 pub struct ShellCommand<'a> {
     /// The command line.
     pub line: &'a str,
-    /// The directory it runs in: absolute, or relative to the workspace root.
+    /// The directory in which it runs: absolute, or relative to the workspace root.
     pub directory: &'a str,
     /// The output that the model was shown; empty before it runs.
     pub output: &'a str,
 }
 
-/// The most destinations of moved files that are checked before a command runs.
+/// The maximum number of destinations of moved files that are checked before a command runs.
 const MOST_DESTINATIONS: usize = 512;
 
-/// The most files named by a command that are checked before it runs.
+/// The maximum number of named files that are checked before a command runs.
 const MOST_NAMED: usize = 64;
 
-/// The most views that follow when a command moves files together.
+/// The maximum number of views that follow when a command moves files together.
 const MOST_MOVED: usize = 200;
 
-/// A larger file is not kept before a command that may change it, unless the session has seen it.
+/// A larger file is not stored before a command that may change it, unless the session has seen it.
 const MOST_KEPT: u64 = 256 * 1024;
 
 impl RunningCommand {
-    /// Whether a change of a file can be put down to the command: it may write, and what the file was when it began is known.
+    /// Whether a change of a file can be attributed to the command: the command may write, and the content at its start
+    /// is known.
     fn may_have_changed(&self, path: &RelPath) -> bool {
         let Some(named) = &self.named_before else { return false };
         match &self.among {
-            // Those were looked at before it began.
+            // These were checked before the command began.
             Some(among) => among.contains(path) || matches!(named.get(path), FileBefore::Version(_)),
             None => true,
         }
     }
 
-    /// The command of another agent is reported to the workspace of every file that it is about.
+    /// Another agent's command is reported to the workspace of every file that it concerns.
     fn reach(&self) -> CommandReach {
         if self.among.is_some() { CommandReach::OwnTree } else { CommandReach::Everything }
     }
 }
 
-/// A file that a command has changed, as far as that is settled.
+/// The change of a file by a command, as far as it is known.
 struct CommandChange<'a> {
     command: &'a ShellCommand<'a>,
     change: &'a ChangeId,
@@ -85,7 +86,7 @@ struct CommandChange<'a> {
 }
 
 impl Session {
-    /// Call it when a command is about to run.
+    /// Call this before a command runs.
     pub fn command_begins(&mut self, command: &ShellCommand<'_>) -> RunningCommand {
         self.take_hints(&[]);
         let changed_before = self.with_stale_views(|stale_views, sources| stale_views.pending(sources)).unwrap_or_default();
@@ -106,28 +107,29 @@ impl Session {
         }
     }
 
-    /// Notes the present files that a command names, for output that will be reported later to [`Session::record_printed`].
+    /// Notes the present files that a command names, for output that will be reported later to
+    /// [`Session::record_printed`].
     pub(crate) fn prints_later(&mut self, command: &ShellCommand<'_>) {
         let files = self.named_files(command, CommandReach::OwnTree);
         files.keep(self.workspace(), &self.id(), command, NotePurpose::Printed);
     }
 
-    /// Records the end of a command whose start another process may have reported. Only these files and those that it names
-    /// are checked.
+    /// Records the end of a command whose start another process may have reported. Checks only these files and those
+    /// that it names.
     pub(crate) fn foreign_command_ended(&mut self, among: Vec<RelPath>, command: &ShellCommand<'_>) -> CommandEffects {
         let named_before = FilesBefore::take(self.workspace(), &self.id(), command, NotePurpose::Ended);
         self.command_ended(RunningCommand { named_before, among: Some(among), ..RunningCommand::default() }, command)
     }
 
-    /// The files that a command names, as they are. What the session has not seen of them is kept, if it is little: when the command has
-    /// run it is nowhere else.
+    /// The current versions of the files that a command names. Small files that the session has not seen are stored,
+    /// because after the command their content is gone.
     fn named_files(&mut self, command: &ShellCommand<'_>, reach: CommandReach) -> FilesBefore {
         let mut before = FilesBefore::default();
         let workspace = self.workspace().clone();
         let mentioned = MentionedFiles::of(&workspace, command.directory, &mentions::in_command(command.line), reach);
-        // What is already where a file may be moved to was not moved there.
+        // A file that already exists at a destination was not moved there.
         let sources: Vec<RelPath> = mentioned.files.iter().take(MOST_NAMED).cloned().collect();
-        let taken = sources.iter().flat_map(|from| destinations(from, &mentioned)).take(MOST_DESTINATIONS);
+        let taken = sources.iter().flat_map(|from| move_destinations(from, &mentioned)).take(MOST_DESTINATIONS);
         for to in taken.filter(|to| workspace.path().join(to.as_str()).symlink_metadata().is_ok()).collect::<Vec<_>>() {
             before.insert(to, FileBefore::Unknown);
         }
@@ -158,7 +160,7 @@ impl Session {
         if has_changed_unseen || changed.iter().any(|file| file.by == ChangeAuthor::Command) {
             workspace.track_events();
         }
-        let touched = self.touched(running.cursor, &changed);
+        let touched = self.touched_paths(running.cursor, &changed);
         let read = self.count_as_read(command, &mentions, mentioned, &FilesBefore::default());
         CommandEffects { changed, touched, read }
     }
@@ -172,20 +174,23 @@ impl Session {
         self.count_as_read(printed, &mentions, mentioned, &then)
     }
 
-    /// The files that the session has seen and that are something else now, with who did it.
+    /// The viewed files that have changed, with their authors.
     fn changed_by(&mut self, running: &RunningCommand, own: &CommandChange<'_>, mentioned: &MentionedFiles) -> Vec<ChangedFile> {
         let id = self.id();
         let mut files = Vec::new();
         for mut changed in self.changed_files(running, mentioned) {
             let mut other = author_of(self.workspace(), &id, &changed);
-            // A change from before the command must not be undone with it.
-            let before = self.before(running, &changed);
+            // An undo of the command must not undo changes from before it.
+            let before = self.state_before(running, &changed);
+            let seen = StaleView { path: changed.path.clone(), ..changed };
             if std::mem::replace(&mut changed.was, before) != before && other == ChangeAuthor::Unknown {
                 other = author_of(self.workspace(), &id, &changed);
             }
             let is_ours = changed.was != changed.now && other == ChangeAuthor::Unknown && running.may_have_changed(&changed.path);
             if is_ours {
                 self.take_own_change(own, &changed, mentioned, running);
+            } else if other == ChangeAuthor::Unknown {
+                other = self.author_of(&seen);
             }
             let by = if is_ours { ChangeAuthor::Command } else { other };
             files.push(ChangedFile { path: changed.path, deleted: changed.now == OutsideState::Gone, by });
@@ -193,7 +198,6 @@ impl Session {
         files
     }
 
-    /// The files with a view that have changed.
     fn changed_files(&mut self, running: &RunningCommand, mentioned: &MentionedFiles) -> Vec<StaleView> {
         let Some(among) = &running.among else {
             self.take_hints(&[]);
@@ -202,7 +206,7 @@ impl Session {
         let workspace = self.workspace().clone();
         let mut paths = among.clone();
         paths.extend(mentioned.files.iter().take(MOST_NAMED).cloned());
-        // What a command names it may also have taken away, with all that is below it.
+        // A command may have removed a directory that it names, with everything below it.
         if running.named_before.is_some() {
             let gone = self.tracker().map(|tracker| tracker.viewed_in(&workspace, &mentioned.absent, MOST_MOVED));
             paths.extend(gone.unwrap_or_default());
@@ -212,7 +216,7 @@ impl Session {
         self.with_stale_views(|stale_views, sources| stale_views.check(sources, paths)).unwrap_or_default()
     }
 
-    fn before(&self, running: &RunningCommand, changed: &StaleView) -> OutsideState {
+    fn state_before(&self, running: &RunningCommand, changed: &StaleView) -> OutsideState {
         let named = match running.named_before.as_ref().map(|before| before.get(&changed.path)) {
             Some(FileBefore::Version(version)) => Some(OutsideState::Version(version)),
             Some(FileBefore::Absent | FileBefore::Unknown) | None => None,
@@ -220,7 +224,7 @@ impl Session {
         running.changed_before.get(&changed.path).copied().or(named).unwrap_or(changed.was)
     }
 
-    /// Records what the session's own command did to a file that it has seen, and lets the view follow.
+    /// Records what the session's own command did to a viewed file, and lets the view follow.
     fn take_own_change(
         &mut self,
         own: &CommandChange<'_>,
@@ -237,9 +241,9 @@ impl Session {
         self.follow_change(own, changed);
     }
 
-    /// Carries the view of a file over to the result of a command: unchanged lines stay seen, and lines that the command
-    /// itself contains are known. If another program changed the file first, nothing is carried over, and the gate refuses
-    /// what is stale.
+    /// Carries the view of a file over to the result of a command: unchanged lines stay seen, and lines that the
+    /// command itself contains are known. If another program changed the file first, nothing is carried over, and the
+    /// gate refuses edits as stale.
     fn follow_change(&mut self, own: &CommandChange<'_>, changed: &StaleView) {
         let Ok(gathered) = self.gather(changed.path.as_str()) else { return };
         let (Present::Text(now), Some(view)) = (gathered.present, gathered.view) else { return };
@@ -271,20 +275,20 @@ impl Session {
     ) -> Option<RelPath> {
         let before = running.named_before.as_ref()?;
         let was_there = |path: &RelPath| before.get(path) != FileBefore::Absent;
-        let to = destinations(from, mentioned).into_iter().filter(|to| !was_there(to)).find(|to| {
+        let to = move_destinations(from, mentioned).into_iter().filter(|to| !was_there(to)).find(|to| {
             let gathered = self.gather(to.as_str());
             gathered.is_ok_and(|gathered| matches!(gathered.present, Present::Text(text) if text.version() == version))
         })?;
         let mut view = self.view_of(from).filter(|view| view.version() == version)?;
-        view.tell(OutsideState::Version(version));
+        view.record_told(OutsideState::Version(version));
         self.set_view(&to, view);
         let workspace = self.workspace().clone();
         self.tracker()?.forget_view(&workspace, from);
         Some(to)
     }
 
-    /// Takes in what a command did to files that it names and that the session has not seen: it is recorded, and the session knows
-    /// what the command itself says. Gives whether there was something.
+    /// Records what a command did to named files that the session has not seen. The lines that the command contains
+    /// count as seen. Returns whether anything changed.
     fn take_unseen(
         &mut self,
         before: &FilesBefore,
@@ -349,20 +353,22 @@ impl Session {
             undoes: Vec::new(),
             delta: None,
             lines: None,
+            undone: Vec::new(),
+            entry: None,
         }
     }
 
-    /// Other files that the watcher has reported meanwhile. The command need not be the cause.
-    fn touched(&self, cursor: Option<HintCursor>, changed: &[ChangedFile]) -> Vec<RelPath> {
+    /// Other files that the watcher reported during the command, which need not be the cause.
+    fn touched_paths(&self, cursor: Option<HintCursor>, changed: &[ChangedFile]) -> Vec<RelPath> {
         let (Some(watch), Some(mut cursor)) = (self.workspace().watch(), cursor) else { return Vec::new() };
         let WatchHints::Paths(paths) = watch.hints(&mut cursor) else { return Vec::new() };
         paths.into_iter().filter(|path| changed.iter().all(|file| file.path != *path)).collect()
     }
 }
 
-/// The paths to which a command may have moved a file: a name that it mentions, the same base name in a directory that it
-/// mentions, or, if it mentions a directory above the file, the same place below another one.
-fn destinations(from: &RelPath, mentioned: &MentionedFiles) -> Vec<RelPath> {
+/// The paths to which a command may have moved a file: a name that it mentions, the same base name in a directory that
+/// it mentions, or, if it mentions a directory above the file, the same relative path below another one.
+fn move_destinations(from: &RelPath, mentioned: &MentionedFiles) -> Vec<RelPath> {
     let mut places: Vec<String> = mentioned.files.iter().map(RelPath::to_string).collect();
     let above = mentioned.absent.iter().filter_map(|gone| Some((gone, from.relative_to(gone)?)));
     let above: Vec<(&RelPath, RelPath)> = above.collect();

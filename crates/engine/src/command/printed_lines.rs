@@ -1,4 +1,4 @@
-//! Counts the output of a command as read: compares it with the files that it may come from, the likeliest first.
+//! Counts the output of a command as seen, by comparing it with the files that it may come from, the most likely first.
 
 use surehand_core::{
     KnownLines, Present, RelPath, Text,
@@ -15,21 +15,21 @@ use super::{
 };
 use crate::session::Session;
 
-/// The most bytes of files that are compared with one output.
+/// The maximum size of all files compared with one output.
 const MOST_BYTES: usize = 16 << 20;
 
-/// A file that has more is not compared with an output that does not name it.
+/// A larger file is compared only if the command or the output names it.
 const MOST_BYTES_UNNAMED: usize = 1 << 20;
 
-/// The most files that are read for each rank of candidates.
+/// The maximum number of files that are read for each rank of candidates.
 const MOST_FILES: usize = 200;
 
-/// The number of files seen last that are candidates.
+/// The number of recently seen files that are candidates.
 const LATELY: usize = 32;
 
 impl Session {
-    /// Marks as read what a command has printed of the files of this workspace. `then` is what they were at that time, where it was
-    /// noted.
+    /// Marks the lines that a command printed of this workspace's files as seen. `then` holds the versions at that
+    /// time, as far as they were noted.
     pub(super) fn count_as_read(
         &mut self,
         command: &ShellCommand<'_>,
@@ -46,7 +46,7 @@ impl Session {
         let mut room = MOST_BYTES;
         let mut read = self.take_printed(&mut printed, &mentioned.files, Rank::Named, then, &mut room);
         if !printed.is_accounted_for() {
-            let possible = mentioned.possible(&workspace, mentions);
+            let possible = mentioned.possible_paths(&workspace, mentions);
             read.extend(self.take_printed(&mut printed, &possible, Rank::Possible, then, &mut room));
         }
         if !printed.is_accounted_for() {
@@ -57,7 +57,7 @@ impl Session {
         read
     }
 
-    /// Compares what is left of an output with these files, and marks as seen what it shows of them.
+    /// Compares the remaining output with these files, and marks the lines it shows as seen.
     fn take_printed(
         &mut self,
         printed: &mut Printed,
@@ -80,14 +80,14 @@ impl Session {
         read
     }
 
-    /// The text that a file had when the command printed, where that was noted.
+    /// The text of a file when the command printed it, if it was noted.
     fn text_then(&mut self, path: &RelPath, then: &FilesBefore) -> Option<(RelPath, Text)> {
         let FileBefore::Version(version) = then.get(path) else { return None };
         let workspace = self.workspace().clone();
         Some((path.clone(), self.files.text(&workspace, &version)?))
     }
 
-    /// The text of a file, if there is room for it.
+    /// The text of a file, within the remaining size.
     fn text_within(&mut self, path: &RelPath, rank: Rank, room: &mut usize) -> Option<(RelPath, Text)> {
         let most = if rank == Rank::Named { *room } else { (*room).min(MOST_BYTES_UNNAMED) };
         let limit = self.limits().file_bytes.min(most as u64);

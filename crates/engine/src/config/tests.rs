@@ -109,12 +109,27 @@ const ROWS: &[Row] = &[
     ("model.price_input", "1", &[], &["2"]),
     ("model.price_cached", "1", &[], &["2"]),
     ("model.price_output", "1", &[], &["2"]),
+    ("model.max_output_tokens", "1000", &[], &["999", "1001"]),
     ("model.seconds", "10", &[], &["9", "11"]),
     ("model.attempts", "2", &[], &["1", "3"]),
     ("model.pause", "1", &[], &["0", "2"]),
     ("model.key_file", "\"/key\"", &[], &["\"/other\"", "\"\""]),
     ("model.key_command", "\"pass show key\"", &[], &["\"curl example.org\"", "\"\""]),
+    ("model.headers", "{ x-title = \"mine\" }", &[], &["{ authorization = \"theirs\" }", "{}"]),
+    ("model.query", "{ api-version = \"1\" }", &[], &["{ api-version = \"2\" }", "{}"]),
+    ("model.temperature", "0.5", &[], &["0", "\"\""]),
+    ("model.top_p", "0.5", &[], &["1", "\"\""]),
+    ("model.effort", "\"low\"", &[], &["\"max\"", "\"\""]),
+    ("policy.claims", "\"refuse\"", &[], &["\"warn\"", "\"refuse\""]),
+    ("policy.collisions", "\"refuse\"", &[], &["\"warn\"", "\"refuse\""]),
+    ("board.enabled", "false", &[], &["true", "false"]),
+    ("board.url", "\"postgresql://mine\"", &[], &["\"postgresql://theirs\"", "\"\""]),
+    ("board.hunks", "false", &[], &["true", "false"]),
+    ("run.minutes", "10", &[], &["9", "11", "0"]),
+    ("run.ask_edits", "true", &[], &["false"]),
     ("commands.allow", "[\"ls\"]", &[], &["[]", "[\"*\"]"]),
+    ("commands.writable", "[\"target\"]", &[], &["[]", "[\"/\"]", "[\"target\", \"/tmp\"]"]),
+    ("commands.network", "false", &[], &["true"]),
     ("commands.seconds", "10", &[], &["9", "11"]),
     ("commands.output_bytes", "10", &[], &["9", "11"]),
 ];
@@ -164,7 +179,7 @@ fn what_is_ignored_is_named_with_the_reason() {
     assert_eq!(
         ignored,
         [
-            "board.url: unknown key; did you mean model.url?",
+            "board.url: only you can set it, in your own settings or in the environment",
             "model.url: only you can set it, in your own settings or in the environment",
             "polcy: unknown key; did you mean policy.require_read?",
             "policy.durability: must be \"full\" or \"fast\": 3",
@@ -246,11 +261,11 @@ fn make_fifo(path: &Path) {
 }
 
 #[test]
-fn the_defaults_that_are_documented_are_the_defaults() {
+fn the_defaults_are_shown_as_they_are_set() {
     for key in KEYS {
         let mut config = Config::default();
-        let table: toml::Table = format!("value = {}", key.default).parse().unwrap();
-        assert!((key.set)(&mut config, &table["value"]), "{}", key.name);
+        let table: toml::Table = format!("value = {}", key.default()).parse().unwrap();
+        assert!(key.set(&mut config, &table["value"]), "{}", key.name);
         assert_eq!(config, Config::default(), "{}", key.name);
     }
 }
@@ -265,11 +280,45 @@ fn patience_with_a_model_is_a_setting() {
 }
 
 #[test]
+fn what_a_request_has_besides_the_prompt_is_a_setting() {
+    let toml = "[model]\ntemperature = 0\ntop_p = \"\"\neffort = \"high\"\n[model.headers]\nx-title = \"mine\"\n";
+    let environment = [("SUREHAND_MODEL_TOP_P", "0.9"), ("SUREHAND_MODEL_QUERY", "api-version=2025-04-01\n\n b = c=d \n")];
+    let model = load_user(toml, &environment).unwrap().model;
+    assert_eq!((model.temperature, model.top_p), (Some(Sampling(0.0)), Some(Sampling(0.9))));
+    assert_eq!(model.effort.as_deref(), Some("high"));
+    let text = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
+    assert_eq!(model.headers, BTreeMap::from([("x-title", "mine")].map(text)));
+    assert_eq!(model.query, BTreeMap::from([("api-version", "2025-04-01"), ("b", "c=d")].map(text)));
+    for (set, expected) in [
+        ("temperature = 2.1", "model.temperature must be a number from 0 to 2, or \"\": 2.1"),
+        ("temperature = nan", "model.temperature must be a number from 0 to 2, or \"\": nan"),
+        ("top_p = -1", "model.top_p must be a number from 0 to 1, or \"\": -1"),
+        (
+            "effort = 3",
+            "model.effort must be \"none\", \"minimal\", \"low\", \"medium\", \"high\", \"xhigh\", \"max\" or \"\": 3",
+        ),
+    ] {
+        assert_eq!(load_user(&format!("[model]\n{set}"), &[]).unwrap_err(), format!("surehand.toml:2: {expected}"));
+    }
+}
+
+#[test]
+fn no_error_shows_a_header() {
+    for set in ["headers = [\"api-key: sk-secret\"]", "headers = { api-key = [\"sk-secret\"] }", "query = \"sk-secret\""] {
+        let error = load_user(&format!("[model]\n{set}"), &[]).unwrap_err();
+        assert!(error.contains(" must be a table of texts ") && !error.contains("secret\""), "{error}");
+        assert!(!error.contains("sk-"), "{error}");
+    }
+    let error = load_user("", &[("SUREHAND_MODEL_HEADERS", "api-key: sk-secret")]).unwrap_err();
+    assert!(error.starts_with("SUREHAND_MODEL_HEADERS: model.headers must be") && !error.contains("sk-"), "{error}");
+}
+
+#[test]
 fn commands_are_allowed_by_their_first_words() {
     let toml = "[commands]\nallow = [\"cargo test\", \"git status\"]\nseconds = 30\n";
     let config = load_user(toml, &[("SUREHAND_COMMANDS_OUTPUT_BYTES", "100")]).unwrap();
     let allow = ["cargo test", "git status"].map(str::to_owned).to_vec();
-    assert_eq!(config.commands, CommandConfig { allow, seconds: 30, output_bytes: 100 });
+    assert_eq!(config.commands, CommandConfig { allow, seconds: 30, output_bytes: 100, ..CommandConfig::default() });
     let config = load_user(toml, &[("SUREHAND_COMMANDS_ALLOW", "make check, ls,")]).unwrap();
     assert_eq!(config.commands.allow, ["make check", "ls"]);
     for entry in ["", "a; b", "a > b", "$a", "A=1"] {
@@ -291,4 +340,18 @@ fn mistakes_are_named_with_what_would_be_right() {
     assert!(error("[policy").starts_with("surehand.toml: not valid TOML: line 1: "));
     let error = load_user("", &[("SUREHAND_POLICY_DURABLITY", "fast")]).unwrap_err();
     assert_eq!(error, "SUREHAND_POLICY_DURABLITY: unknown key policy.durablity; did you mean policy.durability?");
+}
+
+#[test]
+fn a_program_sets_keys_by_name() {
+    let mut config = Config::default();
+    config.set_key("policy.on_change", &serde_json::json!("rebase")).unwrap();
+    config.set_key("limits.read_lines", &serde_json::json!(10)).unwrap();
+    assert_eq!(config.policy.on_change, OnChange::Rebase);
+    let refused = |name: &str, value: serde_json::Value| Config::default().set_key(name, &value).unwrap_err().to_string();
+    assert_eq!(
+        refused("policy.onchange", serde_json::json!(1)),
+        "settings: unknown key policy.onchange; did you mean policy.on_change?"
+    );
+    assert!(refused("policy.on_change", serde_json::json!(null)).starts_with("settings: policy.on_change must be "));
 }

@@ -39,7 +39,7 @@ pub(crate) struct LockedCounter<'a> {
 
 impl ChangeCounter {
     /// The present counters; zero before the first change.
-    pub(crate) fn look(dir: &File) -> Self {
+    pub(crate) fn load(dir: &File) -> Self {
         state_dir::open_file(dir, NAME, u64::MAX).map(|file| Self::read(&file)).unwrap_or_default()
     }
 
@@ -120,7 +120,7 @@ mod tests {
     fn changes_are_counted_by_all_and_exported_by_one() {
         let dir = tempfile::tempdir().unwrap();
         let dir = Arc::new(File::open(dir.path()).unwrap());
-        assert_eq!(ChangeCounter::look(&dir), ChangeCounter::default());
+        assert_eq!(ChangeCounter::load(&dir), ChangeCounter::default());
         std::thread::scope(|scope| {
             for _ in 0..4 {
                 scope.spawn(|| {
@@ -129,7 +129,7 @@ mod tests {
                 });
             }
         });
-        let counted = ChangeCounter::look(&dir);
+        let counted = ChangeCounter::load(&dir);
         assert_eq!((counted.changed & 0xffff, counted.exported), (200, 0));
         let (one, other) = (ChangeCounterFile::open(&dir).unwrap(), ChangeCounterFile::open(&dir).unwrap());
         let mut held = one.hold(Duration::ZERO).unwrap().unwrap();
@@ -137,6 +137,6 @@ mod tests {
         held.mark_exported();
         drop(held);
         assert!(other.hold(Duration::ZERO).unwrap().is_some());
-        assert_eq!(ChangeCounter::look(&dir), ChangeCounter { exported: counted.changed, ..counted });
+        assert_eq!(ChangeCounter::load(&dir), ChangeCounter { exported: counted.changed, ..counted });
     }
 }

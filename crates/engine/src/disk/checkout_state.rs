@@ -20,6 +20,8 @@ use super::{
     change_counter::ChangeCounterFile,
     export_dir::ExportDir,
     rescue::{DisplacedFile, RescueDir, SecondLookResult},
+    shared_dirs::SharedDirs,
+    unsynced_dirs::UnsyncedDirs,
     working_copy::RootInTree,
 };
 use crate::{
@@ -37,6 +39,8 @@ pub(crate) struct CheckoutState {
     pub(crate) displaced: Mutex<VecDeque<(Instant, DisplacedFile)>>,
     /// Held while displaced files are checked: they are in no list then.
     pub(crate) tidying: Mutex<()>,
+    pub(crate) unsynced: UnsyncedDirs,
+    pub(crate) displaced_dirs: SharedDirs,
     pub(crate) notices: Arc<Mutex<Vec<Notice>>>,
     pub(crate) work_dir: String,
     pub(crate) export: ExportDir,
@@ -85,6 +89,8 @@ impl CheckoutState {
             rescued,
             displaced: Mutex::default(),
             tidying: Mutex::default(),
+            unsynced: UnsyncedDirs::default(),
+            displaced_dirs: SharedDirs::default(),
             notices: Arc::default(),
             work_dir: place.tree.root.display().to_string(),
             own_announcements: AtomicU64::new(0),
@@ -216,18 +222,21 @@ impl CheckoutState {
 
     /// Takes a second look at the displaced files that are old enough. Says whether some are left.
     pub(crate) fn check_displaced(&self, age: Duration) -> bool {
-        self.check_displaced_alone(&lock(&self.tidying), age)
-    }
-
-    pub(crate) fn check_displaced_alone(&self, _tidying: &MutexGuard<'_, ()>, age: Duration) -> bool {
+        let _one_at_a_time = lock(&self.tidying);
         let waiting = std::mem::take(&mut *lock(&self.displaced));
+        let is_due = |(since, _): &(Instant, DisplacedFile)| since.elapsed() >= age;
+        if waiting.iter().any(is_due) && !self.unsynced.sync_early() {
+            // After a power cut, its directory might still name a displaced file.
+            lock(&self.displaced).extend(waiting);
+            return true;
+        }
         let mut left = VecDeque::new();
         for (since, mut displaced) in waiting {
             if since.elapsed() < age {
                 left.push_back((since, displaced));
                 continue;
             }
-            match displaced.look(&self.rescued) {
+            match displaced.check_again(&self.rescued) {
                 Ok(SecondLookResult::Untouched) if displaced.remove() => {}
                 Ok(SecondLookResult::Untouched | SecondLookResult::InUse) | Err(_) => left.push_back((since, displaced)),
                 Ok(SecondLookResult::Rescued(to)) => self.notify(Notice::Rescued { path: displaced.path, to }),

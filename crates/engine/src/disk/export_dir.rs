@@ -10,12 +10,12 @@ use std::{
 };
 
 use rustix::{
-    fs::{self as sys, AtFlags, FileType, Mode, OFlags},
+    fs::{self as sys, AtFlags, Mode, OFlags},
     io::Errno,
 };
 use serde::{Deserialize, Serialize};
 
-use super::replace_file;
+use super::{checkout_state::lock, replace_file};
 use crate::{
     git,
     state_dir::{self, check_private, open_dir},
@@ -42,6 +42,8 @@ pub(crate) struct ExportDir {
     /// The git directory of this checkout, where there is one.
     git_dir: Option<PathBuf>,
     known: Mutex<Option<GitTracking>>,
+    /// The directory as it was last opened.
+    opened: Mutex<Option<Arc<File>>>,
 }
 
 /// A directory and an index of git that were compared, and whether git tracks something in it.
@@ -52,29 +54,14 @@ struct GitTracking {
     is_tracked: bool,
 }
 
-/// Whether a directory is as it was when it was last looked at.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum LastCheck {
-    Before,
-    Now,
-}
-
 impl ExportDir {
     pub(crate) fn new(root: Arc<File>, git_dir: Option<PathBuf>) -> Self {
-        Self { root, git_dir, known: Mutex::new(None) }
+        Self { root, git_dir, known: Mutex::new(None), opened: Mutex::new(None) }
     }
 
     /// Puts a file there for other programs to read. `state` is the checkout's part of the state directory.
     pub(crate) fn put(&self, state: &File, name: &str, content: &[u8]) -> io::Result<()> {
         let dir = self.open(state)?;
-        match sys::statat(&dir, name, AtFlags::SYMLINK_NOFOLLOW) {
-            Ok(stat) if is_as_we_make_it(&stat) => {}
-            Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::Directory => return Err(Errno::ISDIR.into()),
-            // Not to be brought into the state by an exchange.
-            Ok(_) => sys::unlinkat(&dir, name, AtFlags::empty())?,
-            Err(Errno::NOENT) => {}
-            Err(errno) => return Err(errno.into()),
-        }
         match replace_file::put((state, STAGED), (&dir, name), content) {
             Err(error) if Errno::from_io_error(&error) == Some(Errno::XDEV) => put_beside(&dir, name, content),
             put => put,
@@ -120,11 +107,27 @@ impl ExportDir {
         match open_dir(&self.root, EXPORT_DIR) {
             Err(Errno::NOENT) => None,
             Err(errno) => Some(link_error(errno)),
-            Ok(dir) => self.check(&dir, state).err().map(|error| error.to_string()),
+            Ok(dir) => sys::fstat(&dir)
+                .map_err(io::Error::from)
+                .and_then(|stat| self.check(&stat, state))
+                .err()
+                .map(|error| error.to_string()),
         }
     }
 
-    fn open(&self, state: &File) -> io::Result<File> {
+    /// The directory, made if there is none. The last handle is used again if it is still what the name leads to.
+    fn open(&self, state: &File) -> io::Result<Arc<File>> {
+        let mut opened = lock(&self.opened);
+        if let (Some(dir), Ok(there)) = (&*opened, sys::statat(&self.root, EXPORT_DIR, AtFlags::SYMLINK_NOFOLLOW))
+            && sys::fstat(dir).is_ok_and(|stat| (stat.st_dev, stat.st_ino) == (there.st_dev, there.st_ino))
+        {
+            self.check(&there, state)?;
+            return Ok(dir.clone());
+        }
+        Ok(opened.insert(Arc::new(self.open_anew(state)?)).clone())
+    }
+
+    fn open_anew(&self, state: &File) -> io::Result<File> {
         if sys::fstat(&self.root)?.st_uid != effective_user() {
             // The owner of the tree could not remove a file of root's.
             return Err(io::Error::other("is in the work tree of another user"));
@@ -139,20 +142,18 @@ impl ExportDir {
             }
             opened => opened.map_err(|errno| io::Error::other(link_error(errno)))?,
         };
-        if self.check(&dir, state)? == LastCheck::Now {
-            ignore_itself(&dir)?;
-        }
+        self.check(&sys::fstat(&dir)?, state)?;
+        ignore_itself(&dir)?;
         Ok(dir)
     }
 
     /// A directory of another user, or one that git tracks, is not ours to write into. To find the latter out is to read git's
     /// index, so it is remembered until that changes.
-    fn check(&self, dir: &File, state: &File) -> io::Result<LastCheck> {
-        let stat = sys::fstat(dir)?;
+    fn check(&self, stat: &sys::Stat, state: &File) -> io::Result<()> {
         if stat.st_uid != effective_user() {
             return Err(io::Error::other("belongs to another user"));
         }
-        let Some(git_dir) = &self.git_dir else { return Ok(LastCheck::Now) };
+        let Some(git_dir) = &self.git_dir else { return Ok(()) };
         #[allow(clippy::unnecessary_cast, reason = "signed or narrower on some systems")]
         let index = sys::stat(git_dir.join("index"))
             .ok()
@@ -166,7 +167,7 @@ impl ExportDir {
         let tracked = || io::Error::other("is tracked by git");
         match known.as_ref().filter(|known| (known.directory, known.index) == (now.directory, now.index)) {
             Some(known) if known.is_tracked => return Err(tracked()),
-            Some(_) => return Ok(LastCheck::Before),
+            Some(_) => return Ok(()),
             None => now.is_tracked = git::tracks(git_dir, EXPORT_DIR),
         }
         // If this cannot be written, the index is read again next time.
@@ -175,7 +176,7 @@ impl ExportDir {
             .and_then(|content| replace_file::put((state, "export.new"), (state, KNOWN), &content));
         let is_tracked = now.is_tracked;
         *known = Some(now);
-        if is_tracked { Err(tracked()) } else { Ok(LastCheck::Now) }
+        if is_tracked { Err(tracked()) } else { Ok(()) }
     }
 }
 
@@ -199,12 +200,6 @@ fn open_private(parent: &File, name: &str) -> io::Result<File> {
     let dir = open_dir(parent, name)?;
     check_private(&sys::fstat(&dir)?).map_err(io::Error::other)?;
     Ok(dir)
-}
-
-/// Whether an exported file may be reused for the next export: a plain file of ours, with one name, that only we may read.
-fn is_as_we_make_it(stat: &sys::Stat) -> bool {
-    let is_plain = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile && stat.st_nlink == 1;
-    is_plain && stat.st_uid == effective_user() && stat.st_mode & 0o777 == 0o600
 }
 
 /// Replaces a file through a temporary one beside it, if the state is on another file system.

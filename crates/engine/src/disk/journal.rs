@@ -123,17 +123,22 @@ pub(crate) struct Journal {
     open: usize,
     /// Whether its name is on the disk.
     is_name_synced: bool,
+    /// The size at which it is too long.
+    limit: u64,
 }
 
 /// A journal is emptied when it has grown to this and nothing in it is needed any more.
 const MAX_SIZE: u64 = 64 * 1024;
+/// When it has grown by this, displaced files no longer wait for their second look, so that it can be emptied.
+const TOO_LONG: u64 = 512 * 1024;
 
 impl Journal {
     /// Starts a journal of a checkout under this name.
     pub(crate) fn start(dir: Arc<File>, name: String, checkout: &str) -> io::Result<Self> {
         let file = open_new(dir.as_fd(), &name)?;
         let opening = line(&JournalEntry::Start { checkout: checkout.to_owned() });
-        let mut journal = Self { dir, file, name, opening: opening.clone(), next: 0, size: 0, open: 0, is_name_synced: false };
+        let mut journal =
+            Self { dir, file, name, opening: opening.clone(), next: 0, size: 0, open: 0, is_name_synced: false, limit: TOO_LONG };
         journal.write_line(&opening)?;
         Ok(journal)
     }
@@ -168,6 +173,16 @@ impl Journal {
         self.size > MAX_SIZE
     }
 
+    /// Whether it is so long that it should be emptied at once. If it still cannot be, because a displaced file is held open, this asks
+    /// again only after it has grown as much again.
+    pub(crate) fn is_too_long(&mut self) -> bool {
+        let is_too_long = self.size > self.limit;
+        if is_too_long {
+            self.limit = self.size + TOO_LONG;
+        }
+        is_too_long
+    }
+
     /// Adds a line; with `sync`, waits until it is on the disk.
     pub(crate) fn write(&mut self, entry: &JournalEntry, sync: bool) -> io::Result<()> {
         self.write_line(&line(entry))?;
@@ -192,7 +207,7 @@ impl Journal {
         if self.open > 0 {
             return Ok(());
         }
-        self.size = 0;
+        (self.size, self.limit) = (0, TOO_LONG);
         self.file.set_len(0)?;
         let opening = self.opening.clone();
         self.write_line(&opening)

@@ -38,7 +38,7 @@ const MODE_BITS: u32 = 0o7777;
 impl Metadata {
     /// The metadata of an open file, of which this is the status.
     pub(crate) fn of(file: &File, stat: &Stat) -> rustix::io::Result<Self> {
-        Ok(Self { mode: stat.st_mode & MODE_BITS, owner: (stat.st_uid, stat.st_gid), attributes: attributes(file)? })
+        Ok(Self { mode: stat.st_mode & MODE_BITS, owner: (stat.st_uid, stat.st_gid), attributes: read_attributes(file)? })
     }
 
     /// What must be changed of `from` to get this; `None` where nothing must.
@@ -105,14 +105,14 @@ fn is_label(name: &[u8]) -> bool {
 }
 
 /// The extended attributes of a file. One that is removed while we look is not there.
-fn attributes(file: &File) -> rustix::io::Result<Attributes> {
+fn read_attributes(file: &File) -> rustix::io::Result<Attributes> {
     let names = match read_growing(|buffer| sys::flistxattr(file.as_fd(), buffer), || sys::flistxattr_query(file.as_fd())) {
         Err(Errno::OPNOTSUPP) => return Ok(Attributes::new()),
         names => names?,
     };
     let mut attributes = Attributes::new();
     for name in names.split(|byte| *byte == 0).filter(|name| !name.is_empty()) {
-        match value(file, name) {
+        match read_attribute(file, name) {
             Ok(value) => attributes.push((name.to_vec(), value)),
             Err(Errno::NODATA | Errno::OPNOTSUPP) => {}
             Err(errno) => return Err(errno),
@@ -122,7 +122,7 @@ fn attributes(file: &File) -> rustix::io::Result<Attributes> {
     Ok(attributes)
 }
 
-fn value(file: &File, name: &[u8]) -> rustix::io::Result<Vec<u8>> {
+fn read_attribute(file: &File, name: &[u8]) -> rustix::io::Result<Vec<u8>> {
     read_growing(|buffer| sys::fgetxattr(file.as_fd(), name, buffer), || sys::fgetxattr_query(file.as_fd(), name))
 }
 

@@ -19,6 +19,9 @@ pub(crate) struct PathLocks {
     files: Vec<(u8, File)>,
 }
 
+/// How many lock files that are not in use stay open. All 256 would be as many files as some systems allow a process.
+const MOST_IDLE: usize = 32;
+
 /// Lock files that are open and not in use, so that they need not be opened for every commit.
 #[derive(Debug, Default)]
 pub(crate) struct LockPool {
@@ -79,7 +82,7 @@ impl LockPool {
     ) -> io::Result<Option<PathLocks>> {
         let identities = identities.iter().map(|(device, inode)| format!("/{device}:{inode}"));
         let mut stripes: Vec<u8> =
-            paths.iter().map(|path| stripe(path.as_str())).chain(identities.map(|id| stripe(&id))).collect();
+            paths.iter().map(|path| lock_number(path.as_str())).chain(identities.map(|id| lock_number(&id))).collect();
         // All processes take them in the same order, so that there is no deadlock.
         stripes.sort_unstable();
         stripes.dedup();
@@ -109,12 +112,19 @@ impl LockPool {
         Ok(File::from(sys::openat(dir, format!("{stripe:02x}"), flags, Mode::from_raw_mode(0o600))?))
     }
 
-    /// Lets go of locks and keeps their files for the next time.
+    /// Lets go of locks and keeps their files for the next time, in the place of others if there are too many.
     pub(crate) fn give_back(&self, locks: PathLocks) {
         for (stripe, file) in locks.files {
-            if file.unlock().is_ok() {
-                self.idle().insert(stripe, file);
+            if file.unlock().is_err() {
+                continue;
             }
+            let mut idle = self.idle();
+            if idle.len() >= MOST_IDLE
+                && let Some(other) = idle.keys().next().copied()
+            {
+                idle.remove(&other);
+            }
+            idle.insert(stripe, file);
         }
     }
 
@@ -128,7 +138,7 @@ impl LockPool {
     }
 }
 
-fn stripe(key: &str) -> u8 {
+fn lock_number(key: &str) -> u8 {
     // The number must be the same in every process, whichever compiler built it.
     ContentHash::of(key.as_bytes()).as_bytes()[0]
 }

@@ -47,7 +47,7 @@ const MAX_JOURNAL: u64 = 64 << 20;
 pub(crate) fn recover(copy: &WorkingCopy) -> io::Result<Vec<Notice>> {
     let journals = copy.state.journals();
     let mut notices = Vec::new();
-    for name in names(&journals)? {
+    for name in list_names(&journals)? {
         if let Err(error) = recover_journal(copy, &journals, &name, &mut notices) {
             notices.push(Notice::NotRecovered { why: error.to_string() });
         }
@@ -64,7 +64,7 @@ pub(crate) fn recover(copy: &WorkingCopy) -> io::Result<Vec<Notice>> {
 fn rescue_what_no_journal_names(copy: &WorkingCopy, notices: &mut Vec<Notice>) -> io::Result<()> {
     let (staged, journals) = (copy.state.staged(), copy.state.journals());
     let unknown = RelPath::new("unknown").expect("a name");
-    for name in names(&staged)? {
+    for name in list_names(&staged)? {
         let Some(journal) = journal_of(&name) else { continue };
         let there = sys::statat(&*journals, journal, AtFlags::SYMLINK_NOFOLLOW);
         if !matches!(there, Err(Errno::NOENT)) {
@@ -114,7 +114,7 @@ fn has_ended(entries: &[JournalEntry], number: u64) -> bool {
 }
 
 /// What is in a directory of the state, by name.
-pub(crate) fn names(dir: &File) -> io::Result<Vec<String>> {
+pub(crate) fn list_names(dir: &File) -> io::Result<Vec<String>> {
     let mut names = Vec::new();
     for entry in Dir::read_from(dir)? {
         let name = entry?.file_name().to_string_lossy().into_owned();
@@ -257,14 +257,14 @@ impl JournalRecovery<'_> {
             return Ok(());
         };
         if !self.has_ended(commit) {
-            let done = self.finish_or_roll_back(&self.look(files, &paths)?)?;
+            let done = self.finish_or_roll_back(&self.inspect(files, &paths)?)?;
             // The next start must not judge it again: the files may be other programs' by then.
             let mut line = serde_json::to_vec(&JournalEntry::End { commit, done, carried_over: Vec::new() })
                 .expect("an entry is plain data");
             line.push(b'\n');
             self.file.write_all(&line)?;
         }
-        for left in self.look(files, &paths)? {
+        for left in self.inspect(files, &paths)? {
             if !left.clear(self.notices)? {
                 waiting.extend(left.intent.staged.clone());
             }
@@ -274,11 +274,11 @@ impl JournalRecovery<'_> {
         Ok(())
     }
 
-    fn look<'a>(&self, files: &'a [CommitIntent], paths: &'a [RelPath]) -> io::Result<Vec<LeftFile<'a>>>
+    fn inspect<'a>(&self, files: &'a [CommitIntent], paths: &'a [RelPath]) -> io::Result<Vec<LeftFile<'a>>>
     where
         Self: 'a,
     {
-        files.iter().zip(paths).map(|(intent, path)| LeftFile::look(self.copy, intent, path)).collect()
+        files.iter().zip(paths).map(|(intent, path)| LeftFile::inspect(self.copy, intent, path)).collect()
     }
 
     /// `true` when the commit turned out to be complete.
@@ -347,7 +347,7 @@ impl JournalRecovery<'_> {
         let in_tree = self.staging_directories().filter(|name| self.knows_place(&StagingPlace::Tree((*name).clone())));
         let in_tree = in_tree.filter_map(|name| self.copy.state.export.open_made(name).ok().map(Arc::new));
         for staged in [self.copy.state.staged()].into_iter().chain(in_tree.collect::<Vec<_>>()) {
-            for name in names(&staged)? {
+            for name in list_names(&staged)? {
                 let is_waiting = waiting.iter().any(|waiting| name.starts_with(waiting.as_str()));
                 if name.starts_with(&format!("{}-", self.journal)) && !is_waiting {
                     let to = self.copy.state.rescued.take_in(staged.as_fd(), &name, &unknown)?;
@@ -366,7 +366,7 @@ enum FoundThing {
 }
 
 impl FoundThing {
-    fn look(copy: &WorkingCopy, dir: &File, name: &str) -> io::Result<Self> {
+    fn inspect(copy: &WorkingCopy, dir: &File, name: &str) -> io::Result<Self> {
         let stat = match sys::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => stat,
             Err(Errno::NOENT) => return Ok(FoundThing::Nothing),
@@ -387,14 +387,14 @@ impl FoundThing {
         Ok(FoundThing::File { bytes, inode: stamp.inode, modified: stamp.modified })
     }
 
-    fn is(&self, version: Option<ContentHash>) -> bool {
+    fn holds(&self, version: Option<ContentHash>) -> bool {
         matches!(self, FoundThing::File { bytes, .. } if Some(ContentHash::of(bytes)) == version)
     }
 
     /// Whether it is the new file of an intent, as it was written.
     fn is_new_file_of(&self, intent: &CommitIntent) -> bool {
         let same = |inode: u64, modified: i64| (inode, modified) == (intent.inode, intent.modified);
-        matches!(self, FoundThing::File { inode, modified, .. } if same(*inode, *modified)) && self.is(intent.new)
+        matches!(self, FoundThing::File { inode, modified, .. } if same(*inode, *modified)) && self.holds(intent.new)
     }
 
     fn has_inode(&self, wanted: u64) -> bool {
@@ -419,21 +419,21 @@ struct LeftFile<'a> {
 }
 
 impl<'a> LeftFile<'a> {
-    fn look(copy: &'a WorkingCopy, intent: &'a CommitIntent, path: &'a RelPath) -> io::Result<Self> {
+    fn inspect(copy: &'a WorkingCopy, intent: &'a CommitIntent, path: &'a RelPath) -> io::Result<Self> {
         let dir = match copy.tree.open_parent(path) {
             Ok(dir) => Some(File::from(dir)),
             Err(Errno::NOENT | Errno::LOOP | Errno::NOTDIR) => None,
             Err(errno) => return Err(errno.into()),
         };
         let target = match &dir {
-            Some(dir) => FoundThing::look(copy, dir, path.name())?,
+            Some(dir) => FoundThing::inspect(copy, dir, path.name())?,
             None => FoundThing::Nothing,
         };
         let moved = match intent.to.as_deref().map(RelPath::new) {
             Some(Ok(to)) => match copy.tree.open_parent(&to) {
                 Ok(dir) => {
                     let dir = File::from(dir);
-                    let thing = FoundThing::look(copy, &dir, to.name())?;
+                    let thing = FoundThing::inspect(copy, &dir, to.name())?;
                     Some((dir, to, thing))
                 }
                 Err(Errno::NOENT | Errno::LOOP | Errno::NOTDIR) => None,
@@ -449,9 +449,9 @@ impl<'a> LeftFile<'a> {
         };
         let (mut staged_name, mut staged) = (intent.staged.clone(), FoundThing::Nothing);
         if let Some(name) = &intent.staged {
-            staged = FoundThing::look(copy, &staged_dir, name)?;
+            staged = FoundThing::inspect(copy, &staged_dir, name)?;
             let kept = format!("{name}{OLD_NAME}");
-            match (&staged, FoundThing::look(copy, &staged_dir, &kept)?) {
+            match (&staged, FoundThing::inspect(copy, &staged_dir, &kept)?) {
                 (_, FoundThing::Nothing) => {}
                 (FoundThing::Nothing, old) => (staged_name, staged) = (Some(kept), old),
                 // The old file still has its first name, too.
@@ -463,7 +463,7 @@ impl<'a> LeftFile<'a> {
         if let (CommitMethod::Create, FoundThing::Nothing, Some(name), Some(dir)) = (intent.how, &staged, &intent.staged, &dir) {
             // A new file that was taken back while its place could not be written.
             let beside = format!(".surehand-{name}");
-            let thing = FoundThing::look(copy, dir, &beside)?;
+            let thing = FoundThing::inspect(copy, dir, &beside)?;
             if !matches!(thing, FoundThing::Nothing) {
                 (staged_dir, staged_name, staged) = (Arc::new(dir.try_clone()?), Some(beside), thing);
             }
@@ -475,10 +475,10 @@ impl<'a> LeftFile<'a> {
     fn is_done(&self) -> bool {
         match self.intent.how {
             CommitMethod::Create => self.target.is_new_file_of(self.intent),
-            CommitMethod::InPlace => self.target.is(self.intent.new),
-            CommitMethod::Remove => self.staged.is(self.intent.base),
+            CommitMethod::InPlace => self.target.holds(self.intent.new),
+            CommitMethod::Remove => self.staged.holds(self.intent.base),
             CommitMethod::Move => self.was_moved(),
-            CommitMethod::Swap | CommitMethod::Rename => self.was_swapped() && self.staged.is(self.intent.base),
+            CommitMethod::Swap | CommitMethod::Rename => self.was_swapped() && self.staged.holds(self.intent.base),
         }
     }
 
@@ -532,7 +532,7 @@ impl<'a> LeftFile<'a> {
     /// rescued.
     fn put_back(&self, dir: &File) -> io::Result<bool> {
         let (Some(name), false) = (&self.staged_name, matches!(self.staged, FoundThing::Nothing)) else { return Ok(true) };
-        if !self.staged.has_inode(self.intent.inode) && !self.staged.is(self.intent.base) {
+        if !self.staged.has_inode(self.intent.inode) && !self.staged.holds(self.intent.base) {
             // Not the file that was taken from there.
             self.copy.rescue(self.staged_dir.as_fd(), name, self.path);
             return Ok(false);
@@ -578,7 +578,7 @@ impl<'a> LeftFile<'a> {
             }
             Err(errno) => return Err(errno.into()),
         };
-        if FoundThing::look(self.copy, home, name)?.is_new_file_of(self.intent) {
+        if FoundThing::inspect(self.copy, home, name)?.is_new_file_of(self.intent) {
             if *name == beside {
                 staging::remove(home.as_fd(), name);
             }
@@ -605,14 +605,14 @@ impl<'a> LeftFile<'a> {
     /// left.
     fn restore_in_place(&self, dir: &File) -> io::Result<bool> {
         let FoundThing::File { bytes: now, .. } = &self.target else { return Ok(false) };
-        let (FoundThing::File { bytes: base, .. }, true) = (&self.staged, self.staged.is(self.intent.base)) else {
+        let (FoundThing::File { bytes: base, .. }, true) = (&self.staged, self.staged.holds(self.intent.base)) else {
             return Ok(false);
         };
         if now == base {
             return Ok(true);
         }
         let copy = with_new(self.intent.staged.as_deref().unwrap_or_default());
-        let is_torn = match FoundThing::look(self.copy, &self.staged_dir, &copy)? {
+        let is_torn = match FoundThing::inspect(self.copy, &self.staged_dir, &copy)? {
             FoundThing::File { bytes: new, .. } => is_mixture(now, &new, base),
             FoundThing::Nothing | FoundThing::Other => false,
         };
@@ -652,7 +652,7 @@ impl<'a> LeftFile<'a> {
         let Some(version) = version else { return Ok(true) };
         let displaced = DisplacedFile::taken_back(self.staged_dir.clone(), name.clone(), self.path.clone(), version);
         let mut displaced = DisplacedFile { replacement: self.replacement()?, ..displaced };
-        match displaced.look(&self.copy.state.rescued)? {
+        match displaced.check_again(&self.copy.state.rescued)? {
             SecondLookResult::Untouched => Ok(displaced.remove()),
             SecondLookResult::InUse => Ok(false),
             SecondLookResult::Rescued(to) => rescued(to, notices),

@@ -3,17 +3,18 @@
 use std::{fs::File, io, os::unix::fs::FileExt};
 
 use rustix::{
-    fs::{self as sys, AtFlags, FileType, Mode, OFlags, RenameFlags},
+    fs::{self as sys, AtFlags, FileType, Mode, OFlags, RenameFlags, Stat},
     io::Errno,
 };
 
 use super::lease::{self, Lease};
+use crate::user::effective_user;
 
 /// Puts a content in the place of a file, written under another name first. It is not synced.
 pub(crate) fn put(new: (&File, &str), place: (&File, &str), content: &[u8]) -> io::Result<()> {
-    let file = fresh_or_free(new.0, new.1)?;
+    let FreeFile { file, size } = fresh_or_free(new.0, new.1)?;
     file.write_all_at(content, 0)?;
-    if file.metadata()?.len() != content.len() as u64 {
+    if size > content.len() as u64 {
         file.set_len(content.len() as u64)?;
     }
     lease::give_back(&file);
@@ -28,24 +29,40 @@ pub(crate) fn put(new: (&File, &str), place: (&File, &str), content: &[u8]) -> i
                 sys::renameat_with(new.0, new.1, place.0, place.1, RenameFlags::EXCHANGE)?;
                 return Err(Errno::ISDIR.into());
             }
+            if !is_as_we_make_it(&taken) {
+                sys::unlinkat(new.0, new.1, AtFlags::empty())?;
+            }
         }
     }
     Ok(())
 }
 
+struct FreeFile {
+    file: File,
+    size: u64,
+}
+
 /// A file that no process is reading: the previous one if it is free, else a new one.
-fn fresh_or_free(dir: &File, name: &str) -> io::Result<File> {
+fn fresh_or_free(dir: &File, name: &str) -> io::Result<FreeFile> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
-    let open = || sys::openat(dir, name, flags, Mode::from_raw_mode(0o600)).map(File::from);
-    if let Ok(file) = open()
+    let open = |flags| sys::openat(dir, name, flags, Mode::from_raw_mode(0o600)).map(File::from);
+    if let Ok(file) = open(flags)
         && Lease::take(&file).is_ok()
+        && let Ok(stat) = sys::fstat(&file)
+        && is_as_we_make_it(&stat)
     {
-        return Ok(file);
+        return Ok(FreeFile { file, size: u64::try_from(stat.st_size).unwrap_or_default() });
     }
     match sys::unlinkat(dir, name, AtFlags::empty()) {
-        Ok(()) | Err(Errno::NOENT) => Ok(open()?),
+        Ok(()) | Err(Errno::NOENT) => Ok(FreeFile { file: open(flags | OFlags::EXCL)?, size: 0 }),
         Err(errno) => Err(errno.into()),
     }
+}
+
+/// Whether a file may be written over: a plain file of ours, with one name, that only we may read.
+fn is_as_we_make_it(stat: &Stat) -> bool {
+    let is_plain = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile && stat.st_nlink == 1;
+    is_plain && stat.st_uid == effective_user() && stat.st_mode & 0o777 == 0o600
 }
 
 #[cfg(test)]

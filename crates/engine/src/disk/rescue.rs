@@ -19,7 +19,6 @@ use std::{
     fs::File,
     io::{self, Read, Seek, Write},
     os::fd::{AsFd, BorrowedFd},
-    path::PathBuf,
     sync::{Arc, Mutex},
 };
 
@@ -34,9 +33,14 @@ use super::{
     lease::{Lease, NoLease},
     metadata::Metadata,
     read_file::{link_count, open_patiently},
+    rescued_files,
+    shared_dirs::SharedDirs,
     staging,
 };
-use crate::state_dir::{StateDir, make_dir};
+use crate::{
+    state_dir::{StateDir, make_dir},
+    time::now,
+};
 
 /// A file that a commit took out of the workspace.
 #[derive(Debug)]
@@ -78,7 +82,15 @@ impl DisplacedFile {
         Self { dir, name, path, version, stamp: None, replacement: None, handle: None }
     }
 
-    pub(crate) fn look(&mut self, rescued: &RescueDir) -> io::Result<SecondLookResult> {
+    /// Makes it use the handles of directories that others have open already.
+    pub(crate) fn share_dirs(&mut self, shared: &SharedDirs) {
+        self.dir = shared.share(self.dir.clone());
+        if let Some(replacement) = &mut self.replacement {
+            replacement.dir = shared.share(replacement.dir.clone());
+        }
+    }
+
+    pub(crate) fn check_again(&mut self, rescued: &RescueDir) -> io::Result<SecondLookResult> {
         if let Some(handle) = self.handle.take() {
             return self.look_through(&handle, rescued);
         }
@@ -187,17 +199,22 @@ impl RescueDir {
 
     /// Moves a file in, under a name that shows where it came from. Returns its path.
     pub(crate) fn take_in(&self, dir: BorrowedFd<'_>, name: &str, path: &RelPath) -> io::Result<String> {
-        let (home, place) = self.open()?;
+        let (state, home) = self.open()?;
+        let place = state.checkout_path.join(RESCUED);
+        let taken_in = |name: &str| {
+            rescued_files::write_note(&state.checkout, name, path, now());
+            place.join(name).display().to_string()
+        };
         let flat = path.as_str().replace('/', "__");
         let flat: String = flat.chars().rev().take(150).collect::<Vec<_>>().into_iter().rev().collect();
         for number in 1.. {
             let new_name = format!("{number}-{flat}");
             match sys::renameat_with(dir, name, &*home, &new_name, RenameFlags::NOREPLACE) {
-                Ok(()) => return Ok(place.join(&new_name).display().to_string()),
+                Ok(()) => return Ok(taken_in(&new_name)),
                 Err(Errno::EXIST) => {}
                 Err(Errno::XDEV | Errno::INVAL | Errno::NOSYS) => match self.copy_in(dir, name, &home, &new_name) {
                     Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-                    copied => return copied.map(|()| place.join(&new_name).display().to_string()),
+                    copied => return copied.map(|()| taken_in(&new_name)),
                 },
                 Err(errno) => return Err(errno.into()),
             }
@@ -209,14 +226,15 @@ impl RescueDir {
         let mut bytes = Vec::new();
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
         File::from(open_patiently(|| sys::openat(dir, name, flags, Mode::empty()))?).read_to_end(&mut bytes)?;
-        staging::copy(home.as_fd(), new_name, &bytes)?.sync_all()?;
+        staging::write_copy(home.as_fd(), new_name, &bytes)?.sync_all()?;
         sys::unlinkat(dir, name, AtFlags::empty())?;
         Ok(())
     }
 
-    fn open(&self) -> io::Result<(Arc<File>, PathBuf)> {
+    fn open(&self) -> io::Result<(Arc<StateDir>, Arc<File>)> {
         let state = self.state.lock().expect("nobody panics while holding it").clone().ok_or(Errno::ROFS)?;
-        Ok((make_dir(&state.checkout, RESCUED)?, state.checkout_path.join(RESCUED)))
+        let home = make_dir(&state.checkout, RESCUED)?;
+        Ok((state, home))
     }
 }
 
@@ -261,7 +279,7 @@ mod tests {
             handle: None,
         };
         let began = Instant::now();
-        let SecondLookResult::Rescued(to) = displaced.look(&rescued).unwrap() else { panic!("it was changed") };
+        let SecondLookResult::Rescued(to) = displaced.check_again(&rescued).unwrap() else { panic!("it was changed") };
         assert_eq!(fs::read_to_string(to).unwrap(), "theirs");
         assert!(!away.path().join("staged").exists());
         assert!(began.elapsed().as_secs() < 5, "it waited {:?}", began.elapsed());

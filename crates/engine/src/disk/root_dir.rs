@@ -69,7 +69,7 @@ impl RootDir {
     /// The one spelling of a path, by its words: relative, absolute, with `.` and `..`. Links are not followed yet.
     pub(crate) fn normalize(&self, spelling: &str) -> Result<RelPath, Refusal> {
         let refuse = |cause| Refusal::of_spelling(spelling, cause);
-        let relative = self.beneath(spelling)?;
+        let relative = self.without_root(spelling)?;
         let relative = relative.as_ref();
         if relative.ends_with('/') {
             return Err(refuse(Cause::NotAFile { kind: "the name of a directory" }));
@@ -84,7 +84,7 @@ impl RootDir {
     /// The same for a path that may be a directory; `None` is the root itself.
     pub(crate) fn normalize_place(&self, spelling: &str) -> Result<Option<RelPath>, Refusal> {
         let refuse = |cause| Refusal::of_spelling(spelling, cause);
-        match RelPath::new(&self.beneath(spelling)?) {
+        match RelPath::new(&self.without_root(spelling)?) {
             Ok(path) => Ok(Some(path)),
             Err(BadPath::Empty) => Ok(None),
             Err(BadPath::Outside) => Err(refuse(Cause::OutsideWorkspace)),
@@ -93,17 +93,17 @@ impl RootDir {
     }
 
     /// A path without the root, if it was absolute.
-    fn beneath<'a>(&self, spelling: &'a str) -> Result<Cow<'a, str>, Refusal> {
+    fn without_root<'a>(&self, spelling: &'a str) -> Result<Cow<'a, str>, Refusal> {
         if !spelling.starts_with('/') {
             return Ok(Cow::Borrowed(spelling));
         }
-        let stripped = self.strip(Path::new(spelling)).map(Cow::Borrowed);
-        let by_links = || self.strip_behind_links(spelling).map(Cow::Owned);
+        let stripped = self.strip_root(Path::new(spelling)).map(Cow::Borrowed);
+        let by_links = || self.strip_root_behind_links(spelling).map(Cow::Owned);
         stripped.or_else(by_links).ok_or_else(|| Refusal::of_spelling(spelling, Cause::OutsideWorkspace))
     }
 
     /// [`Self::strip`] for a path that reaches the root through a link above it: `/home` may lead to `/var/home`.
-    fn strip_behind_links(&self, spelling: &str) -> Option<String> {
+    fn strip_root_behind_links(&self, spelling: &str) -> Option<String> {
         let path = Path::new(spelling);
         let (there, settled) = path.ancestors().find_map(|there| Some((there, there.canonicalize().ok()?)))?;
         // As it was spelled, with a slash at its end if it has one.
@@ -113,7 +113,7 @@ impl RootDir {
     }
 
     /// An absolute path without the root, if it is beneath it. `..` is left for [`RelPath`] to judge.
-    fn strip<'a>(&self, path: &'a Path) -> Option<&'a str> {
+    fn strip_root<'a>(&self, path: &'a Path) -> Option<&'a str> {
         [&self.path, &self.given].into_iter().find_map(|root| path.strip_prefix(root).ok()).and_then(Path::to_str)
     }
 

@@ -11,8 +11,8 @@ use rustix::{
     io::Errno,
 };
 
-pub(crate) fn copy(dir: BorrowedFd<'_>, name: &str, content: &[u8]) -> io::Result<File> {
-    let mut file = fresh(dir, name, Mode::RUSR | Mode::WUSR)?;
+pub(crate) fn write_copy(dir: BorrowedFd<'_>, name: &str, content: &[u8]) -> io::Result<File> {
+    let mut file = create_new(dir, name, Mode::RUSR | Mode::WUSR)?;
     file.write_all(content)?;
     Ok(file)
 }
@@ -55,7 +55,7 @@ pub(crate) fn remove(dir: BorrowedFd<'_>, name: &str) -> bool {
     matches!(sys::unlinkat(dir, name, AtFlags::empty()), Ok(()) | Err(Errno::NOENT))
 }
 
-pub(crate) fn fresh(dir: BorrowedFd<'_>, name: &str, mode: Mode) -> io::Result<File> {
+pub(crate) fn create_new(dir: BorrowedFd<'_>, name: &str, mode: Mode) -> io::Result<File> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     Ok(File::from(sys::openat(dir, name, flags, mode)?))
 }

@@ -76,8 +76,8 @@ impl std::fmt::Debug for WorkingCopy {
     }
 }
 
-/// More displaced files than this are looked at earlier.
-const MAX_DISPLACED: usize = 256;
+/// More displaced files than this do not wait for their second look.
+const MAX_DISPLACED: usize = 4096;
 
 impl WorkingCopy {
     /// A working copy. `home` names the directories of the user that no tool may write.
@@ -249,27 +249,38 @@ impl WorkingCopy {
         notices.into_iter().for_each(|notice| self.state.notify(notice));
     }
 
-    pub(crate) fn displace(&self, displaced: DisplacedFile) {
+    pub(crate) fn displace(&self, mut displaced: DisplacedFile) {
+        displaced.share_dirs(&self.state.displaced_dirs);
         lock(&self.state.displaced).push_back((Instant::now(), displaced));
     }
 
-    /// A commit is over. Keeps the journal short and the displaced files few.
+    /// A commit is over. The second look at what it displaced is taken later, in the background. Only if too much waits for that, as in
+    /// a burst of edits that the background cannot keep up with, is it taken here.
     pub(crate) fn end_commit(&self) {
-        let is_long = lock(&self.journal).as_mut().is_some_and(|journal| {
+        let is_too_long = lock(&self.journal).as_mut().is_some_and(|journal| {
             journal.end_commit();
-            journal.is_long()
+            journal.is_too_long()
         });
-        if !is_long && lock(&self.state.displaced).len() <= MAX_DISPLACED {
+        let is_too_much = || lock(&self.state.displaced).len() > MAX_DISPLACED || self.state.displaced_dirs.are_too_many();
+        if is_too_long || is_too_much() {
+            self.state.check_displaced(Duration::ZERO);
+        }
+        self.shorten_journal();
+    }
+
+    /// Empties a long journal, if nothing in it is needed any more.
+    pub(crate) fn shorten_journal(&self) {
+        if !lock(&self.journal).as_ref().is_some_and(Journal::is_long) {
             return;
         }
-        let tidying = lock(&self.state.tidying);
-        let none_left = !self.state.check_displaced_alone(&tidying, Duration::ZERO);
-        if is_long && none_left {
-            let mut journal = lock(&self.journal);
-            if journal.as_mut().is_some_and(|journal| journal.empty().is_err()) {
-                // Without its first line it would count for nothing: the next commit begins another one.
-                *journal = None;
-            }
+        // During a second look, the files looked at are not in the list.
+        let Ok(_nobody_looks) = self.state.tidying.try_lock() else { return };
+        let mut journal = lock(&self.journal);
+        // A commit is open until the files that it displaced are in the list.
+        let is_needed = !lock(&self.state.displaced).is_empty();
+        if !is_needed && journal.as_mut().is_some_and(|journal| journal.empty().is_err()) {
+            // Without its first line it would count for nothing: the next commit begins another one.
+            *journal = None;
         }
     }
 
@@ -330,15 +341,20 @@ impl RootInTree {
     /// The directories of git, of the state and of the user's settings that lie in the tree, under whatever name; and whether
     /// the root lies in one of them, or in a bare repository.
     fn protected(&self, home: &StateHome, state: Option<&Path>) -> (Vec<RelPath>, bool) {
+        let dirs = self.protected_dirs(home, state);
+        let is_inside = dirs.iter().any(|dir| self.root.path().starts_with(dir)) || git::is_in_bare_repository(self.root.path());
+        let inside = |path: &PathBuf| RelPath::new(path.strip_prefix(self.tree_root.path()).ok()?.to_str()?).ok();
+        (dirs.iter().filter_map(inside).collect(), is_inside)
+    }
+
+    /// The directories of git, of the state and of the user's settings, wherever they are.
+    pub(crate) fn protected_dirs(&self, home: &StateHome, state: Option<&Path>) -> Vec<PathBuf> {
         let git = self.tree.git.iter().flat_map(|git| [git.own.as_path(), git.common.as_path()]);
         let users = [&home.fixed, &home.user, &home.settings].into_iter().flatten().map(PathBuf::as_path);
         // Git's and the state's have no links in them.
         let users = users.map(|path| path.canonicalize().unwrap_or_else(|_| path.to_owned()));
         let others = git.chain(self.tree.points_to.as_deref()).chain(state).map(Path::to_owned);
-        let dirs: Vec<PathBuf> = users.chain(others).collect();
-        let is_inside = dirs.iter().any(|dir| self.root.path().starts_with(dir)) || git::is_in_bare_repository(self.root.path());
-        let inside = |path: &PathBuf| RelPath::new(path.strip_prefix(self.tree_root.path()).ok()?.to_str()?).ok();
-        (dirs.iter().filter_map(inside).collect(), is_inside)
+        users.chain(others).collect()
     }
 }
 

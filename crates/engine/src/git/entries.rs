@@ -1,5 +1,4 @@
-//! The entries of git's index: which files git tracks, what the system said of each when git last looked, and which blob it took
-//! it for.
+//! The entries of git's index: the tracked files, each with its blob and the metadata of git's last check.
 
 use std::{fs, io::Read, os::unix::fs::MetadataExt, path::Path};
 
@@ -11,18 +10,15 @@ use super::{
     index::{MAX_INDEX, name_at, read_name, read_packed_name},
 };
 
-/// The index of a checkout.
 #[derive(Debug)]
 pub(crate) struct GitIndex {
     names: Vec<u8>,
     entries: Vec<IndexEntry>,
-    /// Which trees git would make of the entries, as far as it remembers.
+    /// The trees that git recorded for runs of entries.
     pub(super) trees: Option<CachedTree>,
-    /// When it was written.
     written: (u32, u32),
 }
 
-/// A file that git tracks.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct IndexEntry {
     name: (u32, u32),
@@ -32,7 +28,7 @@ pub(crate) struct IndexEntry {
     owner: u32,
     group: u32,
     size: u32,
-    /// As a tree has it: 100644, 100755, 120000 or 160000.
+    /// The mode as in a tree: 100644, 100755, 120000 or 160000.
     pub mode: u32,
     /// The blob.
     pub id: ObjectId,
@@ -40,11 +36,11 @@ pub(crate) struct IndexEntry {
     more_flags: u16,
 }
 
-/// A tree that git has made of a run of entries.
+/// A tree that git built from a run of entries.
 #[derive(Debug)]
 pub(super) struct CachedTree {
     pub name: Vec<u8>,
-    /// How many entries it has, and its name; nothing where that has changed since.
+    /// The number of its entries and its id; `None` if an entry has changed since.
     pub made: Option<(usize, ObjectId)>,
     pub below: Vec<CachedTree>,
 }
@@ -54,11 +50,11 @@ const STAGE: u16 = 0x3000;
 const SKIP_WORKTREE: u16 = 0x4000;
 const INTENT_TO_ADD: u16 = 0x2000;
 
-/// A directory is nested so deep at most.
+/// The maximum depth of nested directories.
 const DEEPEST: usize = 2048;
 
 impl GitIndex {
-    /// Reads the index of a checkout. Where there is none, nothing is tracked.
+    /// Reads the index of a checkout. Without an index, nothing is tracked.
     pub(crate) fn read(git: &GitDirs) -> Result<Self, CannotTell> {
         let path = git.own.join("index");
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
@@ -77,7 +73,6 @@ impl GitIndex {
         Self::parse(&bytes, hash_length(git), written, &path)
     }
 
-    /// An index without entries.
     pub(crate) fn empty() -> Self {
         Self { names: Vec::new(), entries: Vec::new(), trees: None, written: (0, 0) }
     }
@@ -139,7 +134,8 @@ impl GitIndex {
         })
     }
 
-    /// What comes after the entries. An extension whose name begins with a small letter changes what the entries mean.
+    /// Reads the extensions after the entries. An extension whose name starts with a lower-case letter changes the
+    /// meaning of the entries.
     fn read_extensions(&mut self, bytes: &[u8], mut at: usize, hash: usize, path: &Path) -> Result<(), CannotTell> {
         while at < bytes.len() {
             let head = bytes.get(at..at + 8).ok_or_else(|| CannotTell::of(path, "the index is cut short"))?;
@@ -160,24 +156,22 @@ impl GitIndex {
         Ok(())
     }
 
-    /// The entries, by name and stage.
     pub(crate) fn entries(&self) -> &[IndexEntry] {
         &self.entries
     }
 
-    /// The path of an entry.
     pub(crate) fn name(&self, entry: &IndexEntry) -> &[u8] {
         &self.names[entry.name.0 as usize..][..entry.name.1 as usize]
     }
 
-    /// The place of the entry with this path that is not in conflict.
+    /// The index of the entry with this path, if it is not in conflict.
     pub(crate) fn find(&self, path: &[u8]) -> Option<usize> {
         let place = self.entries.partition_point(|entry| self.name(entry) < path);
         let entry = self.entries.get(place)?;
         (self.name(entry) == path && entry.stage() == 0).then_some(place)
     }
 
-    /// Whether a file with these data is certainly the one that git took for the blob of an entry.
+    /// Whether metadata proves that the file is the one that git hashed for an entry.
     pub(crate) fn vouches_for(&self, entry: &IndexEntry, stat: &Stat) -> bool {
         entry.is_plain() && entry.modified < self.written && entry.agrees_with(stat)
     }
@@ -188,17 +182,16 @@ impl IndexEntry {
         (self.flags & STAGE) >> 12
     }
 
-    /// Whether git knows the file by its data: it does not look at some files, and has no content of others.
+    /// Whether git compares the file by its metadata. Git skips some files, and has no content of others.
     pub(crate) fn is_plain(&self) -> bool {
         self.flags & (ASSUME_UNCHANGED | STAGE) == 0 && self.more_flags & (SKIP_WORKTREE | INTENT_TO_ADD) == 0
     }
 
-    /// Whether the file need not be in the work tree.
+    /// Whether the file may be absent from the work tree.
     pub(crate) fn is_skipped(&self) -> bool {
         self.more_flags & SKIP_WORKTREE != 0
     }
 
-    /// How long the file was.
     pub(crate) fn size(&self) -> u32 {
         self.size
     }
@@ -220,7 +213,7 @@ impl IndexEntry {
 }
 
 impl CachedTree {
-    /// `None` if it makes no sense: then nothing is remembered.
+    /// `None` if the extension is malformed; it is then ignored.
     fn parse(bytes: &mut &[u8], hash: usize, depth: usize) -> Option<Self> {
         let until = |bytes: &mut &[u8], end: u8| {
             let length = memchr::memchr(end, bytes)?;

@@ -1,4 +1,4 @@
-//! Which commit is at HEAD of a checkout.
+//! Finds the commit at HEAD of a checkout.
 
 use std::fs;
 
@@ -7,7 +7,6 @@ use super::{
     work_tree::{MAX_CONFIG, config_value, read_small},
 };
 
-/// What HEAD of a checkout names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Head {
     /// A branch that has no commit yet.
@@ -16,21 +15,37 @@ pub(crate) enum Head {
     Commit(ObjectId),
 }
 
-/// A reference may lead to another one so often.
+/// The maximum length of a chain of references.
 const DEEPEST: usize = 5;
 
-/// A file with one reference is not longer.
+/// A longer file is not a reference.
 const MAX_REFERENCE: u64 = 4096;
 
-/// A list of references that is longer is not read.
+/// A longer list of references is not read.
 const MAX_PACKED: u64 = 256 << 20;
 
-/// What HEAD names.
+/// What a reference leads to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Reference {
+    /// The last reference on the way: for `HEAD`, the branch that is checked out, or `HEAD` itself.
+    pub name: String,
+    /// The object; `None` if there is no such reference, or a branch without a commit.
+    pub commit: Option<ObjectId>,
+}
+
 pub(crate) fn head_of(git: &GitDirs) -> Result<Head, CannotTell> {
+    Ok(reference(git, "HEAD")?.commit.map_or(Head::Unborn, Head::Commit))
+}
+
+/// Follows a reference: `HEAD`, or one below `refs/`. A name that no reference can have leads to nothing.
+pub(crate) fn reference(git: &GitDirs, name: &str) -> Result<Reference, CannotTell> {
     if fs::symlink_metadata(git.common.join("reftable")).is_ok() {
         return Err(CannotTell::of(&git.common.join("reftable"), "references in this format cannot be read"));
     }
-    let mut name = "HEAD".to_owned();
+    let mut name = name.to_owned();
+    if name != "HEAD" && !is_valid(&name) {
+        return Ok(Reference { name, commit: None });
+    }
     for _ in 0..DEEPEST {
         let dir = if is_own(&name) { &git.own } else { &git.common };
         let path = dir.join(&name);
@@ -38,7 +53,7 @@ pub(crate) fn head_of(git: &GitDirs) -> Result<Head, CannotTell> {
             return Err(CannotTell::of(&path, "a reference that is a link cannot be read"));
         }
         let Some(text) = read_small(&path, MAX_REFERENCE) else {
-            return Ok(packed(git, &name)?.map_or(Head::Unborn, Head::Commit));
+            return packed(git, &name).map(|commit| Reference { name, commit });
         };
         let text = text.trim_end();
         match text.strip_prefix("ref:") {
@@ -49,13 +64,16 @@ pub(crate) fn head_of(git: &GitDirs) -> Result<Head, CannotTell> {
                 }
                 name = next.to_owned();
             }
-            None => return ObjectId::from_hex(text).map(Head::Commit).ok_or_else(|| CannotTell::of(&path, "it names no commit")),
+            None => {
+                let commit = ObjectId::from_hex(text).ok_or_else(|| CannotTell::of(&path, "it names no commit"))?;
+                return Ok(Reference { name, commit: Some(commit) });
+            }
         }
     }
     Err(CannotTell::of(&git.own.join("HEAD"), "its references go round in a circle"))
 }
 
-/// How long the names of objects are in a repository, in bytes.
+/// The length of object ids in a repository, in bytes.
 pub(super) fn hash_length(git: &GitDirs) -> usize {
     let config = read_small(&git.common.join("config"), MAX_CONFIG).unwrap_or_default();
     let is_sha256 = |format: String| format.eq_ignore_ascii_case("sha256");
@@ -67,22 +85,35 @@ fn is_own(name: &str) -> bool {
     !name.starts_with("refs/") || ["refs/bisect/", "refs/worktree/", "refs/rewritten/"].iter().any(|own| name.starts_with(own))
 }
 
-/// Whether a reference can have this name, and so be a path below the git directory.
+/// Whether a reference may have this name, which becomes a path below the git directory.
 fn is_valid(name: &str) -> bool {
     let part = |part: &str| !part.is_empty() && !part.starts_with('.') && !part.ends_with(".lock");
     name.starts_with("refs/") && !name.contains(['\0', '\n', '\\', '~', '^', ':']) && name.split('/').all(part)
 }
 
-/// A reference in the list of those that have no file of their own.
 fn packed(git: &GitDirs, name: &str) -> Result<Option<ObjectId>, CannotTell> {
-    let path = git.common.join("packed-refs");
-    if fs::symlink_metadata(&path).is_err() {
-        return Ok(None);
-    }
-    let list = read_small(&path, MAX_PACKED).ok_or_else(|| CannotTell::of(&path, "it cannot be read"))?;
+    let list = packed_list(git)?;
     let named = |line: &str| line.split_once(' ').filter(|(_, of)| of.trim_end() == name).map(|(id, _)| id.to_owned());
     match list.lines().find_map(named) {
-        Some(id) => ObjectId::from_hex(&id).map(Some).ok_or_else(|| CannotTell::of(&path, "it names no commit")),
+        Some(id) => {
+            let bad = || CannotTell::of(&git.common.join("packed-refs"), "it names no commit");
+            ObjectId::from_hex(&id).map(Some).ok_or_else(bad)
+        }
         None => Ok(None),
     }
+}
+
+/// The ends of the names of all packed references that begin so.
+pub(super) fn packed_below(git: &GitDirs, beginning: &str) -> Result<Vec<String>, CannotTell> {
+    let list = packed_list(git)?;
+    let names = list.lines().filter_map(|line| line.split_once(' ').map(|(_, name)| name.trim_end()));
+    Ok(names.filter_map(|name| name.strip_prefix(beginning)).map(str::to_owned).collect())
+}
+
+fn packed_list(git: &GitDirs) -> Result<String, CannotTell> {
+    let path = git.common.join("packed-refs");
+    if fs::symlink_metadata(&path).is_err() {
+        return Ok(String::new());
+    }
+    read_small(&path, MAX_PACKED).ok_or_else(|| CannotTell::of(&path, "it cannot be read"))
 }

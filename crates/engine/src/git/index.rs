@@ -1,19 +1,19 @@
-//! Reads git's index to answer one question: does git track anything below a directory? A reader of the whole format would be
-//! a large dependency for that.
+//! Reads git's index to answer one question: does git track anything below a directory? A library for the whole format
+//! would be a large dependency for that.
 
 use std::{fs, io::Read, path::Path};
 
 use rustix::fs::{Mode, OFlags};
 
-/// An index that is larger is not read. It would belong to a repository of some ten million files.
+/// A larger index is not read. It would belong to a repository of some ten million files.
 pub(super) const MAX_INDEX: u64 = 1 << 30;
 
 /// How much of an index is read first.
 const BEGINNING: u64 = 256 * 1024;
 
-/// Whether git tracks a file below this directory of a work tree. `git_dir` is the one that belongs to the checkout alone.
+/// Whether git tracks a file below this directory of a work tree. `git_dir` is the one of this checkout.
 ///
-/// An index that cannot be understood may track anything.
+/// If the index cannot be parsed, the answer is yes.
 pub(crate) fn tracks(git_dir: &Path, directory: &str) -> bool {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let Ok(fd) = rustix::fs::open(git_dir.join("index"), flags, Mode::empty()) else {
@@ -24,7 +24,7 @@ pub(crate) fn tracks(git_dir: &Path, directory: &str) -> bool {
     if !file.metadata().is_ok_and(|meta| meta.is_file() && meta.len() <= MAX_INDEX) {
         return true;
     }
-    // Names are sorted, and ours comes early: the beginning is mostly enough.
+    // Names are sorted, and ours comes early, so the beginning is usually enough.
     let mut index = Vec::new();
     for limit in [BEGINNING, MAX_INDEX] {
         if (&mut file).take(limit).read_to_end(&mut index).is_err() {
@@ -39,7 +39,7 @@ pub(crate) fn tracks(git_dir: &Path, directory: &str) -> bool {
     true
 }
 
-/// Looks through the entries of an index of version 2, 3 or 4 with hashes of this length. `None` when it is none.
+/// Searches the entries of an index of version 2, 3 or 4 with hashes of this length. `None` if it is malformed.
 fn has_entry_below(index: &[u8], directory: &[u8], hash: usize) -> Option<bool> {
     const HEADER: usize = 12;
     let number = |at: usize| Some(u32::from_be_bytes(index.get(at..at + 4)?.try_into().ok()?));
@@ -53,7 +53,7 @@ fn has_entry_below(index: &[u8], directory: &[u8], hash: usize) -> Option<bool> 
         let entry = at;
         let start = name_at(index, entry, hash)?;
         at = if version == 4 { read_packed_name(index, start, &mut name)? } else { read_name(index, entry, start, &mut name)? };
-        // Each entry says how long its name is; longer ones say only that.
+        // Each entry has the length of its name. The largest value means "this long or longer".
         let length = u16::from_be_bytes(index.get(entry + 40 + hash..entry + 42 + hash)?.try_into().ok()?) & 0x0fff;
         if usize::from(length) != name.len().min(0x0fff) {
             return None;
@@ -61,7 +61,7 @@ fn has_entry_below(index: &[u8], directory: &[u8], hash: usize) -> Option<bool> 
         if is_below(&name) {
             return Some(true);
         }
-        // Entries are in the order of their names.
+        // Entries are sorted by name.
         if name.as_slice() > directory && !name.starts_with(directory) {
             break;
         }
@@ -69,13 +69,13 @@ fn has_entry_below(index: &[u8], directory: &[u8], hash: usize) -> Option<bool> 
     Some(false)
 }
 
-/// Whether most of the entries may be in a second file.
+/// Whether most entries may be in a second file (a split index).
 fn is_split(git_dir: &Path) -> bool {
     let is_shared = |entry: fs::DirEntry| entry.file_name().as_encoded_bytes().starts_with(b"sharedindex.");
     fs::read_dir(git_dir).map_or(true, |entries| entries.flatten().any(is_shared))
 }
 
-/// Where the name of an entry begins: after the times and numbers, and two more bytes where a flag says so.
+/// Where the name of an entry starts: after the metadata, and two more bytes if a flag says so.
 pub(super) fn name_at(index: &[u8], entry: usize, hash: usize) -> Option<usize> {
     const EXTENDED: u8 = 0x40;
     let fixed = 42 + hash;
@@ -83,7 +83,7 @@ pub(super) fn name_at(index: &[u8], entry: usize, hash: usize) -> Option<usize> 
     Some(entry + if flags & EXTENDED == 0 { fixed } else { fixed + 2 })
 }
 
-/// Reads a name and gives where the next entry begins: each is filled up with zeros to eight bytes.
+/// Reads a name and returns where the next entry starts. Entries are padded with zeros to a multiple of eight bytes.
 pub(super) fn read_name(index: &[u8], entry: usize, start: usize, name: &mut Vec<u8>) -> Option<usize> {
     let length = memchr::memchr(0, index.get(start..)?)?;
     name.clear();
@@ -91,7 +91,7 @@ pub(super) fn read_name(index: &[u8], entry: usize, start: usize, name: &mut Vec
     Some(entry + (start + length - entry + 8) / 8 * 8)
 }
 
-/// A name in version 4: how many bytes of the last name to drop, then the rest of the new one.
+/// A name in version 4: the number of bytes to drop from the previous name, then the rest of the new one.
 pub(super) fn read_packed_name(index: &[u8], start: usize, name: &mut Vec<u8>) -> Option<usize> {
     let mut at = start;
     let mut dropped = 0_usize;
@@ -117,7 +117,7 @@ mod tests {
 
     use super::*;
 
-    /// A repository with these files added, by real git.
+    /// A repository with these files, created by git.
     fn index_of(format: &str, version: &str, files: &[&str]) -> tempfile::TempDir {
         let dir = tempfile::tempdir().unwrap();
         let git = |arguments: &[&str]| {

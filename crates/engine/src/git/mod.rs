@@ -1,24 +1,39 @@
 //! Reads git's files in process: the work tree, its git directory, what the index tracks, and what the commit at HEAD holds.
 //!
-//! No git command is started: the configuration of a repository can make git run programs, and `git rev-parse` takes two
-//! hundred times as long. `GIT_DIR`, `GIT_WORK_TREE`, `GIT_COMMON_DIR` and `GIT_INDEX_FILE` are ignored.
+//! For that no git command is started: the configuration of a repository can make git run programs, and `git rev-parse` takes two
+//! hundred times as long. Only [`program`] starts git, where a person asks for it. `GIT_DIR`, `GIT_WORK_TREE`, `GIT_COMMON_DIR` and `GIT_INDEX_FILE` are ignored.
 
+pub(crate) mod blame;
+pub(crate) mod conversion;
 mod entries;
 mod head;
+mod history;
 mod index;
 mod objects;
+mod origin;
+mod other_checkouts;
 mod pack;
+pub(crate) mod program;
+mod root_commits;
+pub(crate) mod scratch;
+pub(crate) mod staging_area;
+mod target_branch;
 #[cfg(test)]
 mod tests;
 mod tree;
 mod work_tree;
 
 pub(crate) use entries::GitIndex;
-pub(crate) use head::{Head, head_of};
+pub(crate) use head::{Head, head_of, reference};
+pub(crate) use history::{Commit, History};
 pub(crate) use index::tracks;
 pub(crate) use objects::{ObjectId, ObjectKind, Objects};
-pub(crate) use tree::{HeadTree, TreeEntry, files_of, tree_of};
-pub(crate) use work_tree::{GitDirs, WorkTree, discover, is_in_bare_repository, is_same_file};
+pub(crate) use origin::origin_of;
+pub(crate) use other_checkouts::{checkout_at, other_checkouts};
+pub(crate) use root_commits::smallest_root_commit;
+pub(crate) use target_branch::target_commit;
+pub(crate) use tree::{HeadTree, TreeEntry, entry_at, files_of, tree_of};
+pub(crate) use work_tree::{GitDirs, WorkTree, discover, is_in_bare_repository, is_same_file, is_worktree_gone};
 
 /// Why something of git's cannot be told: the repository uses what this reader does not know, or it is damaged. Nothing is
 /// concluded from it.

@@ -1,7 +1,6 @@
-//! Git's object database: loose objects, packs, and the databases that `info/alternates` names.
+//! Git's object database: loose objects, packs, and the databases in `info/alternates`.
 //!
-//! Hashes are not checked again: like git, this believes what is in the database of a repository. Sizes are bounded, whatever
-//! an object says of itself.
+//! Like git, this trusts the hashes in the database of a repository. Sizes are bounded, whatever an object claims.
 
 use std::{
     cell::{OnceCell, RefCell},
@@ -13,7 +12,7 @@ use std::{
 
 use super::{CannotTell, pack::Pack, work_tree::read_small};
 
-/// The name of an object: 20 bytes or, in repositories of the format `sha256`, 32.
+/// An object id: 20 bytes or, in repositories with the format `sha256`, 32.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct ObjectId {
     length: u8,
@@ -57,7 +56,6 @@ impl fmt::Debug for ObjectId {
     }
 }
 
-/// What an object is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ObjectKind {
     Commit,
@@ -78,23 +76,21 @@ impl ObjectKind {
     }
 }
 
-/// What an object is, and its content.
 pub(crate) type GitObject = (ObjectKind, Vec<u8>);
 
 /// A larger object is not read.
 pub(crate) const MAX_OBJECT: usize = 1 << 30;
 
-/// So many databases may be named by one another.
+/// The maximum number of linked databases.
 const MOST_DATABASES: usize = 32;
 
-/// A list of alternates that is longer is not read.
+/// A longer list of alternates is not read.
 const MAX_ALTERNATES: u64 = 64 * 1024;
 
-/// The objects of a repository.
 pub(crate) struct Objects {
     databases: Vec<PathBuf>,
     packs: OnceCell<Vec<Pack>>,
-    /// The pack in which an object was found last: the next one is mostly there, too.
+    /// The pack that had the last object, which usually has the next one too.
     last: RefCell<usize>,
 }
 
@@ -110,7 +106,7 @@ impl Objects {
         Self { databases: databases(common.join("objects")), packs: OnceCell::new(), last: RefCell::new(0) }
     }
 
-    /// What an object is and holds; `None` if there is none of this name, or it is larger than `limit`.
+    /// The kind and content of an object; `None` if it does not exist or is larger than `limit`.
     pub(crate) fn read(&self, id: &ObjectId, limit: usize) -> Result<Option<GitObject>, CannotTell> {
         let limit = limit.min(MAX_OBJECT);
         if let Some(found) = self.read_packed(id, limit)? {
@@ -124,12 +120,12 @@ impl Objects {
         Ok(None)
     }
 
-    /// The content of a blob, if there is one of this name that is not larger.
+    /// The content of a blob; `None` if it does not exist or is larger than `limit`.
     pub(crate) fn blob(&self, id: &ObjectId, limit: usize) -> Result<Option<Vec<u8>>, CannotTell> {
         Ok(self.read(id, limit)?.filter(|(kind, _)| *kind == ObjectKind::Blob).map(|(_, content)| content))
     }
 
-    /// In a pack. The inner `None` stands for an object that is too large.
+    /// Reads from a pack. The inner `None` means that the object is too large.
     fn read_packed(&self, id: &ObjectId, limit: usize) -> Result<Option<Option<GitObject>>, CannotTell> {
         let packs = self.packs.get_or_init(|| self.databases.iter().flat_map(|database| Pack::all_in(database)).collect());
         let last = *self.last.borrow();
@@ -144,7 +140,7 @@ impl Objects {
     }
 }
 
-/// A database with those that it names, and those that these name.
+/// A database with all that it links to, directly or indirectly.
 fn databases(first: PathBuf) -> Vec<PathBuf> {
     let mut found = vec![first];
     let mut known: HashSet<PathBuf> = found.iter().cloned().collect();
@@ -163,14 +159,14 @@ fn databases(first: PathBuf) -> Vec<PathBuf> {
 }
 
 fn read_loose(database: &Path, id: &ObjectId, limit: usize) -> Result<Option<Option<GitObject>>, CannotTell> {
-    /// The word for the kind, a number, and what is between.
+    /// The kind, a number, and the separators.
     const LONGEST_HEADER: usize = 32;
     let hex = id.to_string();
     let path = database.join(&hex[..2]).join(&hex[2..]);
     let Ok(file) = fs::File::open(&path) else { return Ok(None) };
     let bad = || CannotTell::of(&path, "this is not an object of git");
     let size = file.metadata().ok().filter(fs::Metadata::is_file).ok_or_else(bad)?.len();
-    // What does not shrink becomes a little longer.
+    // Incompressible data becomes slightly longer.
     if size > limit as u64 + limit as u64 / 8 + 1024 {
         return Ok(Some(None));
     }
@@ -195,7 +191,7 @@ fn read_loose(database: &Path, id: &ObjectId, limit: usize) -> Result<Option<Opt
     Ok(Some(Some((kind, content))))
 }
 
-/// Unpacks as much as there is room for.
+/// Decompresses as much as fits into `room`.
 fn inflate_beginning(packed: &[u8], room: &mut [u8]) {
     use miniz_oxide::inflate::core::{DecompressorOxide, decompress, inflate_flags};
     let flags = inflate_flags::TINFL_FLAG_PARSE_ZLIB_HEADER | inflate_flags::TINFL_FLAG_USING_NON_WRAPPING_OUTPUT_BUF;

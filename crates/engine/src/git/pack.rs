@@ -1,4 +1,5 @@
-//! One pack of git's object database, with its index of version 2: where an object begins, and what it is a delta of.
+//! One pack of git's object database with its version 2 index, which says where an object starts. An object may be a
+//! delta of another one.
 
 use std::{
     fs::{self, File},
@@ -11,26 +12,26 @@ use super::{
     objects::{GitObject, MAX_OBJECT},
 };
 
-/// A pack whose index is open.
+/// A pack with its index.
 pub(super) struct Pack {
     path: PathBuf,
     index: File,
     index_length: u64,
-    /// Opened when something is read from it.
+    /// Opened on first use.
     objects: std::cell::OnceCell<File>,
     count: u32,
     fanout: Vec<u32>,
     hash: usize,
 }
 
-/// A delta may be made from a delta so often. Git makes them 50 deep, and never more than 4,095.
+/// The maximum length of a delta chain. Git makes chains of 50, and never more than 4,095.
 const DEEPEST: usize = 4095;
 
-/// Before the table of names: magic, version, and how many names begin with each byte or a smaller one.
+/// The offset of the table of names: after the magic, the version, and the fan-out table.
 const NAMES_AT: u64 = 8 + 256 * 4;
 
 impl Pack {
-    /// The packs of a database. One whose index cannot be understood is passed over: what is only in there is not found.
+    /// The packs of a database. A pack whose index is malformed is skipped, and its objects are not found.
     pub(super) fn all_in(database: &Path) -> Vec<Self> {
         let Ok(entries) = fs::read_dir(database.join("pack")) else { return Vec::new() };
         let indexes = entries.flatten().map(|entry| entry.path());
@@ -51,7 +52,7 @@ impl Pack {
         if !fanout.is_sorted() {
             return None;
         }
-        // For each object its name, a checksum and an offset; then offsets that are too large for that, and two hashes.
+        // Each object has a name, a checksum and an offset. Then come large offsets and two hashes.
         let hash = [20, 32].into_iter().find(|hash| {
             let least = NAMES_AT + u64::from(count) * (hash + 8) + 2 * hash;
             index_length >= least && (index_length - least).is_multiple_of(8) && index_length - least <= u64::from(count) * 8
@@ -60,7 +61,6 @@ impl Pack {
         Some(Self { path, index, index_length, objects: std::cell::OnceCell::new(), count, fanout, hash: hash as usize })
     }
 
-    /// Where an object of this name begins.
     pub(super) fn find(&self, id: &ObjectId) -> Result<Option<u64>, CannotTell> {
         let id = id.as_bytes();
         if id.len() != self.hash {
@@ -76,13 +76,13 @@ impl Pack {
             match (*name).cmp(id) {
                 std::cmp::Ordering::Less => low = middle + 1,
                 std::cmp::Ordering::Greater => high = middle,
-                std::cmp::Ordering::Equal => return self.offset(middle).map(Some),
+                std::cmp::Ordering::Equal => return self.object_offset(middle).map(Some),
             }
         }
         Ok(None)
     }
 
-    fn offset(&self, nth: u32) -> Result<u64, CannotTell> {
+    fn object_offset(&self, nth: u32) -> Result<u64, CannotTell> {
         const IS_LARGE: u32 = 1 << 31;
         let offsets_at = NAMES_AT + u64::from(self.count) * (self.hash as u64 + 4);
         let mut offset = [0; 4];
@@ -115,7 +115,7 @@ impl Pack {
         Ok(self.objects.get().expect("it was set"))
     }
 
-    /// The object that begins at an offset; `None` if it, or one that it is made from, is larger than `limit` or not there.
+    /// The object at an offset; `None` if it or a base of it is missing or larger than `limit`.
     pub(super) fn read(
         &self,
         offset: u64,
@@ -144,7 +144,7 @@ impl Pack {
                     }
                     match self.find(&base)? {
                         Some(base) => next = base,
-                        // A pack that was fetched may be made from objects elsewhere.
+                        // The base of a delta in a fetched pack may be in another pack.
                         None => match of_base(&base)? {
                             Some(found) => break found,
                             None => return Ok(None),
@@ -164,7 +164,7 @@ impl Pack {
     }
 
     fn entry(&self, offset: u64) -> Result<Entry, CannotTell> {
-        /// A type and a size, and then an offset or a name.
+        /// A type and a size, then an offset or an id.
         const LONGEST: usize = 10 + 32;
         let mut head = [0; LONGEST];
         let length = self.file()?.read_at(&mut head, offset).map_err(|error| CannotTell::of(&self.path, error))?;
@@ -182,7 +182,7 @@ impl Pack {
         let mut state = Box::new(DecompressorOxide::new());
         let mut buffer = vec![0; AT_ONCE.min(entry.size + entry.size / 8 + 64)];
         let (mut at, mut filled) = (entry.data, 0);
-        // Each round takes all of its input, and data without output at the end is a few bytes.
+        // Each round consumes all of its input, and trailing data without output takes only a few bytes.
         for _ in 0..entry.size / buffer.len().max(1) * 2 + 64 {
             let read = self.file()?.read_at(&mut buffer, at).map_err(|error| CannotTell::of(&self.path, error))?;
             let flags = inflate_flags::TINFL_FLAG_PARSE_ZLIB_HEADER
@@ -201,12 +201,9 @@ impl Pack {
     }
 }
 
-/// What stands before the data of an object.
 struct Entry {
     kind: EntryKind,
-    /// How long the data is when unpacked.
     size: usize,
-    /// Where it begins.
     data: u64,
 }
 
@@ -256,7 +253,7 @@ impl Entry {
     }
 }
 
-/// What a delta makes of its base; `None` if that would be larger than `limit`.
+/// Applies a delta to its base; `None` if the result would be larger than `limit`.
 fn apply_delta(base: &[u8], delta: &[u8], limit: usize) -> Result<Option<Vec<u8>>, ()> {
     let mut at = 0;
     let mut next = || -> Result<u8, ()> {

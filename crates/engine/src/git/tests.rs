@@ -1,11 +1,14 @@
-//! What is read here is what git itself says, of repositories that git has made.
+//! Compares our reader with git's own output, on repositories that git created.
 #![expect(clippy::disallowed_methods, reason = "tests lay out repositories")]
 
 use std::{collections::BTreeMap, fs, os::unix::fs::PermissionsExt, path::PathBuf, process::Command};
 
 use proptest::prelude::*;
 
-use super::{GitDirs, GitIndex, Head, HeadTree, ObjectId, ObjectKind, Objects, discover, files_of, head_of, tree_of};
+use super::{
+    GitDirs, GitIndex, Head, HeadTree, History, ObjectId, ObjectKind, Objects, discover, files_of, head_of, reference,
+    target_commit, tree_of,
+};
 
 struct Repository(tempfile::TempDir);
 
@@ -58,7 +61,13 @@ impl Repository {
         }
     }
 
-    /// `git ls-tree -r HEAD`, and the content of each blob as git gives it.
+    /// What `git merge-base --all` prints; it fails if there is none.
+    fn merge_bases(&self, one: &str, other: &str) -> Vec<String> {
+        let output = Command::new("git").current_dir(self.at("")).args(["merge-base", "--all", one, other]).output().unwrap();
+        String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect()
+    }
+
+    /// Compares with `git ls-tree -r HEAD` and the content of each blob.
     #[track_caller]
     fn check_tree(&self) {
         let objects = Objects::of(&self.dirs().common);
@@ -85,7 +94,7 @@ impl Repository {
         }
     }
 
-    /// The entries of the index and which of them are as in the commit, as git says it.
+    /// Compares the index entries, and which of them equal the commit, with git's output.
     #[track_caller]
     fn check_index(&self) {
         let dirs = self.dirs();
@@ -164,7 +173,7 @@ fn an_index_that_is_split_sparse_or_strange_tells_nothing() {
     let whole = fs::read(repository.at(".git/index")).unwrap();
     for length in 0..whole.len() {
         fs::write(repository.at(".git/index"), &whole[..length]).unwrap();
-        // Whatever it says, it comes to an end.
+        // Whatever the input is, the reader terminates.
         let _ = GitIndex::read(&repository.dirs());
     }
     for strange in ["", "DIRC", "hello, this is no index at all", "DIRC\0\0\0\x02\0\0\0\x05short"] {
@@ -213,7 +222,7 @@ fn objects_of_alternates_are_found() {
     assert_eq!(files_of(&objects, &tree_of(&objects, &commit).unwrap()).unwrap().len(), 2);
 }
 
-/// What is done to a repository.
+/// An operation on a repository.
 #[derive(Debug, Clone)]
 enum Act {
     Write(String, Vec<u8>),
@@ -250,7 +259,7 @@ fn act() -> impl Strategy<Value = Act> {
 
 fn carry_out(repository: &Repository, act: &Act) {
     match act {
-        // Where a file is in the way of a directory or the other way round, the first one stays.
+        // If a file and a directory conflict, the first one stays.
         Act::Write(path, content) => {
             let path = repository.at(path);
             let _ = fs::create_dir_all(path.parent().unwrap());
@@ -272,6 +281,155 @@ fn carry_out(repository: &Repository, act: &Act) {
         Act::Pack => drop(repository.git(&["gc", "-q"])),
         Act::IndexVersion(version) => drop(repository.git(&["update-index", "--index-version", &version.to_string()])),
     }
+}
+
+/// What is done to a history after it was made.
+#[derive(Debug, Clone)]
+enum Rewrite {
+    None,
+    Graft(usize, Vec<usize>),
+    Replace(usize, Vec<usize>),
+    Shallow(usize),
+    Pack,
+}
+
+/// A history: for each commit its parents (numbers of earlier ones, modulo) and its date.
+fn history() -> impl Strategy<Value = (Vec<(Vec<usize>, u32)>, Rewrite)> {
+    let parents = prop_oneof![1 => Just(0), 6 => Just(1), 5 => Just(2), 1 => Just(3)];
+    // Parents are mostly near, so that branches cross. Clocks go wrong now and then.
+    let commit =
+        parents.prop_flat_map(|count| (prop::collection::vec(1_usize..6, count), prop_oneof![4 => Just(0), 1 => 0_u32..100]));
+    let number = 0_usize..40;
+    let rewrite = prop_oneof![
+        4 => Just(Rewrite::None),
+        1 => (number.clone(), prop::collection::vec(number.clone(), 0..3)).prop_map(|(commit, parents)| Rewrite::Graft(commit, parents)),
+        1 => (number.clone(), prop::collection::vec(number.clone(), 0..3)).prop_map(|(commit, parents)| Rewrite::Replace(commit, parents)),
+        1 => number.prop_map(Rewrite::Shallow),
+        1 => Just(Rewrite::Pack),
+    ];
+    (prop::collection::vec(commit, 2..24), rewrite)
+}
+
+/// Makes these commits, and returns their ids.
+fn make_history(repository: &Repository, commits: &[(Vec<usize>, u32)]) -> Vec<String> {
+    let mut stream = String::new();
+    for (number, (parents, skew)) in commits.iter().enumerate() {
+        let date = 1_700_000_000 + 10 * number as i64 - i64::from(*skew) * 7;
+        stream += &format!("commit refs/heads/c{number}\nmark :{}\ncommitter a <a@b> {date} +0000\ndata 0\n", number + 1);
+        let mut named: Vec<usize> = parents.iter().filter_map(|back| number.checked_sub(*back)).collect();
+        named.dedup();
+        for (place, parent) in named.iter().enumerate() {
+            stream += &format!("{} :{}\n", if place == 0 { "from" } else { "merge" }, parent + 1);
+        }
+        stream.push('\n');
+    }
+    repository.write("stream", stream);
+    let input = fs::File::open(repository.at("stream")).unwrap();
+    let done = Command::new("git").args(["fast-import", "--quiet"]).current_dir(repository.at("")).stdin(input).status().unwrap();
+    assert!(done.success());
+    (0..commits.len()).map(|number| repository.git(&["rev-parse", &format!("c{number}")]).trim().to_owned()).collect()
+}
+
+fn rewrite_history(repository: &Repository, rewrite: &Rewrite, ids: &[String]) {
+    let id = |number: usize| ids[number % ids.len()].as_str();
+    // Parents come before their children, so that there is no circle.
+    let earlier = |commit: usize, parents: &[usize]| -> Vec<&str> {
+        let mut numbers: Vec<usize> =
+            parents.iter().map(|parent| parent % ids.len()).filter(|parent| *parent < commit % ids.len()).collect();
+        numbers.sort_unstable();
+        numbers.dedup();
+        numbers.into_iter().map(id).collect()
+    };
+    match rewrite {
+        Rewrite::None => {}
+        Rewrite::Graft(commit, parents) => {
+            let line = [vec![id(*commit)], earlier(*commit, parents)].concat().join(" ");
+            repository.write(".git/info/grafts", format!("# a comment\n{line}\n"));
+        }
+        Rewrite::Replace(commit, parents) => {
+            let parents = earlier(*commit, parents);
+            let words = [vec!["replace", "--graft", id(*commit)], parents].concat();
+            // It fails if these are its parents anyway.
+            Command::new("git").current_dir(repository.at("")).args(words).output().unwrap();
+            repository.git(&["pack-refs", "--all"]);
+        }
+        Rewrite::Shallow(commit) => repository.write(".git/shallow", format!("{}\n", id(*commit))),
+        Rewrite::Pack => drop(repository.git(&["repack", "-adq"])),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, max_shrink_iters: 60, ..ProptestConfig::default() })]
+    #[test]
+    fn merge_bases_are_those_of_git((commits, rewrite) in history(), pairs in prop::collection::vec((0_usize..24, 0_usize..24), 6)) {
+        let repository = Repository::new("sha1");
+        let ids = make_history(&repository, &commits);
+        rewrite_history(&repository, &rewrite, &ids);
+        let dirs = repository.dirs();
+        let objects = Objects::of(&dirs.common);
+        let history = History::of(&dirs, &objects).unwrap();
+        for (one, other) in pairs {
+            let (one, other) = (&ids[one % ids.len()], &ids[other % ids.len()]);
+            let found = history.merge_bases(&ObjectId::from_hex(one).unwrap(), &ObjectId::from_hex(other).unwrap()).unwrap();
+            let mut found: Vec<String> = found.iter().map(ToString::to_string).collect();
+            found.sort();
+            let mut expected = repository.merge_bases(one, other);
+            expected.sort();
+            prop_assert_eq!(found, expected, "{:?} and {:?}", one, other);
+        }
+    }
+}
+
+#[test]
+fn a_history_with_a_missing_commit_has_no_merge_base_that_is_known() {
+    let repository = Repository::new("sha1");
+    let ids = make_history(&repository, &[(vec![], 0), (vec![1], 0), (vec![1], 0), (vec![2], 0)]);
+    let dirs = repository.dirs();
+    let objects = Objects::of(&dirs.common);
+    let id = |number: usize| ObjectId::from_hex(&ids[number]).unwrap();
+    assert_eq!(History::of(&dirs, &objects).unwrap().merge_bases(&id(2), &id(3)).unwrap(), [id(1)]);
+    let missing = ObjectId::from_hex("0123456789012345678901234567890123456789").unwrap();
+    assert!(History::of(&dirs, &objects).unwrap().merge_bases(&id(2), &missing).is_err());
+    // A blob is no commit.
+    repository.write("a", "a\n");
+    let blob = ObjectId::from_hex(repository.git(&["hash-object", "-w", "a"]).trim()).unwrap();
+    assert!(History::of(&dirs, &objects).unwrap().merge_bases(&id(2), &blob).is_err());
+}
+
+#[test]
+fn the_target_branch_is_the_upstream_or_the_main_branch() {
+    let repository = Repository::new("sha1");
+    let target = |dir: &str| {
+        let git = discover(&repository.at(dir), None).unwrap().git.unwrap();
+        target_commit(&git, &reference(&git, "HEAD").unwrap()).unwrap().map(|commit| commit.to_string())
+    };
+    let id = |name: &str| Some(repository.git(&["rev-parse", name]).trim().to_owned());
+    assert_eq!(target(""), None, "there is no commit");
+    repository.commit();
+    assert_eq!(target(""), None, "it is on the main branch, and there is no other");
+    repository.git(&["worktree", "add", "-q", "-b", "side", "beside"]);
+    repository.git_in("beside", &["commit", "-q", "--allow-empty", "-m", "y"]);
+    assert_eq!(target("beside"), id("trunk"));
+
+    repository.git(&["branch", "-m", "trunk", "odd"]);
+    assert_eq!(target("beside"), id("odd"), "the branch of the main checkout");
+    repository.git(&["branch", "-m", "odd", "trunk"]);
+
+    let next = repository.git(&["commit-tree", "-m", "z", "-p", "trunk", "trunk^{tree}"]).trim().to_owned();
+    repository.git(&["update-ref", "refs/remotes/origin/develop", &next]);
+    repository.git(&["symbolic-ref", "refs/remotes/origin/HEAD", "refs/remotes/origin/develop"]);
+    assert_eq!(target("beside"), id("origin/develop"), "the default branch of the remote");
+    assert_eq!(target(""), id("origin/develop"));
+
+    repository.git(&["config", "branch.side.remote", "origin"]);
+    repository.git(&["config", "branch.side.merge", "refs/heads/side"]);
+    repository.git(&["update-ref", "refs/remotes/origin/side", "side"]);
+    assert_eq!(target("beside"), id("origin/develop"), "its own copy is no target");
+    repository.git(&["config", "branch.side.merge", "refs/heads/release"]);
+    repository.git(&["update-ref", "refs/remotes/origin/release", "trunk"]);
+    assert_eq!(target("beside"), id("trunk"), "another branch upstream is");
+    repository.git_in("beside", &["checkout", "-q", "--detach"]);
+    assert_eq!(target("beside"), id("origin/develop"));
 }
 
 proptest! {

@@ -1,13 +1,12 @@
-//! The files of the commit at HEAD, and which of the index's entries are as they are there.
+//! The files of the commit at HEAD, and which index entries equal them.
 
 use std::{collections::BTreeMap, path::Path};
 
-use super::{CannotTell, GitIndex, ObjectId, ObjectKind, Objects, entries::CachedTree, objects::MAX_OBJECT};
+use super::{CannotTell, Commit, GitIndex, ObjectId, ObjectKind, Objects, entries::CachedTree, objects::MAX_OBJECT};
 
-/// A directory is nested so deep at most.
+/// The maximum depth of nested directories.
 const DEEPEST: usize = 2048;
 
-/// A file or directory in a tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TreeEntry {
     /// 100644, 100755, 120000, 160000 or 40000.
@@ -22,22 +21,22 @@ impl TreeEntry {
     }
 }
 
-/// The tree of a commit, beside the index of its checkout.
+/// The tree of a commit, compared with the index of its checkout.
 #[derive(Debug)]
 pub(crate) struct HeadTree {
-    /// One bit for each entry of the index: whether the commit has this very blob at its path.
+    /// One bit per index entry: whether the commit has the same blob at its path.
     same: Vec<u64>,
-    /// Files of the commit that the index does not have, or has as another blob.
+    /// Files of the commit that the index lacks, or has with another blob.
     pub others: BTreeMap<Vec<u8>, TreeEntry>,
 }
 
 impl HeadTree {
-    /// The tree where there is no commit.
+    /// The empty tree, for a repository without commits.
     pub(crate) fn none(index: &GitIndex) -> Self {
         Self { same: vec![0; index.entries().len().div_ceil(64)], others: BTreeMap::new() }
     }
 
-    /// Compares the tree of a commit with an index. Trees that git remembers to have made of the entries are not read.
+    /// Compares the tree of a commit with an index. Trees that the index caches are not read.
     pub(crate) fn compare(objects: &Objects, tree: &ObjectId, index: &GitIndex) -> Result<Self, CannotTell> {
         let mut found = Self::none(index);
         let mut compare = Compare { objects, index, found: &mut found };
@@ -45,7 +44,7 @@ impl HeadTree {
         Ok(found)
     }
 
-    /// Whether the entry of the index at this place is as the commit has it.
+    /// Whether the index entry at this place equals the commit.
     pub(crate) fn has(&self, place: usize) -> bool {
         self.same[place / 64] & (1 << (place % 64)) != 0
     }
@@ -62,7 +61,7 @@ struct Compare<'a> {
 }
 
 impl Compare<'_> {
-    /// A tree of the commit, beside the entries of the index below the same directory.
+    /// Compares a tree of the commit with the index entries of the same directory.
     fn tree(
         &mut self,
         id: &ObjectId,
@@ -83,7 +82,7 @@ impl Compare<'_> {
             prefix.extend_from_slice(&name);
             if entry.is_tree() {
                 prefix.push(b'/');
-                let below = self.below(prefix, range.clone());
+                let below = self.entries_below(prefix, range.clone());
                 let cached = cached.and_then(|cached| cached.below.iter().find(|below| below.name == name));
                 self.tree(&entry.id, cached, prefix, below, depth + 1)?;
             } else {
@@ -98,8 +97,8 @@ impl Compare<'_> {
         Ok(())
     }
 
-    /// The entries of the index whose paths begin with this.
-    fn below(&self, prefix: &[u8], range: std::ops::Range<usize>) -> std::ops::Range<usize> {
+    /// The index entries whose paths start with this prefix.
+    fn entries_below(&self, prefix: &[u8], range: std::ops::Range<usize>) -> std::ops::Range<usize> {
         let entries = &self.index.entries()[range.clone()];
         let start = entries.partition_point(|entry| self.index.name(entry) < prefix);
         let length = entries[start..].partition_point(|entry| self.index.name(entry).starts_with(prefix));
@@ -107,16 +106,11 @@ impl Compare<'_> {
     }
 }
 
-/// The tree of a commit.
 pub(crate) fn tree_of(objects: &Objects, commit: &ObjectId) -> Result<ObjectId, CannotTell> {
-    let bad = |why: &str| CannotTell::of(Path::new(&commit.to_string()), why);
-    let (kind, content) = objects.read(commit, MAX_OBJECT)?.ok_or_else(|| bad("there is no such commit"))?;
-    let line = content.split(|byte| *byte == b'\n').next().filter(|_| kind == ObjectKind::Commit);
-    let id = line.and_then(|line| ObjectId::from_hex(str::from_utf8(line.strip_prefix(b"tree ")?).ok()?));
-    id.ok_or_else(|| bad("this is not a commit"))
+    Commit::read(objects, commit).map(|commit| commit.tree)
 }
 
-/// What a tree holds: names, and what they stand for.
+/// The entries of a tree with their names.
 pub(crate) fn read_tree(objects: &Objects, id: &ObjectId) -> Result<Vec<(Vec<u8>, TreeEntry)>, CannotTell> {
     let bad = |why: &str| CannotTell::of(Path::new(&id.to_string()), why);
     let (kind, content) = objects.read(id, MAX_OBJECT)?.ok_or_else(|| bad("there is no such tree"))?;
@@ -140,7 +134,20 @@ fn parse(mut rest: &[u8], hash: usize) -> Option<Vec<(Vec<u8>, TreeEntry)>> {
     Some(entries)
 }
 
-/// Every file of a tree, by path.
+/// What a tree has at a path.
+pub(crate) fn entry_at(objects: &Objects, tree: &ObjectId, path: &str) -> Result<Option<TreeEntry>, CannotTell> {
+    let mut found = TreeEntry { mode: 0o40_000, id: *tree };
+    for name in path.split('/') {
+        if !found.is_tree() {
+            return Ok(None);
+        }
+        let entries = read_tree(objects, &found.id)?;
+        let Some((_, entry)) = entries.into_iter().find(|(known, _)| known == name.as_bytes()) else { return Ok(None) };
+        found = entry;
+    }
+    Ok(Some(found))
+}
+
 pub(crate) fn files_of(objects: &Objects, tree: &ObjectId) -> Result<BTreeMap<Vec<u8>, TreeEntry>, CannotTell> {
     let mut files = BTreeMap::new();
     let mut open = vec![(Vec::new(), *tree, 0)];

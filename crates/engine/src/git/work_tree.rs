@@ -5,7 +5,7 @@
 
 use std::{
     fs::{self, Metadata},
-    io::Read,
+    io::{ErrorKind, Read},
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
 };
@@ -45,7 +45,7 @@ pub(crate) struct GitDirs {
 const MAIN: &str = "main";
 
 /// A `.git` file that is longer is not one.
-const MAX_GITFILE: u64 = 4096;
+pub(super) const MAX_GITFILE: u64 = 4096;
 
 /// A git configuration that is longer is not searched for `core.worktree`.
 pub(super) const MAX_CONFIG: u64 = 256 * 1024;
@@ -90,7 +90,7 @@ fn git_tree_at(dir: &Path, owner: u32) -> Option<WorkTree> {
         () if marker.is_dir() => return None,
         () if marker.is_file() => {
             points_to = read_gitfile(dir, marker.len());
-            points_to.clone().and_then(|target| verified(dir, target))
+            points_to.clone().and_then(|target| verify_git_dirs(dir, target))
         }
         // A link. Git never checks one out under this name, but an archive can hold it.
         () => {
@@ -145,7 +145,7 @@ fn read_gitfile(dir: &Path, size: u64) -> Option<PathBuf> {
 }
 
 /// The git directories behind a `.git` file, if they agree that this is their work tree.
-fn verified(dir: &Path, target: PathBuf) -> Option<GitDirs> {
+fn verify_git_dirs(dir: &Path, target: PathBuf) -> Option<GitDirs> {
     if fs::symlink_metadata(target.join("commondir")).is_ok() {
         return linked_worktree(dir, target);
     }
@@ -171,6 +171,22 @@ fn linked_worktree(dir: &Path, target: PathBuf) -> Option<GitDirs> {
     (leads_back && is_kept_there && is_repository(&common)).then_some(GitDirs { own: target, common, checkout })
 }
 
+/// Whether the worktree behind the name of a checkout was removed, in the way in which git finds that out. One that is locked is on a disk that
+/// may not be there.
+pub(crate) fn is_worktree_gone(common: &Path, checkout: &str) -> bool {
+    if checkout == MAIN {
+        return false;
+    }
+    let id = if checkout == format!("{MAIN}~worktree") { MAIN } else { checkout };
+    let own = common.join("worktrees").join(id);
+    let is_missing = |path: &Path| fs::symlink_metadata(path).is_err_and(|error| error.kind() == ErrorKind::NotFound);
+    let leads_nowhere = || {
+        let dot_git = read_small(&own.join("gitdir"), MAX_GITFILE);
+        dot_git.is_some_and(|dot_git| is_missing(&own.join(dot_git.trim_end_matches(['\r', '\n']))))
+    };
+    is_missing(&own) || (is_missing(&own.join("locked")) && leads_nowhere())
+}
+
 /// Whether a git directory belongs to a submodule of a repository around this directory.
 fn lies_in_modules_above(dir: &Path, target: &Path) -> bool {
     let is_below = |git_dir: &Path| target.starts_with(git_dir.join("modules"));
@@ -186,7 +202,6 @@ fn lies_in_modules_above(dir: &Path, target: &Path) -> bool {
     above.into_iter().any(|git| is_below(&git.own) || is_below(&git.common))
 }
 
-/// The last value of `core.worktree` in a git configuration.
 fn core_worktree(config: &str) -> Option<String> {
     config_value(config, "core", "worktree")
 }

@@ -8,7 +8,7 @@ use crate::disk::{
     working_copy::WorkingCopy,
 };
 
-/// Looks at many files, on all processors if there are enough of them.
+/// Runs `look` for many items, in parallel if there are enough of them.
 pub(super) fn in_parallel<T: Sync, R: Send>(items: &[T], look: impl Fn(&T) -> R + Sync) -> Vec<R> {
     const FEW: usize = 500;
     let threads = if items.len() < FEW { 1 } else { threads() };
@@ -23,7 +23,7 @@ pub(super) fn in_parallel<T: Sync, R: Send>(items: &[T], look: impl Fn(&T) -> R 
     })
 }
 
-/// The present version and stamp of a file, which is read only if its stamp has changed. `None` if it is gone.
+/// The current version and stamp of a file, which is read only if its stamp has changed. `None` if the file is gone.
 pub(crate) fn check_file(
     copy: &WorkingCopy,
     path: &RelPath,

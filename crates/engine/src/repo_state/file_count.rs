@@ -1,4 +1,4 @@
-//! Counts the files of a repository by directory, for a prompt that comes before any file was touched or scanned.
+//! Counts the files of a repository by directory, for a prompt before any file was touched or scanned.
 
 use std::{
     borrow::Cow,
@@ -19,15 +19,15 @@ use crate::{
     scan_index::ScanIndex,
 };
 
-/// With at most this many files, each is named.
+/// Up to this number, each file is named.
 pub(super) const FEW: usize = 64;
 
-/// The files of a root. What is ignored is not counted.
+/// The files of a root, without ignored ones.
 #[derive(Debug)]
 pub(super) struct FileCount {
-    /// By directory, with a slash at its end; the root's is empty.
+    /// By directory with a trailing slash; the root is empty.
     counts: Vec<(String, usize)>,
-    /// All paths, as digests.
+    /// The digests of all paths.
     paths: HashSet<u64>,
     few: Vec<(RelPath, Option<(ContentHash, Stamp)>)>,
 }
@@ -51,12 +51,12 @@ impl FileCount {
 
 pub(super) struct TouchedPaths<'a> {
     pub copy: &'a WorkingCopy,
-    /// By their paths in the work tree.
+    /// Paths in the work tree.
     pub files: &'a BTreeMap<RelPath, super::RepoEntry>,
 }
 
 impl<'a> TouchedPaths<'a> {
-    /// Their paths in the root.
+    /// Paths in the root.
     fn paths(&self) -> impl Iterator<Item = Cow<'a, RelPath>> + use<'a> {
         let copy = self.copy;
         self.files.keys().filter_map(|path| copy.in_root(path))
@@ -74,7 +74,7 @@ pub(super) struct UntouchedFiles {
 }
 
 impl UntouchedFiles {
-    /// The counted files without those that were touched.
+    /// The counted files that were not touched.
     pub(super) fn of_census(census: &mut FileCount, touched: &TouchedPaths<'_>) -> Self {
         let is_counted = |path: &RelPath| census.paths.contains(&digest(path));
         let counts = without(census.counts.clone(), touched.paths().filter(|path| is_counted(path)));
@@ -88,7 +88,7 @@ impl UntouchedFiles {
     }
 
     pub(super) fn of_index(index: &ScanIndex, touched: &TouchedPaths<'_>) -> Self {
-        let counts = without(index.counts(), touched.paths().filter(|path| index.known(path).is_some()));
+        let counts = without(index.counts(), touched.paths().filter(|path| index.version_of(path).is_some()));
         if counts.iter().map(|(_, files)| files).sum::<usize>() > FEW {
             return Self { counts, few: Vec::new() };
         }
@@ -111,7 +111,7 @@ fn unchanged(path: RelPath, hash: ContentHash, stamp: Stamp) -> FileState {
     FileState { path, hash, size, modified, status, changed_outside: false }
 }
 
-/// The directory of a file, with a slash at its end; empty for the root.
+/// The directory of a file with a trailing slash; empty for the root.
 fn directory(path: &RelPath) -> String {
     path.parent().map_or_else(String::new, |parent| format!("{parent}/"))
 }

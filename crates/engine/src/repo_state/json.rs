@@ -3,10 +3,12 @@
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use surehand_core::{
-    ContentHash, FileState, FileStatus, RelPath, RepoState, Task, TaskList, TaskStatus, file_kind::type_of, repo_state::Millis,
+    ContentHash, FileState, FileStatus, RelPath, RepoState, Task, TaskList, TaskStatus,
+    file_kind::type_of,
+    timestamp::{Millis, rfc3339},
 };
 
-/// A state in the shape and order in which it is promised to other programs.
+/// A state in the documented format and order.
 #[derive(Serialize)]
 struct StateJson<'a> {
     work_dir: &'a str,
@@ -44,7 +46,7 @@ impl<'a> FileJson<'a> {
     }
 }
 
-/// A state as other programs read it.
+/// The JSON document.
 pub fn to_json(state: &RepoState) -> String {
     let written = StateJson {
         work_dir: &state.work_dir,
@@ -66,12 +68,7 @@ pub(super) fn json_of(value: &impl Serialize) -> String {
     serde_json::to_string(value).expect("a state is plain data")
 }
 
-/// A moment as programs read it.
-pub fn rfc3339(millis: Millis) -> String {
-    jiff::Timestamp::from_millisecond(millis).map(|moment| moment.to_string()).unwrap_or_default()
-}
-
-/// Joins entries that are already serialized: most of them have not changed.
+/// Joins serialized entries, most of which have not changed since the last export.
 pub(super) fn put_together<'a>(
     work_dir: &str,
     tasks: &TaskList,
@@ -89,7 +86,7 @@ pub(super) fn put_together<'a>(
     out.into_bytes()
 }
 
-/// The paths that are named in what was exported. Nothing else in it is believed.
+/// The paths in an exported file. Nothing else in it is trusted.
 pub(super) fn named_paths(content: &[u8]) -> Vec<RelPath> {
     #[derive(Deserialize)]
     struct ExportedState {

@@ -1,5 +1,5 @@
-//! The state of the repository: touched files with their status, and tasks. The store has it, and all processes share it.
-//! Each process keeps a copy in memory, updates it when another process has changed something, and exports it to
+//! The state of the repository: touched files with their status, and tasks. The store holds it, and all processes share
+//! it. Each process keeps a copy in memory, updates it when another process has changed something, and exports it to
 //! `.surehand/repostate.json`. That file is an output; Surehand never trusts it.
 
 mod file_check;
@@ -18,11 +18,11 @@ use std::{
 
 use surehand_core::{
     ContentHash, FileList, FileRecord, FileState, FileStatus, Notice, OutsideState, RelPath, RepoState, Stamp, TaskList,
-    TaskOwner, Touch, outcome::TouchedFile, repo_state::Millis,
+    TaskOwner, Touch, outcome::TouchedFile, timestamp::Millis,
 };
 use surehand_store::{KnownFile, StoreError, StoreRecord, StoreTurn, StoryTasks, TrackedFile, TrackedFiles};
 
-pub use self::json::{rfc3339, to_json};
+pub use self::json::to_json;
 pub(crate) use self::{
     file_check::check_file,
     store::{RepoStore, WritersStore},
@@ -42,52 +42,51 @@ use crate::{
     time::now,
     watch::{FileWatcher, HintCursor, WatchHints},
 };
+pub use surehand_core::timestamp::rfc3339;
 
-/// The name of the exported file.
 const NAME: &str = "repostate.json";
 
-/// More than this is not written after every change, but a moment later.
+/// A larger file is not written after every change, but a moment later.
 const WRITTEN_AT_ONCE: usize = 256 << 10;
 
-/// So many changes in a row are each written at once; in a longer burst they are written together, a moment later.
+/// This many changes in a row are each exported at once. In a longer burst, they are exported together a moment later.
 const BURST: f64 = 32.0;
 
-/// How many changes a second are written at once for good.
+/// The number of changes per second that can each be exported at once indefinitely.
 const PACE: f64 = 20.0;
 
 /// How long to wait for another process to export. It takes less than a millisecond, unless that process is suspended.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// What the state of a repository is made from.
 #[derive(Clone, Copy)]
 pub(crate) struct RepoSources<'a> {
     pub copy: &'a WorkingCopy,
-    /// Knows what was touched and what there is to do.
+    /// The touched files and the tasks.
     pub store: &'a dyn RepoStore,
-    /// Names the files that may have changed, where the tree is watched.
+    /// The files that may have changed, if the tree is watched.
     pub watch: Option<&'a FileWatcher>,
 }
 
-/// Which tasks are meant; by default, as a person sees them, all of the current story.
+/// Selects tasks; by default all tasks of the current story, as a person sees them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TaskScope {
-    /// Who works on them.
+    /// The owner of the tasks.
     pub owner: Option<TaskOwner>,
-    /// Of which story, if that is not the one that the workspace works on.
+    /// The story, if not the current one.
     pub story: Option<String>,
 }
 
 impl TaskScope {
-    /// What any session sees: all of them work on one list.
+    /// The tasks of any session: all sessions share one list.
     pub fn of_any_session() -> Self {
         Self { owner: Some(TaskOwner::Session(String::new())), story: None }
     }
 }
 
-/// Whether the store learns of a touch from an event.
+/// Whether an event already tells the store of a touch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TouchSource {
-    /// It does, if the touch is a change.
+    /// Yes, if the touch is a change.
     Event,
     Nobody,
 }
@@ -95,44 +94,48 @@ pub(crate) enum TouchSource {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ExportPace {
     Now,
-    /// At once if it is small and changes come at a human pace, else a moment later.
+    /// At once if the file is small and changes are rare, otherwise a moment later.
     InTime,
+    /// The same, but before the replies to a group of calls go out.
+    WithReplies,
 }
 
-/// What is known of the files of a workspace.
+/// The files of a workspace as this process knows them.
 #[derive(Debug)]
 pub(crate) struct RepoStateCache {
     files: BTreeMap<RelPath, RepoEntry>,
     tasks: StoryTasks,
-    /// Up to where the store was read; `None` before it was needed.
+    /// The turn up to which the store was read; `None` before the first read.
     read_to: Option<StoreTurn>,
-    /// The generation that is in memory, and how often this process had announced its own reads by then.
+    /// The generation in memory, and how often this process had announced its own reads at that time.
     generation: u64,
     announced: u64,
     generation_file: Option<Arc<ChangeCounterFile>>,
-    /// Whether the store knows something that is not in memory, whatever the generation says.
+    /// Whether the store has something that is not in memory, whatever the generation says.
     is_stale: bool,
     is_behind: bool,
+    /// Whether replies wait for an export.
+    is_export_due: bool,
     last_updated: Millis,
     bytes: usize,
-    /// Digests (path and version) of the reads that are in the store.
+    /// Digests of path and version of the reads that are in the store.
     told: HashSet<u64>,
     cursor: Option<HintCursor>,
-    /// What the last scan found, as long as that is the last one.
+    /// The index of the last scan, while it is the last one.
     index: Option<(Option<(u64, i64)>, ScanIndex)>,
-    /// All of it as it was last shown, while nothing has changed.
+    /// The list as it was last shown, while nothing has changed.
     listed: Option<Arc<FileList>>,
-    /// The files that were there when they were counted.
+    /// The files that were counted.
     census: Option<FileCount>,
-    /// How many changes may still be written at once, when that was last asked.
+    /// How many more changes may be exported at once, as of the last check.
     room: f64,
     asked: Instant,
-    /// Whether this process ends at once: then a large state is not loaded to be changed.
+    /// Whether this process answers one call and exits. Then a large state is not loaded just to be updated.
     pub(crate) is_passing_by: bool,
     /// Whether the last export failed, which is reported once.
     is_export_broken: bool,
-    /// The way from the work tree to the root. Files are known by their paths in the tree, because all roots in it share what is
-    /// exported; sessions name them by their paths in the root.
+    /// The path from the work tree to the root. Files are stored by their paths in the tree, because all roots in it
+    /// share one export. Sessions use paths in the root.
     below: Option<RelPath>,
 }
 
@@ -141,7 +144,7 @@ struct RepoEntry {
     state: FileState,
     at: Millis,
     stamp: Option<Stamp>,
-    /// As it is exported, once that was needed.
+    /// The exported form, once it was needed.
     json: Option<String>,
 }
 
@@ -151,13 +154,13 @@ impl RepoEntry {
         FileRecord { version: hash, status, changed_outside, at: self.at }
     }
 
-    /// Whether it is known what the system says about the file.
+    /// Whether the metadata of the file is known.
     fn is_measured(&self) -> bool {
         self.stamp.is_some() || self.state.status == FileStatus::Deleted
     }
 }
 
-/// About how many bytes an entry takes besides the path.
+/// The approximate size of an entry in bytes, without the path.
 const ENTRY_BYTES: usize = 200;
 
 impl RepoStateCache {
@@ -171,6 +174,7 @@ impl RepoStateCache {
             generation_file: None,
             is_stale: false,
             is_behind: false,
+            is_export_due: false,
             last_updated: now(),
             bytes: 0,
             told: HashSet::new(),
@@ -186,9 +190,9 @@ impl RepoStateCache {
         }
     }
 
-    /// Takes in what was done to files. Says whether one was changed.
+    /// Records what was done to files. Returns whether one of them was changed.
     ///
-    /// `stamp_of` gives what the system says about a file, for those that are there.
+    /// `stamp_of` returns the stamp of a file, if it exists.
     pub(crate) fn take_touched(
         &mut self,
         store: &dyn RepoStore,
@@ -207,12 +211,12 @@ impl RepoStateCache {
             if is_news {
                 store.record(StoreRecord::Touched { path: path.clone(), touch: touch.clone(), at });
             }
-            self.follow(&path.in_directory(self.below.as_ref()), &self.in_tree(touch), at, stamp);
+            self.apply_touch(&path.in_directory(self.below.as_ref()), &self.in_tree(touch), at, stamp);
         }
         is_change
     }
 
-    /// Notes that a file is not what the sessions saw. `stamp` is that of what it is now, if it is known.
+    /// Records that a file is not as the sessions saw it. `stamp` is that of the current file, if known.
     pub(crate) fn changed_outside(&mut self, store: &dyn RepoStore, path: &RelPath, now_is: OutsideState, stamp: Option<Stamp>) {
         let in_tree = path.in_directory(self.below.as_ref());
         if self.read_to.is_some() && self.next(&in_tree, &Touch::Outside(now_is), now()).is_none() {
@@ -220,14 +224,14 @@ impl RepoStateCache {
         }
         self.mark_changed(store, path, now_is, stamp);
         if stamp.is_none() && now_is != OutsideState::Gone {
-            // Hash, size and time of an entry are of one moment, so it is read from the store, which has all three.
+            // Hash, size and time of an entry must be of one moment, so the entry is read from the store, which has all
+            // three.
             self.is_stale = true;
         } else {
-            self.follow(&in_tree, &Touch::Outside(now_is), now(), stamp);
+            self.apply_touch(&in_tree, &Touch::Outside(now_is), now(), stamp);
         }
     }
 
-    /// Records that another program has changed a file.
     fn mark_changed(&mut self, store: &dyn RepoStore, path: &RelPath, now_is: OutsideState, stamp: Option<Stamp>) {
         if let OutsideState::Version(version) = now_is {
             self.told.remove(&digest(path, version));
@@ -238,12 +242,12 @@ impl RepoStateCache {
         store.record(StoreRecord::Touched { path: path.clone(), touch: Touch::Outside(now_is), at: now() });
     }
 
-    /// Says that the store has learnt of something that is not in memory.
+    /// Marks the copy as out of date: the store has something that is not in memory.
     pub(crate) fn mark_stale(&mut self) {
         self.is_stale = true;
     }
 
-    /// The present state for this scope. Files that may have changed are checked first.
+    /// The current state for this scope. Files that may have changed are checked first.
     pub(crate) fn snapshot(&mut self, sources: &RepoSources<'_>, scope: &TaskScope) -> RepoState {
         if let Err(error) = self.load(sources).and_then(|()| self.catch_up(sources, self.look_at_generation(sources.copy))) {
             sources.copy.state.notify(Notice::NotRemembered { why: error.to_string() });
@@ -264,10 +268,10 @@ impl RepoStateCache {
         TaskList::of(scope.story.as_ref().unwrap_or(&plan.story), plan.tasks, scope.owner.as_ref())
     }
 
-    /// The files of the root. The list is made anew only if something in it has changed.
+    /// The files of the root. The list is built again only if an entry has changed.
     fn list(&mut self, copy: &WorkingCopy) -> Arc<FileList> {
         self.look_at_index(copy);
-        // Files that were counted and never touched are checked each time.
+        // Files that were counted and never touched are checked every time.
         let listed = self.listed.take().filter(|_| self.census.as_ref().is_none_or(|census| !census.is_few()));
         let list = listed.unwrap_or_else(|| {
             let touched = self.files.values().filter_map(|entry| in_root(copy, &entry.state)).collect();
@@ -277,7 +281,7 @@ impl RepoStateCache {
         self.listed.insert(list).clone()
     }
 
-    /// Counts the files that are there, which takes a walk through the tree.
+    /// Counts the files of the tree, which takes a walk.
     pub(crate) fn count_files(&mut self, copy: &WorkingCopy) -> io::Result<()> {
         self.census = Some(FileCount::take(copy)?);
         self.listed = None;
@@ -293,11 +297,11 @@ impl RepoStateCache {
         self.index.as_ref().map(|(_, index)| UntouchedFiles::of_index(index, &touched)).unwrap_or_default()
     }
 
-    /// Reads what the last scan found, if there was one since.
+    /// Loads the index of the last scan, if it is new.
     fn look_at_index(&mut self, copy: &WorkingCopy) {
         let stamp = ScanIndex::stamp(copy);
         if self.index.as_ref().is_none_or(|(known, _)| *known != stamp) {
-            // An index that cannot be read is as good as none.
+            // An unreadable index counts as none.
             self.index = ScanIndex::load(copy).ok().map(|index| (stamp, index));
             self.listed = None;
         }
@@ -310,7 +314,7 @@ impl RepoStateCache {
         let generation = self.look_at_generation(sources.copy);
         self.is_stale = true;
         self.catch_up(sources, generation)?;
-        // What was just read is exported already, unless its process was interrupted.
+        // What was just read has been exported, unless its process was interrupted.
         self.is_behind = generation.exported != generation.changed;
         if self.files.is_empty() {
             self.rebuild(sources);
@@ -318,7 +322,7 @@ impl RepoStateCache {
         Ok(())
     }
 
-    /// Takes over what is in the store and not in memory. If no process has changed anything, that is one look at a number.
+    /// Reads what is in the store and not in memory. If no process has changed anything, this only compares a number.
     fn catch_up(&mut self, sources: &RepoSources<'_>, generation: ChangeCounter) -> Result<(), StoreError> {
         if !self.is_stale && self.is_current(sources.copy, generation) {
             return Ok(());
@@ -328,7 +332,7 @@ impl RepoStateCache {
         self.tasks = sources.store.story_tasks(None)?;
         let TrackedFiles { files, turn } = sources.store.tracked(self.read_to)?;
         for TrackedFile { path, tracked, stamp } in files {
-            self.put(path, tracked, stamp);
+            self.put_file(path, tracked, stamp);
         }
         (self.read_to, self.is_stale) = (Some(turn), false);
         (self.generation, self.announced) = (generation.changed, announced);
@@ -336,7 +340,7 @@ impl RepoStateCache {
         Ok(())
     }
 
-    /// Whether memory is up to date: only this process has announced changes since the last look.
+    /// Whether memory is up to date: since the last check, only this process has announced changes.
     fn is_current(&mut self, copy: &WorkingCopy, generation: ChangeCounter) -> bool {
         let announced = copy.state.own_announcements();
         let is_current = generation.changed == self.generation.wrapping_add(announced - self.announced);
@@ -347,11 +351,11 @@ impl RepoStateCache {
     }
 
     fn look_at_generation(&self, copy: &WorkingCopy) -> ChangeCounter {
-        copy.state.dir().map(|dir| ChangeCounter::look(&dir)).unwrap_or_default()
+        copy.state.dir().map(|dir| ChangeCounter::load(&dir)).unwrap_or_default()
     }
 
-    /// Where the store has nothing and something was exported, the store was lost. The exported file says which files to look at; what was
-    /// done to them is not known any more.
+    /// If the store is empty and an export exists, the store was lost. The exported file says which files to check;
+    /// what was done to them is lost.
     fn rebuild(&mut self, sources: &RepoSources<'_>) {
         let state = &sources.copy.state;
         let Ok(exported) = state.dir().and_then(|dir| state.export.read_back(&dir, NAME)) else { return };
@@ -363,12 +367,12 @@ impl RepoStateCache {
         for (path, (version, stamp)) in there {
             let Some(in_root) = sources.copy.in_root(&path) else { continue };
             self.mark_changed(sources.store, &in_root, OutsideState::Version(version), Some(stamp));
-            self.follow(&path, &Touch::Outside(OutsideState::Version(version)), now(), Some(stamp));
+            self.apply_touch(&path, &Touch::Outside(OutsideState::Version(version)), now(), Some(stamp));
         }
         state.notify(Notice::RepoStateRebuilt);
     }
 
-    /// Lets other processes know that something has changed, and exports it.
+    /// Announces a change to other processes, and exports it.
     pub(crate) fn announce(&mut self, sources: &RepoSources<'_>, pace: ExportPace) -> Result<(), ExportError> {
         let state = &sources.copy.state;
         let (false, Ok(dir)) = (state.is_read_only(), state.dir()) else { return Ok(()) };
@@ -382,8 +386,26 @@ impl RepoStateCache {
         self.is_stale |= !self.is_current(sources.copy, held.now());
         held.advance();
         self.generation = held.now().changed;
-        let is_time = pace == ExportPace::Now || (self.bytes <= WRITTEN_AT_ONCE && self.has_time());
-        if is_time && !is_left_to_others { self.export(sources, &dir, held) } else { Ok(()) }
+        match pace {
+            _ if is_left_to_others => Ok(()),
+            ExportPace::WithReplies => {
+                self.is_export_due = true;
+                Ok(())
+            }
+            ExportPace::InTime if !self.may_export_at_once() => Ok(()),
+            ExportPace::InTime | ExportPace::Now => self.export(sources, &dir, held),
+        }
+    }
+
+    /// Exports the changes of a group of calls before their replies go out.
+    pub(crate) fn export_for_replies(&mut self, sources: &RepoSources<'_>) -> Result<(), ExportError> {
+        let is_due = std::mem::take(&mut self.is_export_due);
+        if is_due && self.may_export_at_once() { self.persist(sources) } else { Ok(()) }
+    }
+
+    /// Whether the file is small, and changes have been rare lately.
+    fn may_export_at_once(&mut self) -> bool {
+        self.bytes <= WRITTEN_AT_ONCE && self.has_time()
     }
 
     fn generation_file(&mut self, dir: &Arc<File>) -> io::Result<Arc<ChangeCounterFile>> {
@@ -394,11 +416,11 @@ impl RepoStateCache {
         Ok(self.generation_file.insert(file).clone())
     }
 
-    /// Exports the state, if what is exported is behind.
+    /// Exports the state, if the exported file is out of date.
     pub(crate) fn persist(&mut self, sources: &RepoSources<'_>) -> Result<(), ExportError> {
         let state = &sources.copy.state;
         let (false, Some(_), Ok(dir)) = (state.is_read_only(), self.read_to, state.dir()) else { return Ok(()) };
-        let generation = ChangeCounter::look(&dir);
+        let generation = ChangeCounter::load(&dir);
         if !self.is_behind && generation.exported == generation.changed {
             return Ok(());
         }
@@ -409,13 +431,13 @@ impl RepoStateCache {
         }
     }
 
-    /// Whether [`RepoStateCache::persist`] would first have to read what the store has learnt.
+    /// Whether [`RepoStateCache::persist`] would first have to read from the store.
     pub(crate) fn is_stale(&mut self, copy: &WorkingCopy) -> bool {
         self.is_stale || !self.is_current(copy, self.look_at_generation(copy))
     }
 
-    /// Exports the state of all processes. If `.surehand` cannot be written, other programs have nothing to read, and
-    /// `surehand doctor` says so.
+    /// Exports the state of all processes. If `.surehand` cannot be written, nothing is exported, and `surehand doctor`
+    /// says so.
     fn export(&mut self, sources: &RepoSources<'_>, dir: &File, mut held: LockedCounter<'_>) -> Result<(), ExportError> {
         self.catch_up(sources, held.now())?;
         self.last_updated = now();
@@ -435,7 +457,7 @@ impl RepoStateCache {
         }
     }
 
-    /// Whether there have been few enough changes lately to write each by itself.
+    /// Whether changes have been rare enough lately to export each one.
     fn has_time(&mut self) -> bool {
         let now = Instant::now();
         self.room = (self.room + PACE * now.duration_since(self.asked).as_secs_f64()).min(BURST);
@@ -449,7 +471,7 @@ impl RepoStateCache {
         copy.state.export.size(NAME) > WRITTEN_AT_ONCE as u64
     }
 
-    /// Checks the files that the watcher names, or all files with a changed stamp.
+    /// Checks the files that the watcher reports, or all files with a changed stamp.
     fn validate(&mut self, sources: &RepoSources<'_>) {
         let hints = match sources.watch {
             Some(watch) => watch.hints(self.cursor.get_or_insert_with(|| watch.cursor())),
@@ -482,29 +504,29 @@ impl RepoStateCache {
             {
                 self.mark_changed(sources.store, &in_root, now_is, stamp);
             }
-            self.follow(&path, &Touch::Outside(now_is), now(), stamp);
+            self.apply_touch(&path, &Touch::Outside(now_is), now(), stamp);
         }
     }
 
-    /// What a touch makes of what is known of a file.
+    /// The record of a file after a touch.
     fn next(&self, path: &RelPath, touch: &Touch, at: Millis) -> Option<FileRecord> {
         let known = |path: &RelPath| self.files.get(path).map(RepoEntry::tracked);
         FileRecord::after(known(path), touch, at, known)
     }
 
-    /// Takes a touch over into memory, if what was there before is.
-    fn follow(&mut self, path: &RelPath, touch: &Touch, at: Millis, stamp: Option<Stamp>) {
+    /// Applies a touch to the copy in memory, if that is loaded.
+    fn apply_touch(&mut self, path: &RelPath, touch: &Touch, at: Millis, stamp: Option<Stamp>) {
         if self.read_to.is_none() {
             return;
         }
         let known = self.files.get(path).map(RepoEntry::tracked);
         match (self.next(path, touch, at).or(known), stamp) {
-            (Some(next), stamp) if Some(next) != known || stamp.is_some() => self.put(path.clone(), next, stamp),
+            (Some(next), stamp) if Some(next) != known || stamp.is_some() => self.put_file(path.clone(), next, stamp),
             _ => {}
         }
     }
 
-    fn put(&mut self, path: RelPath, tracked: FileRecord, stamp: Option<Stamp>) {
+    fn put_file(&mut self, path: RelPath, tracked: FileRecord, stamp: Option<Stamp>) {
         let FileRecord { version: hash, status, changed_outside, at } = tracked;
         let before = self.files.get_mut(&path);
         let same = before.as_ref().filter(|before| before.state.hash == hash);
@@ -538,7 +560,6 @@ impl RepoStateCache {
     }
 }
 
-/// Why the state is not where other programs read it.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ExportError {
     #[error(transparent)]
@@ -551,7 +572,7 @@ pub(crate) enum ExportError {
     Busy,
 }
 
-/// A file by its path in the root, if it is below that.
+/// A file by its path in the root, if it is below the root.
 fn in_root(copy: &WorkingCopy, state: &FileState) -> Option<FileState> {
     Some(FileState { path: copy.in_root(&state.path)?.into_owned(), ..state.clone() })
 }

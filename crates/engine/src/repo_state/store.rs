@@ -1,4 +1,4 @@
-//! What the repository state needs of a store.
+//! The part of a store that the repository state needs.
 
 use surehand_store::{StoreError, StoreRecord, StoreTurn, StoryTasks, TrackedFiles};
 
@@ -9,17 +9,17 @@ use crate::{
     store_handle::{StoreHandle, tracked_in_root, tracked_in_tree},
 };
 
-/// The store, as far as the state of the repository is concerned. Its files have their paths in the work tree.
+/// The store as the repository state uses it. Files have their paths in the work tree.
 pub(crate) trait RepoStore {
-    /// Sees to it that the store has what this process and all others have answered for.
+    /// Makes sure that the store has everything that any process has acknowledged.
     fn import_acknowledged(&self);
 
     fn tracked(&self, since: Option<StoreTurn>) -> Result<TrackedFiles, StoreError>;
 
-    /// What there is to do in this story, or in the one that is worked on.
+    /// The tasks of this story, or of the current one.
     fn story_tasks(&self, story: Option<&str>) -> Result<StoryTasks, StoreError>;
 
-    /// Hands over something to remember. It has its path in the root.
+    /// Records something. Its path is relative to the root.
     fn record(&self, record: StoreRecord);
 }
 
@@ -42,7 +42,7 @@ impl RepoStore for StoreHandle {
     }
 }
 
-/// The store as the thread sees it that writes to it. What is still to be written it cannot wait for.
+/// The store as its writer thread sees it, which cannot wait for records that it has to write itself.
 pub(crate) struct WritersStore<'a> {
     pub copy: &'a WorkingCopy,
     pub store: &'a SharedStore,
@@ -71,6 +71,6 @@ impl RepoStore for WritersStore<'_> {
     }
 
     fn record(&self, _: StoreRecord) {
-        // The next process that looks finds another program's change as well.
+        // The next process that checks finds another program's change as well.
     }
 }

@@ -1,15 +1,25 @@
 //! Carries a restore out.
 
-use std::{collections::BTreeSet, thread, time::Duration};
+use std::{
+    collections::{BTreeSet, HashSet},
+    thread,
+    time::Duration,
+};
 
-use surehand_core::{Blob, Content as Bytes, Refusal, RelPath, plan};
-use surehand_store::{ChangeId, NotKept};
+use surehand_core::{
+    Blob, Content as Bytes, ContentHash, Refusal, RelPath,
+    outcome::FileOutcome,
+    plan::{self, RestoredContent},
+};
+use surehand_store::{ChangeId, FileEvent, NotKept, StoreRecord};
 
-use super::{RestoreAct, RestoreFile, RestorePlan, picture::Thing};
+use super::{RestoreAct, RestoreFile, RestorePlan, entry_undo::entry_change, picture::Thing};
 use crate::{
-    apply::{ATTEMPTS, ChangeOrigin, MadeBy},
+    apply::{ATTEMPTS, MadeBy},
+    change_log::{ChangeOrigin, fresh_change},
+    checkpoint::read_file,
     disk::{
-        commit::{CommitError, FileChange, commit},
+        commit::{CommitError, FileChange, NameSync, commit},
         put_back,
     },
     file_cache::{PlannedFile, keep_first},
@@ -20,17 +30,24 @@ use crate::{
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Restored {
-    /// The changes as which it is on record, for `undo`, in the order in which they were made. There are two if something had to be
-    /// deleted before something else could take its place, and none if no content has changed.
+    /// The change as which it is on record, for `undo`; none if nothing was done.
     pub changes: Vec<ChangeId>,
     /// The files that are as they were.
     pub files: Vec<(RelPath, RestoreAct)>,
+    /// What was done to contents.
+    pub outcomes: Vec<FileOutcome>,
     /// What could not be restored, and why.
     pub failed: Vec<NotKept>,
 }
 
 /// The name of this tool in the log.
 pub(super) const TOOL: &str = "restore";
+
+/// As what a restore is recorded.
+struct RestoreRecord<'a> {
+    change: &'a ChangeId,
+    origin: &'a ChangeOrigin<'a>,
+}
 
 /// A file with the bytes that it is to have.
 struct Wanted<'a> {
@@ -43,7 +60,21 @@ impl Session {
     /// Carries out what [`Session::plan_restore`] has found. A file that somebody has changed since is restored all the same, and
     /// what it held is kept for undo.
     pub fn restore(&mut self, plan: &RestorePlan) -> Restored {
+        let entries = plan.files.iter().filter_map(|file| Some((file.path.clone(), entry_change(file)?))).collect();
+        let origin = ChangeOrigin { entries, ..ChangeOrigin::of(TOOL) };
+        self.restore_as(plan, &fresh_change(), &origin, HashSet::new())
+    }
+
+    /// The same as a part of this change. What is done to paths besides contents is in `origin`; of those in `recorded` it is on record.
+    pub(super) fn restore_as(
+        &mut self,
+        plan: &RestorePlan,
+        change: &ChangeId,
+        origin: &ChangeOrigin<'_>,
+        mut recorded: HashSet<RelPath>,
+    ) -> Restored {
         let mut restored = Restored::default();
+        let act = RestoreRecord { change, origin };
         let root = self.workspace().clone();
         let root = root.root();
         let mut failed: BTreeSet<RelPath> = BTreeSet::new();
@@ -51,8 +82,13 @@ impl Session {
         for file in &plan.files {
             let removed = match (&file.have, &file.want) {
                 (Thing::Link { target }, _) => put_back::remove_link(root, &file.path, target),
-                (Thing::Directory { .. }, Thing::File { .. } | Thing::Link { .. }) => {
+                (Thing::Directory { .. }, Thing::File { .. } | Thing::Link { .. } | Thing::Nothing) => {
                     put_back::remove_directory(root, &file.path)
+                }
+                // One that others left there, empty, would be in the way.
+                (Thing::Nothing, Thing::File { .. } | Thing::Link { .. }) => {
+                    let _ = put_back::remove_directory(root, &file.path);
+                    Ok(())
                 }
                 _ => Ok(()),
             };
@@ -67,15 +103,16 @@ impl Session {
             .filter(|file| file.act != RestoreAct::SetMode)
             .partition(|file| !matches!(file.want, Thing::File { .. }));
         if is_in_the_way(&deletes, &writes) {
-            self.commit_restore(&deletes, &mut restored, &mut failed);
+            recorded.extend(self.commit_restore(&act, &deletes, &mut restored, &mut failed));
             remove_empty_directories(self, plan);
-            self.commit_restore(&writes, &mut restored, &mut failed);
+            recorded.extend(self.commit_restore(&act, &writes, &mut restored, &mut failed));
         } else {
             remove_empty_directories(self, plan);
             let both: Vec<&RestoreFile> = deletes.iter().chain(&writes).copied().collect();
-            self.commit_restore(&both, &mut restored, &mut failed);
+            recorded.extend(self.commit_restore(&act, &both, &mut restored, &mut failed));
         }
         remove_empty_directories(self, plan);
+        let mut unmade = failed.clone();
         for file in plan.files.iter().filter(|file| !failed.contains(&file.path)) {
             let put = match &file.want {
                 Thing::Link { target } => put_back::make_link(root, &file.path, target),
@@ -85,15 +122,45 @@ impl Session {
             };
             match put {
                 Ok(()) => restored.files.push((file.path.clone(), file.act)),
-                Err(error) => restored.fail(&file.path, error),
+                Err(error) => {
+                    unmade.insert(file.path.clone());
+                    restored.fail(&file.path, error);
+                }
             }
+        }
+        let done = plan.files.iter().filter(|file| !unmade.contains(&file.path) && !recorded.contains(&file.path));
+        let of_entries: Vec<&RestoreFile> = done.filter(|file| origin.entries.contains_key(&file.path)).collect();
+        of_entries.iter().for_each(|file| self.record_entry(&act, file));
+        if !of_entries.is_empty() || !recorded.is_empty() {
+            restored.changes.push(change.clone());
         }
         self.workspace().flush();
         restored
     }
 
-    /// Commits files, all that can be planned at once, until they hold still.
-    fn commit_restore(&mut self, files: &[&RestoreFile], restored: &mut Restored, failed: &mut BTreeSet<RelPath>) {
+    /// Records what was done to a path of which no content was written.
+    fn record_entry(&self, act: &RestoreRecord<'_>, file: &RestoreFile) {
+        let version = match &file.want {
+            Thing::File { .. } => self.version_at(&file.path),
+            Thing::Nothing | Thing::Link { .. } | Thing::Directory { .. } | Thing::NotKept => None,
+        };
+        let event = self.event_of(act.origin, act.change, &file.path);
+        self.workspace().record(StoreRecord::Happened(FileEvent { before: version, after: version, ..event }));
+    }
+
+    fn version_at(&self, path: &RelPath) -> Option<ContentHash> {
+        let content = read_file(self.workspace(), path, u64::MAX).ok().flatten()?;
+        Some(ContentHash::of(&content))
+    }
+
+    /// Commits files, all that can be planned at once, until they hold still. Gives those that are on record now.
+    fn commit_restore(
+        &mut self,
+        act: &RestoreRecord<'_>,
+        files: &[&RestoreFile],
+        restored: &mut Restored,
+        failed: &mut BTreeSet<RelPath>,
+    ) -> Vec<RelPath> {
         let mut wanted: Vec<Wanted<'_>> = Vec::new();
         for file in files {
             match self.wanted(file) {
@@ -119,21 +186,22 @@ impl Session {
                 }
             });
             if plans.is_empty() {
-                return;
+                return Vec::new();
             }
             let changes: Vec<FileChange<'_>> =
                 plans.iter().map(|file| FileChange { planned: &file.planned, identity: file.facts.identity }).collect();
-            match commit(&self.workspace().copy, &changes) {
+            match commit(&self.workspace().copy, &changes, NameSync::AtOnce) {
                 Ok(committed) => {
-                    let (change, _) = self.record_change(&ChangeOrigin::of(TOOL), plans, committed, MadeBy::Us);
-                    restored.changes.push(change);
-                    return;
+                    let written = plans.iter().map(|file| file.planned.path().clone()).collect();
+                    let outcomes = self.record_change(act.change, act.origin, plans, committed, MadeBy::Us);
+                    restored.outcomes.extend(outcomes);
+                    return written;
                 }
                 Err(CommitError::Changed(path)) => {
                     self.forget_file(&path);
                     last = format!("another program keeps writing {path}");
                 }
-                Err(CommitError::Refused(refusal)) => {
+                Err(CommitError::Refused(refusal) | CommitError::NoRoom(refusal)) => {
                     // One file is in the way of all: it is left out, and the others are tried again.
                     let path = refusal.known_path().filter(|path| wanted.iter().any(|want| want.file.path == *path));
                     let Some(path) = path else {
@@ -157,6 +225,7 @@ impl Session {
             failed.insert(want.file.path.clone());
             restored.fail(&want.file.path, &last);
         }
+        Vec::new()
     }
 
     fn wanted<'a>(&self, file: &'a RestoreFile) -> Result<Wanted<'a>, String> {
@@ -174,7 +243,8 @@ impl Session {
         if gathered.present.content() == want.content {
             return Ok(None);
         }
-        let planned = plan::restore(&self.target(&gathered), want.content.as_ref(), want.mode).map_err(in_words)?;
+        let restored = RestoredContent { content: want.content.clone(), mode: want.mode, lines: None };
+        let planned = plan::restore(&self.target(&gathered), restored).map_err(in_words)?;
         keep_first(self.workspace(), &planned).map_err(in_words)?;
         Ok(Some(PlannedFile::of(planned, &gathered)))
     }

@@ -5,18 +5,22 @@
 //! through a commit like every other change, which undo takes back.
 
 mod apply;
+mod entry_undo;
+mod kept_work;
 mod picture;
 mod target;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use surehand_core::{ContentHash, Refusal, RelPath};
+use surehand_core::{ContentHash, OutsideState, Refusal, RelPath, outcome::undo::EntryOutcome};
 use surehand_store::{Checkpoint, CheckpointId, CheckpointInfo, EventFilter, FileEvent, Millis, NotKept, StoreError};
 
+pub(crate) use self::entry_undo::EntryUndo;
 use self::picture::{Content, Picture, Thing, is_same_content};
 pub use self::{
     apply::Restored,
-    target::{RestoreTo, TargetError, find_target},
+    kept_work::KeptFile,
+    target::{RestoreTo, RestoreToError},
 };
 use crate::{
     checkpoint::{CheckpointError, CheckpointRequest},
@@ -24,8 +28,10 @@ use crate::{
         put_back,
         walk::{FileRecheck, RecheckResult},
     },
-    scan_index::split,
+    repo_state::rfc3339,
+    scan_index::split_path,
     session::Session,
+    time::now,
 };
 
 /// What is to be restored.
@@ -45,8 +51,8 @@ pub struct RestorePlan {
     pub moment: Millis,
     /// The checkpoint that it goes by, if there is one.
     pub checkpoint: Option<CheckpointInfo>,
-    /// The checkpoint of what is there now.
-    pub before: CheckpointId,
+    /// The checkpoint of what is there now, if one was taken.
+    pub before: Option<CheckpointId>,
     /// What happens to each file, by path.
     pub files: Vec<RestoreFile>,
     /// What stays as it is though it was different then, and why.
@@ -58,7 +64,7 @@ pub struct RestorePlan {
 /// What a restore does to a file.
 #[derive(Debug)]
 pub struct RestoreFile {
-    /// EventFilter.
+    /// Where it is.
     pub path: RelPath,
     /// What is done.
     pub act: RestoreAct,
@@ -79,6 +85,18 @@ pub enum RestoreAct {
     SetMode,
 }
 
+impl RestoreAct {
+    /// What it does, in words.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Create => "create",
+            Self::Overwrite => "overwrite",
+            Self::Delete => "delete",
+            Self::SetMode => "set mode",
+        }
+    }
+}
+
 /// Why nothing can be restored.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -96,11 +114,21 @@ pub enum RestoreError {
     #[error("there is no {0} any more")]
     Gone(String),
     /// Nothing is known of that time.
-    #[error("nothing is known of that time: it is before the first checkpoint and every change")]
-    TooEarly,
+    #[error("nothing is known of that time: {}", oldest_in_words(.oldest.as_deref()))]
+    TooEarly {
+        /// The oldest checkpoint, if there is one.
+        oldest: Option<Box<CheckpointInfo>>,
+    },
     /// Git does not have the commit any more.
     #[error("git does not have the commit of the checkpoint: {0}")]
     Git(String),
+}
+
+fn oldest_in_words(oldest: Option<&CheckpointInfo>) -> String {
+    match oldest {
+        Some(oldest) => format!("the oldest checkpoint is {} of {}", oldest.id, rfc3339(oldest.at)),
+        None => "it is before every change, and there is no checkpoint".to_owned(),
+    }
 }
 
 /// So many changes are looked at.
@@ -109,18 +137,36 @@ const MOST_EVENTS: usize = 100_000;
 impl Session {
     /// Finds out what a restore would do. A checkpoint of what is there now is taken for that; no file is changed.
     pub fn plan_restore(&mut self, request: &RestoreRequest) -> Result<RestorePlan, RestoreError> {
+        let occasion = CheckpointRequest { session: None, occasion: "before restore".to_owned(), name: None };
+        let before = self.workspace().checkpoint_with_files(&occasion)?;
+        let plan = self.plan_restore_from(request, &before)?;
+        Ok(RestorePlan { before: Some(before.info.id), ..plan })
+    }
+
+    /// The same, only to be looked at: no checkpoint is taken.
+    pub fn preview_restore(&mut self, request: &RestoreRequest) -> Result<RestorePlan, RestoreError> {
+        let present = self.workspace().survey()?;
+        self.plan_restore_from(request, &present)
+    }
+
+    fn plan_restore_from(&mut self, request: &RestoreRequest, present: &Checkpoint) -> Result<RestorePlan, RestoreError> {
         let chosen = self.chosen(&request.paths)?;
         let workspace = self.workspace().clone();
         workspace.flush();
         workspace.store.import_outboxes();
         let events = workspace.ask(|store| store.events(&EventFilter::default(), MOST_EVENTS))?;
         let (base, moment, later) = self.base(&request.to, &events)?;
-        let occasion = CheckpointRequest { session: None, occasion: "before restore".to_owned(), name: None };
-        let now = workspace.checkpoint_with_files(&occasion)?;
         let then = Then { base: base.as_ref(), events: &events, later };
-        let found = self.compare(&then, &now, &chosen)?;
+        let found = self.compare(&then, present, &chosen)?;
         let checkpoint = base.map(|base| base.info);
-        Ok(RestorePlan { moment, checkpoint, before: now.info.id, files: found.files, left: found.left, empty: found.empty })
+        Ok(RestorePlan { moment, checkpoint, before: None, files: found.files, left: found.left, empty: found.empty })
+    }
+
+    /// A plan that gives one file the content of a version that the store has.
+    pub(crate) fn plan_of_version(&self, path: RelPath, version: ContentHash) -> RestorePlan {
+        let want = Thing::File { content: Content::Version(version), mode: None };
+        let file = RestoreFile { path, act: RestoreAct::Overwrite, have: Thing::NotKept, want };
+        RestorePlan { moment: now(), checkpoint: None, before: None, files: vec![file], left: Vec::new(), empty: Vec::new() }
     }
 
     /// The files and directories that were named, by their one spelling.
@@ -158,7 +204,9 @@ impl Session {
         let checkpoints = workspace.ask(|store| store.checkpoints(usize::MAX))?;
         let base = match checkpoints.iter().find(|checkpoint| checkpoint.at <= moment) {
             Some(info) => read(&info.id)?,
-            None if later == 0 => return Err(RestoreError::TooEarly),
+            None if later == 0 => {
+                return Err(RestoreError::TooEarly { oldest: checkpoints.into_iter().next_back().map(Box::new) });
+            }
             None => None,
         };
         Ok((base, moment, later))
@@ -278,6 +326,43 @@ impl Session {
     }
 }
 
+impl Session {
+    /// Takes the files out of a plan whose present content a model must not overwrite: neither git has it, nor has the session written
+    /// or read it. Gives their paths.
+    pub(crate) fn leave_unread(&mut self, plan: &mut RestorePlan) -> Vec<RelPath> {
+        let mut unread = Vec::new();
+        plan.files.retain(|file| {
+            let is_known = match &file.have {
+                Thing::File { content: Content::Version(version), .. } if file.act != RestoreAct::SetMode => {
+                    let seen = self.view_of(&file.path).map(|view| view.last_known());
+                    seen == Some(OutsideState::Version(*version)) || self.has_written(&file.path, *version)
+                }
+                _ => true,
+            };
+            if !is_known {
+                unread.push(file.path.clone());
+            }
+            is_known
+        });
+        unread
+    }
+
+    fn has_written(&self, path: &RelPath, version: ContentHash) -> bool {
+        let which = EventFilter { path: Some(path.clone()), session: Some(self.id()), ..EventFilter::default() };
+        let last = self.workspace().ask(|store| store.events(&which, 1)).unwrap_or_default();
+        last.first().is_some_and(|event| event.after == Some(version))
+    }
+}
+
+impl RestorePlan {
+    /// What a restore has done besides contents.
+    pub(crate) fn entries_of(&self, restored: &Restored) -> Vec<EntryOutcome> {
+        let is_done = |file: &&RestoreFile| restored.files.iter().any(|(path, _)| *path == file.path);
+        let done = self.files.iter().filter(is_done).filter(|file| entry_undo::entry_change(file).is_some());
+        done.map(|file| entry_undo::outcome(&file.path, &file.have, &file.want)).collect()
+    }
+}
+
 /// The state to go back to.
 struct Then<'a> {
     base: Option<&'a Checkpoint>,
@@ -303,7 +388,11 @@ impl Then<'_> {
                     if event.moved_to.is_some() {
                         things.insert(&event.path, Thing::Nothing);
                     }
-                    things.insert(event.name_after(), file(event.after, None));
+                    let after = match &event.entry {
+                        Some(entry) => entry_undo::thing(&entry.after, event.after),
+                        None => file(event.after, None),
+                    };
+                    things.insert(event.name_after(), after);
                 }
             }
             // From the newest on: what was there before the first change after the moment counts.
@@ -312,7 +401,11 @@ impl Then<'_> {
                     if event.moved_to.is_some() {
                         things.insert(event.name_after(), Thing::Nothing);
                     }
-                    things.insert(&event.path, file(event.before, event.mode));
+                    let before = match &event.entry {
+                        Some(entry) => entry_undo::thing(&entry.before, event.before),
+                        None => file(event.before, event.mode),
+                    };
+                    things.insert(&event.path, before);
                 }
             }
         }
@@ -343,7 +436,7 @@ impl Ignored {
         if self.0.is_none() {
             self.0 = FileRecheck::of(session.workspace().root()).ok();
         }
-        let (dir, name) = split(path.as_str());
+        let (dir, name) = split_path(path.as_str());
         self.0.as_mut().is_some_and(|look| look.check(dir, &[name]) == [RecheckResult::Ignored])
     }
 }

@@ -103,8 +103,13 @@ impl<'a> Picture<'a> {
             Some(FileState::Directory { mode }) => Thing::Directory { mode: *mode },
             Some(FileState::Absent) => Thing::Nothing,
             Some(FileState::NotKept) => Thing::NotKept,
-            None => self.committed.get(path).map_or(Thing::Nothing, |entry| self.of_commit(entry)),
+            None => self.committed_at(path),
         }
+    }
+
+    /// What the commit has at a path.
+    pub(super) fn committed_at(&self, path: &RelPath) -> Thing {
+        self.committed.get(path).map_or(Thing::Nothing, |entry| self.of_commit(entry))
     }
 
     fn of_commit(&self, entry: &TreeEntry) -> Thing {

@@ -1,9 +1,13 @@
 //! What a person names to go back to: a time, a change or a checkpoint.
 
+use jiff::{Timestamp, Zoned, civil, tz::TimeZone};
 use surehand_core::ChangeId;
-use surehand_store::{CheckpointId, EventFilter, Millis, StoreError};
+use surehand_store::{CheckpointId, Millis};
 
-use crate::workspace::Workspace;
+use crate::{
+    session_names::{IdError, LogId},
+    workspace::Workspace,
+};
 
 /// What is restored.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,55 +20,107 @@ pub enum RestoreTo {
     Checkpoint(CheckpointId),
 }
 
-/// Why a name says nothing.
+/// Why it cannot be told what is meant.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum TargetError {
-    /// Nothing has it.
-    #[error("{0}: neither a time (10m, 14:05, 2026-01-31T14:05:00Z) nor a checkpoint or change that `surehand log` lists")]
-    Unknown(String),
-    /// Several have it.
-    #[error("{name}: may be any of {}", .of.join(", "))]
-    Ambiguous {
-        /// As it was given.
-        name: String,
-        /// The names that begin with it.
-        of: Vec<String>,
+pub enum RestoreToError {
+    /// There is nothing of this name.
+    #[error("{typed}: neither a time (10m, 14:05, 2026-01-31T14:05:00Z) nor a checkpoint or change that `surehand log` lists")]
+    Unknown {
+        /// What was typed.
+        typed: String,
     },
-    /// The store failed.
+    /// The log cannot be read, or several entries are meant.
     #[error(transparent)]
-    Store(#[from] StoreError),
+    Id(IdError),
 }
 
-/// So many changes are looked at.
-const MOST_EVENTS: usize = 100_000;
-
-/// So many names are given where several are possible.
-const MOST_NAMES: usize = 5;
-
-/// The checkpoint or change of a name, or of the beginning of one that no other has. A name that a person has given comes first.
-pub fn find_target(workspace: &Workspace, name: &str) -> Result<RestoreTo, TargetError> {
-    workspace.flush();
-    let checkpoints = workspace.ask(|store| store.checkpoints(usize::MAX))?;
-    if let Some(named) = checkpoints.iter().find(|checkpoint| checkpoint.name.as_deref() == Some(name)) {
-        return Ok(RestoreTo::Checkpoint(named.id.clone()));
+impl RestoreTo {
+    /// What a person means: a time, if it reads like one, or else what the log lists. Times of day are those of `now`.
+    pub fn find(workspace: &Workspace, typed: &str, now: &Zoned) -> Result<Self, RestoreToError> {
+        match time(typed.trim(), now) {
+            Some(moment) => Ok(Self::Time(moment.as_millisecond())),
+            None => match workspace.find_logged(typed) {
+                Err(IdError::Unknown { .. }) => Err(RestoreToError::Unknown { typed: typed.to_owned() }),
+                Err(error) => Err(RestoreToError::Id(error)),
+                Ok(found) => Ok(found.into()),
+            },
+        }
     }
-    let events = workspace.ask(|store| store.events(&EventFilter::default(), MOST_EVENTS))?;
-    let mut found: Vec<(String, RestoreTo)> = Vec::new();
-    if !name.is_empty() {
-        let of_checkpoints = checkpoints.into_iter().map(|known| (known.id.0.clone(), RestoreTo::Checkpoint(known.id)));
-        let of_changes = events.into_iter().map(|event| (event.change.0.clone(), RestoreTo::Change(event.change)));
-        found.extend(of_checkpoints.chain(of_changes).filter(|(id, _)| id.starts_with(name)));
-        found.sort_by(|(one, _), (other, _)| one.cmp(other));
-        found.dedup_by(|(one, _), (other, _)| one == other);
+}
+
+impl From<LogId> for RestoreTo {
+    fn from(id: LogId) -> Self {
+        match id {
+            LogId::Change(change) => Self::Change(change),
+            LogId::Checkpoint(checkpoint) => Self::Checkpoint(checkpoint),
+        }
     }
-    match (found.len(), found.iter().position(|(id, _)| id == name)) {
-        (0, _) => Err(TargetError::Unknown(name.to_owned())),
-        (1, _) => Ok(found.remove(0).1),
-        (_, Some(exact)) => Ok(found.remove(exact).1),
-        _ => {
-            let of = found.into_iter().map(|(id, _)| id).take(MOST_NAMES).collect();
-            Err(TargetError::Ambiguous { name: name.to_owned(), of })
+}
+
+/// A time as people write it: how long ago, a time of day, a date with a time or without.
+fn time(text: &str, now: &Zoned) -> Option<Timestamp> {
+    let ago = text.strip_suffix("ago").unwrap_or(text).trim_end();
+    if let Some((number, unit)) = ago.split_at_checked(ago.len().saturating_sub(1))
+        && let Ok(number) = number.parse::<u32>()
+        && number < 100_000
+    {
+        let seconds = match unit {
+            "s" => 1,
+            "m" => 60,
+            "h" => 3600,
+            "d" => 86_400,
+            _ => return None,
+        };
+        return Timestamp::from_millisecond(now.timestamp().as_millisecond() - i64::from(number) * seconds * 1000).ok();
+    }
+    let zone = |zone: &TimeZone, moment: civil::DateTime| moment.to_zoned(zone.clone()).ok().map(|zoned| zoned.timestamp());
+    if text.contains(':') && !text.contains('-') {
+        let padded = if text.matches(':').count() == 1 { format!("{text}:00") } else { text.to_owned() };
+        let padded = if padded.find(':') == Some(1) { format!("0{padded}") } else { padded };
+        let moment = zone(now.time_zone(), now.date().to_datetime(padded.parse().ok()?))?;
+        // A time of day that is still to come was yesterday's.
+        return match moment > now.timestamp() {
+            true => zone(now.time_zone(), now.date().yesterday().ok()?.to_datetime(padded.parse().ok()?)),
+            false => Some(moment),
+        };
+    }
+    if !text.contains('-') {
+        return None;
+    }
+    let of_date = || text.parse::<civil::DateTime>().ok().and_then(|moment| zone(now.time_zone(), moment));
+    text.parse::<Timestamp>().ok().or_else(of_date)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, expected: Option<&str>) {
+        let now: Zoned = "2026-03-10T14:00:00+01:00[+01:00]".parse().unwrap();
+        assert_eq!(time(text, &now).map(|moment| moment.to_string()).as_deref(), expected, "{text}");
+    }
+
+    #[test]
+    fn times_are_understood_as_people_write_them() {
+        check("10m", Some("2026-03-10T12:50:00Z"));
+        check("2h ago", Some("2026-03-10T11:00:00Z"));
+        check("45s", Some("2026-03-10T12:59:15Z"));
+        check("3d", Some("2026-03-07T13:00:00Z"));
+        check("13:05", Some("2026-03-10T12:05:00Z"));
+        check("9:05:30", Some("2026-03-10T08:05:30Z"));
+        check("14:05", Some("2026-03-09T13:05:00Z"));
+        check("2026-03-01T10:00:00Z", Some("2026-03-01T10:00:00Z"));
+        check("2026-03-01T10:00:00+02:00", Some("2026-03-01T08:00:00Z"));
+        check("2026-03-01 10:00", Some("2026-03-01T09:00:00Z"));
+        check("2026-03-01", Some("2026-02-28T23:00:00Z"));
+    }
+
+    #[test]
+    fn names_are_not_taken_for_times() {
+        for name in ["", "m", "abc", "3f2a91bc", "1234", "12x", "25:00", "before-refactoring", "a:b", "m ago"] {
+            check(name, None);
         }
     }
 }

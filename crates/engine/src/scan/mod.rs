@@ -1,5 +1,5 @@
-//! Scans the workspace for files that were created, modified or deleted since the last scan. A file whose stamp equals the
-//! one in the index is not read. The caller decides what to do with the result.
+//! Scans the workspace for files that were created, modified or deleted since the last scan. A file whose stamp equals
+//! the one in the index is not read. The caller decides what to do with the result.
 
 mod worker;
 
@@ -14,58 +14,57 @@ use self::worker::{HashResult, HashedFile, ScanInput, ScanTally, ScanWorker, See
 pub use crate::scan_index::ScanBasis;
 use crate::{
     disk::walk::{FileRecheck, Globs, RecheckResult, walk},
-    scan_index::{self, IndexWriter, ScanIndex, join, split},
+    scan_index::{self, IndexWriter, ScanIndex, join_path, split_path},
     workspace::Workspace,
 };
 
-/// What a scan has found. Paths are sorted.
+/// The result of a scan. Paths are sorted.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct ScanReport {
-    /// What there was to compare with. Where there was nothing, every file is known for the first time: none of them is named
-    /// below.
+    /// What the scan compared with. If that was nothing, all files are new, and none of them is listed below.
     pub basis: ScanBasis,
-    /// How many files are known now.
+    /// The number of files in the new index.
     pub files: usize,
-    /// Files that were not known: new ones, those that are no longer ignored, and those that could not be read before.
+    /// Files that were not in the index: new ones, those no longer ignored, and those that could not be read before.
     pub created: Vec<RelPath>,
-    /// Files that hold something else.
+    /// Files with another content.
     pub modified: Vec<RelPath>,
-    /// Files that are gone.
+    /// Files that no longer exist.
     pub deleted: Vec<RelPath>,
-    /// Files that are still there and now ignored. They are not known any more.
+    /// Files that still exist and are now ignored. The new index does not have them.
     pub ignored: Vec<RelPath>,
-    /// Files and directories that could not be read, with what the system said. What was known of them still is.
+    /// Files and directories that could not be read, with the error of the system. Their index entries are kept.
     pub unreadable: Vec<(String, String)>,
-    /// How many names are not UTF-8 or longer than we take.
+    /// The number of names that are not UTF-8 or are too long.
     pub unnamed: usize,
-    /// How many files were hashed.
+    /// The number of files that were hashed.
     pub hashed: usize,
-    /// How many bytes were hashed.
+    /// The number of bytes that were hashed.
     pub bytes_hashed: u64,
-    /// How long it took.
+    /// The duration of the scan.
     pub took: Duration,
 }
 
 impl ScanReport {
-    /// Whether there was nothing to compare with.
+    /// Whether there was no index to compare with.
     pub fn is_first(&self) -> bool {
         self.basis != ScanBasis::LastScan
     }
 }
 
-/// How far a scan is.
+/// The progress of a scan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ScanProgress {
-    /// How many files were looked at.
+    /// The number of files checked.
     pub files: usize,
-    /// How many there were at the last scan.
+    /// The number of files of the last scan.
     pub expected: Option<usize>,
-    /// How many bytes were hashed.
+    /// The number of bytes hashed.
     pub bytes_hashed: u64,
 }
 
-/// Why a scan could not be made.
+/// Why a scan failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ScanError {
@@ -74,23 +73,23 @@ pub enum ScanError {
     Walk {
         /// The root.
         root: String,
-        /// What the system said.
+        /// The error of the system.
         error: io::Error,
     },
-    /// What is known cannot be read or written.
+    /// The index cannot be read or written.
     #[error("{root}: cannot use the index in the state directory: {error}")]
     Index {
         /// The root.
         root: String,
-        /// What the system said.
+        /// The error of the system.
         error: io::Error,
     },
 }
 
-/// Scans a workspace, on all cores. `progress` is told now and then how far it is, from any thread.
+/// Scans a workspace on all cores. `progress` is called now and then, from any thread.
 ///
-/// Several scans may run at once, in one process or more. Each reports what has changed since the scan that had ended when it
-/// began, so two of them may report the same change.
+/// Several scans may run at once, in one process or more. Each reports the changes since the last scan that had ended
+/// when it began, so two of them may report the same change.
 pub fn scan(workspace: &Workspace, progress: &(dyn Fn(ScanProgress) + Sync)) -> Result<ScanReport, ScanError> {
     let began = Instant::now();
     let root = || workspace.root().path().display().to_string();
@@ -103,8 +102,8 @@ pub fn scan(workspace: &Workspace, progress: &(dyn Fn(ScanProgress) + Sync)) -> 
     let lost = recheck_missing(workspace, &index, &mut found.seen).map_err(bad_walk)?;
     let is_news = index.basis() != ScanBasis::LastScan || !found.hashed.is_empty() || !lost.is_empty();
     let files = if is_news {
-        found.hashed.sort_unstable_by(|a, b| split(&a.path).cmp(&split(&b.path)));
-        // A directory that changes while it is listed may give a name twice.
+        found.hashed.sort_unstable_by(|a, b| split_path(&a.path).cmp(&split_path(&b.path)));
+        // If a directory changes while it is listed, a name may come twice.
         found.hashed.dedup_by(|a, b| a.path == b.path);
         scan_index::replace(copy, |writer| write_index(writer, &index, &found)).map_err(bad_index)?
     } else {
@@ -114,9 +113,9 @@ pub fn scan(workspace: &Workspace, progress: &(dyn Fn(ScanProgress) + Sync)) -> 
     Ok(ScanReport { took: began.elapsed(), ..scanned })
 }
 
-/// What the threads of a scan have found together.
+/// The combined results of all threads.
 struct ScanFindings {
-    /// Which of the known files are to be kept: those that were seen.
+    /// The known files that were seen, whose entries are kept.
     seen: SeenFiles,
     hashed: Vec<HashedFile>,
     bytes_hashed: u64,
@@ -135,7 +134,7 @@ fn walk_tree(workspace: &Workspace, index: &ScanIndex, progress: &(dyn Fn(ScanPr
         unreadable: walked.left_out.unreadable,
         unnamed: walked.left_out.unnamed,
     };
-    for looker in walked.visitors.into_iter().map(ScanWorker::end) {
+    for looker in walked.visitors.into_iter().map(ScanWorker::finish) {
         found.seen.add(&looker.seen);
         found.hashed.extend(looker.hashed);
         found.bytes_hashed += looker.bytes_hashed;
@@ -145,8 +144,8 @@ fn walk_tree(workspace: &Workspace, index: &ScanIndex, progress: &(dyn Fn(ScanPr
     Ok(found)
 }
 
-/// Looks again for the known files that the walk did not find. Those that are there after all count as seen; the others are
-/// given with what became of them.
+/// Checks the known files that the walk did not find. Those that exist count as seen; the others are returned with
+/// their status.
 fn recheck_missing(workspace: &Workspace, index: &ScanIndex, seen: &mut SeenFiles) -> io::Result<Vec<(String, RecheckResult)>> {
     let mut lost = Vec::new();
     let mut second_look = None;
@@ -163,16 +162,17 @@ fn recheck_missing(workspace: &Workspace, index: &ScanIndex, seen: &mut SeenFile
         for ((nth, name), fate) in unseen.iter().zip(&names).zip(look.check(dir.path, &names)) {
             match fate {
                 RecheckResult::Kept => seen.mark(dir.first + nth),
-                RecheckResult::Gone | RecheckResult::Ignored => lost.push((join(dir.path, name), fate)),
+                RecheckResult::Gone | RecheckResult::Ignored => lost.push((join_path(dir.path, name), fate)),
             }
         }
     }
     Ok(lost)
 }
 
-/// Writes what is known now: what was seen as it was before, but for what was hashed. Both are sorted.
+/// Writes the new index: the old entries of files that were seen, and new entries of files that were hashed. Both are
+/// sorted.
 fn write_index<W: io::Write>(mut writer: IndexWriter<W>, index: &ScanIndex, found: &ScanFindings) -> io::Result<usize> {
-    let mut hashed = found.hashed.iter().map(|hashed| (split(&hashed.path), &hashed.now)).peekable();
+    let mut hashed = found.hashed.iter().map(|hashed| (split_path(&hashed.path), &hashed.now)).peekable();
     for dir in index.dirs() {
         for nth in (0..dir.len()).filter(|nth| found.seen.has(dir.first + nth)) {
             let Some(name) = dir.name(nth) else { continue };
@@ -228,7 +228,7 @@ mod tests {
     use super::*;
     use crate::{config::Config, scan_index::IndexedFile};
 
-    /// As if the file had been changed right after it was looked at, within one step of the clock.
+    /// Simulates a change right after the file was checked, within the clock's resolution.
     #[test]
     fn a_racy_stamp_proves_nothing() {
         let dir = surehand_testkit::repository();
@@ -237,7 +237,7 @@ mod tests {
         let scan = || scan(&workspace, &|_| ()).unwrap();
         scan();
         let path = RelPath::new("a").unwrap();
-        let (version, stamp) = ScanIndex::load(&workspace.copy).unwrap().known(&path).unwrap();
+        let (version, stamp) = ScanIndex::load(&workspace.copy).unwrap().version_of(&path).unwrap();
         assert_eq!(version, ContentHash::of(b"after"));
         let racy = IndexedFile { version: ContentHash::of(b"befor"), stamp: Stamp { taken: stamp.changed, ..stamp } };
         scan_index::replace(&workspace.copy, |mut writer| {
@@ -247,6 +247,6 @@ mod tests {
         .unwrap();
         let scanned = scan();
         assert_eq!((scanned.modified, scanned.hashed), (vec![path.clone()], 1));
-        assert_eq!(ScanIndex::load(&workspace.copy).unwrap().known(&path).unwrap().0, version);
+        assert_eq!(ScanIndex::load(&workspace.copy).unwrap().version_of(&path).unwrap().0, version);
     }
 }

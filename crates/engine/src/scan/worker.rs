@@ -1,5 +1,5 @@
-//! One thread of a scan: compares the stamp of each file with the index and hashes the file if the stamp does not prove it
-//! unchanged.
+//! One thread of a scan: compares the stamp of each file with the index and hashes the file if the stamp does not prove
+//! it unchanged.
 
 use std::{
     os::fd::OwnedFd,
@@ -15,7 +15,7 @@ use crate::{
         file_times::FileClock,
         walk::{EntryKind, WalkEntry, WalkVisitor},
     },
-    scan_index::{IndexedDir, IndexedFile, ScanIndex, split},
+    scan_index::{IndexedDir, IndexedFile, ScanIndex, split_path},
 };
 
 pub(super) struct ScanInput<'a> {
@@ -55,14 +55,14 @@ pub(super) struct HashedFile {
 pub(super) enum HashResult {
     Created,
     Modified,
-    /// It holds what it held; only its stamp was new or racy.
+    /// Unchanged content with a new or racy stamp.
     Same,
 }
 
-/// One thread of a scan, and what it has found.
+/// One thread of a scan with its results.
 pub(super) struct ScanWorker<'a> {
     scene: &'a ScanInput<'a>,
-    /// The directory that was looked at last: a walk visits many files of one directory in a row.
+    /// The directory of the last file, because a walk visits the files of a directory in a row.
     dir: IndexedDir<'a>,
     dir_path: String,
     buffer: Vec<u8>,
@@ -74,11 +74,11 @@ pub(super) struct ScanWorker<'a> {
     pub unreadable: Vec<(String, String)>,
 }
 
-/// So much is read at once.
+/// The size of a read.
 const BUFFER: usize = 1 << 20;
 /// Progress is reported after this many files.
 const TELL_FILES: usize = 256;
-/// A file that is written to while it is read is read again so often. A long one is left for the next scan.
+/// How often a file is read again if it is written meanwhile. A large one is left for the next scan.
 const ATTEMPTS: usize = 3;
 
 impl WalkVisitor for ScanWorker<'_> {
@@ -86,12 +86,12 @@ impl WalkVisitor for ScanWorker<'_> {
         if entry.kind != EntryKind::File {
             return;
         }
-        if let Err(errno) = self.look(entry) {
+        if let Err(errno) = self.visit_file(entry) {
             self.unreadable.push((entry.path.to_owned(), std::io::Error::from(errno).to_string()));
         }
         self.untold_files += 1;
         if self.untold_files >= TELL_FILES {
-            self.tell();
+            self.report_progress();
         }
     }
 }
@@ -113,9 +113,9 @@ impl<'a> ScanWorker<'a> {
         }
     }
 
-    fn look(&mut self, entry: &WalkEntry<'_>) -> rustix::io::Result<()> {
-        let (dir, name) = split(entry.path);
-        self.enter(dir);
+    fn visit_file(&mut self, entry: &WalkEntry<'_>) -> rustix::io::Result<()> {
+        let (dir, name) = split_path(entry.path);
+        self.enter_directory(dir);
         let Some(nth) = self.dir.find(name) else {
             return self.hash(entry, None);
         };
@@ -123,7 +123,7 @@ impl<'a> ScanWorker<'a> {
         if let Ok(None) = stat {
             return Ok(());
         }
-        // The file exists, whatever the error: its old entry stands until it can be read.
+        // The file exists, whatever the error, so its old entry stays until it can be read.
         self.seen.mark(self.dir.first + nth);
         let known = self.dir.file(nth);
         match stat? {
@@ -132,7 +132,7 @@ impl<'a> ScanWorker<'a> {
         }
     }
 
-    fn enter(&mut self, dir: &str) {
+    fn enter_directory(&mut self, dir: &str) {
         if self.dir_path != dir {
             self.dir = self.scene.index.dir(dir).unwrap_or_else(IndexedDir::unknown);
             dir.clone_into(&mut self.dir_path);
@@ -140,7 +140,7 @@ impl<'a> ScanWorker<'a> {
     }
 
     fn hash(&mut self, entry: &WalkEntry<'_>, known: Option<&IndexedFile>) -> rustix::io::Result<()> {
-        // One that vanishes between two looks is found to be gone by the next scan.
+        // If the file vanishes between two checks, the next scan reports that.
         let Some((file, stat)) = entry.open()? else { return Ok(()) };
         let now = self.read(&file, self.scene.clock.stamp(&stat))?;
         let what = match known {
@@ -152,8 +152,8 @@ impl<'a> ScanWorker<'a> {
         Ok(())
     }
 
-    /// The version of an open file, with a stamp from before it was read: whatever is written after that shows in the times.
-    /// Of a file that is written to all the time we know what was read, and that this must be done again.
+    /// The version of an open file, with a stamp from before the read, so that later writes show in the times. For a
+    /// file that is written constantly, this is the version read, which the next scan must check again.
     fn read(&mut self, file: &OwnedFd, mut stamp: Stamp) -> rustix::io::Result<IndexedFile> {
         for attempt in 1.. {
             let (version, length) = self.read_once(file, stamp.size)?;
@@ -169,7 +169,7 @@ impl<'a> ScanWorker<'a> {
         unreachable!("it is tried once at least")
     }
 
-    /// Reads as much as the file is said to have, and hashes it.
+    /// Reads and hashes `size` bytes.
     fn read_once(&mut self, file: &OwnedFd, size: u64) -> rustix::io::Result<(ContentHash, u64)> {
         self.buffer.resize(BUFFER, 0);
         let mut hasher = ContentHasher::default();
@@ -186,24 +186,24 @@ impl<'a> ScanWorker<'a> {
                 return Ok((hasher.finish(), length));
             }
             if read == BUFFER {
-                self.tell();
+                self.report_progress();
             }
         }
     }
 
-    fn tell(&mut self) {
+    fn report_progress(&mut self) {
         let (files, bytes) = (std::mem::take(&mut self.untold_files), std::mem::take(&mut self.untold_bytes));
         self.bytes_hashed += bytes;
         self.scene.tally.add(files, bytes);
     }
 
-    pub(super) fn end(mut self) -> Self {
-        self.tell();
+    pub(super) fn finish(mut self) -> Self {
+        self.report_progress();
         self
     }
 }
 
-/// Which of the known files were seen.
+/// The known files that were seen.
 #[derive(Debug, Clone)]
 pub(super) struct SeenFiles(Vec<u64>);
 

@@ -50,7 +50,7 @@ const MAX_IDENTITY: u64 = 16 * 1024;
 
 impl TreeIdentity {
     /// Whether it is the same tree: a directory keeps its inode when it is moved, and its path when a disk gets another number.
-    pub(super) fn is(&self, here: &Self) -> bool {
+    pub(super) fn is_same_tree(&self, here: &Self) -> bool {
         let is_as_old = self.born == here.born || self.born == 0 || here.born == 0;
         self.inode == here.inode && is_as_old && (self.device == here.device || self.path == here.path)
     }
@@ -121,13 +121,29 @@ struct FormatNumber {
 
 /// Writes the file atomically. Does not sync it.
 pub(super) fn write_identity(checkout: &File, identity: &TreeIdentity) -> io::Result<()> {
-    let text = serde_json::to_vec(identity)?;
-    let new = format!("{IDENTITY}.{}", CheckoutKey::random()?.as_str());
+    write_file(checkout, IDENTITY, &serde_json::to_vec(identity)?, IfThere::Replace)
+}
+
+/// What to do about a file that is there already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum IfThere {
+    Replace,
+    /// The error is of the kind `AlreadyExists`.
+    Keep,
+}
+
+/// Writes a small file of the state atomically. Does not sync it.
+pub(crate) fn write_file(dir: &File, name: &str, content: &[u8], if_there: IfThere) -> io::Result<()> {
+    let new = format!("{name}.{}", CheckoutKey::random()?.as_str());
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let mut file = File::from(sys::openat(checkout, &new, flags, Mode::from_raw_mode(0o600))?);
-    let put = file.write_all(&text).and_then(|()| Ok(sys::renameat(checkout, &new, checkout, IDENTITY)?));
-    if put.is_err() {
-        let _ = sys::unlinkat(checkout, &new, AtFlags::empty());
+    let mut file = File::from(sys::openat(dir, &new, flags, Mode::from_raw_mode(0o600))?);
+    let place = || match if_there {
+        IfThere::Replace => sys::renameat(dir, &new, dir, name),
+        IfThere::Keep => sys::linkat(dir, &new, dir, name, AtFlags::empty()),
+    };
+    let put = file.write_all(content).and_then(|()| Ok(place()?));
+    if put.is_err() || if_there == IfThere::Keep {
+        let _ = sys::unlinkat(dir, &new, AtFlags::empty());
     }
     put
 }

@@ -8,7 +8,9 @@
 //! The place depends only on the owner and the file system, never on whether this process may write there. Otherwise a
 //! command in a sandbox and the hook beside it would have two different states.
 
+mod home;
 mod identity;
+pub(crate) mod inventory;
 mod permissions;
 
 use std::{
@@ -24,29 +26,18 @@ use rustix::{
 };
 use surehand_core::ContentHash;
 
-pub(crate) use self::identity::CheckoutKey;
+pub use self::home::{StateHome, StateHomeError, user_state_dir};
+pub(crate) use self::identity::{CheckoutKey, IfThere, write_file};
 pub(crate) use self::permissions::{check_file, check_private, open_dir, open_file};
 use self::{
     identity::{TreeIdentity, identity_of, read_identity, sync_identity, write_identity},
+    inventory::{BOARDS, CHECKOUTS, ROOTS, SET_ASIDE},
     permissions::{IfMissing, PRIVATE, UntrustedDir, foreign_owner, open_if_it_can_hold_state, open_private},
 };
 use crate::{
     git::{self, GitDirs, WorkTree},
     user::effective_user,
 };
-
-/// The directories of a user that matter for the state. The environment names them; this crate does not read it.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct StateHome {
-    /// Holds all state, whatever else would be the place (`SUREHAND_STATE_DIR`).
-    pub fixed: Option<PathBuf>,
-    /// Holds the state of trees whose git directory cannot (`$XDG_STATE_HOME/surehand`).
-    pub user: Option<PathBuf>,
-    /// The home directory, which is a work tree only if it is named as the root.
-    pub home: Option<PathBuf>,
-    /// The directory of the user's own settings, which no tool may write.
-    pub settings: Option<PathBuf>,
-}
 
 /// Why the state of a work tree cannot be opened.
 #[derive(Debug, thiserror::Error)]
@@ -94,7 +85,6 @@ pub(crate) struct StateDir {
 
 /// The name of the state directory in a git directory.
 const IN_GIT: &str = "surehand";
-const CHECKOUTS: &str = "checkouts";
 impl StateDir {
     /// Opens the state of a work tree, and makes it if there is none.
     pub(crate) fn open(tree: &WorkTree, home: &StateHome) -> Result<Self, StateDirError> {
@@ -288,14 +278,14 @@ impl RepositoryPlace {
             Err(error) if missing == IfMissing::Leave && error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(unusable(error)),
         };
-        let path = home.join("roots").join(name_of(&tree.root));
+        let path = home.join(ROOTS).join(name_of(&tree.root));
         let mut dir = open_dir(rustix::fs::CWD, &home).map_err(|errno| unusable(errno.into()))?;
         let stat = sys::fstat(&dir).map_err(|errno| unusable(errno.into()))?;
         // Its mode does not matter: what is put there by others does not belong to us.
         if stat.st_uid != effective_user() {
             return Err(foreign(UntrustedDir::Foreign(foreign_owner(&stat))));
         }
-        for name in ["roots", &name_of(&tree.root)] {
+        for name in [ROOTS, &name_of(&tree.root)] {
             match open_private(&dir, name, missing).map_err(foreign)? {
                 Some(next) => dir = next,
                 None => return Ok(None),
@@ -314,7 +304,7 @@ impl RepositoryPlace {
             None => None,
         };
         let (checkout, key, is_begun_here) = match known {
-            Some((checkout, known)) if known.is(&here) => {
+            Some((checkout, known)) if known.is_same_tree(&here) => {
                 if !known.names(&here) && missing == IfMissing::Make {
                     // It was moved, or its disk has another number today. If this cannot be written, it is next time.
                     let _ = write_identity(&checkout, &here.with_key(known.key.clone())).and_then(|()| sync_identity(&checkout));
@@ -341,7 +331,7 @@ impl RepositoryPlace {
 
     /// Whether the tree that a checkout belongs to is there, and has this very directory: then another tree must not take it away.
     fn is_in_use_by(&self, known: &TreeIdentity) -> bool {
-        let is_there = identity_of(&known.path).is_ok_and(|now| known.is(&now));
+        let is_there = identity_of(&known.path).is_ok_and(|now| known.is_same_tree(&now));
         let git = is_there.then(|| git::discover(&known.path, None)).flatten().and_then(|tree| tree.git);
         git.is_some_and(|git| git::is_same_file(&git.common.join(IN_GIT), &self.path))
     }
@@ -355,7 +345,7 @@ impl RepositoryPlace {
         loop {
             let checkout = open_private(checkouts, &self.checkout, IfMissing::Make)?.expect("it is made if it is missing");
             match read_identity(&checkout)? {
-                Some(known) if known.is(&here) => return Ok((checkout, known.key, false)),
+                Some(known) if known.is_same_tree(&here) => return Ok((checkout, known.key, false)),
                 Some(known) if self.is_in_use_by(&known) => return Err(known.is_not(&here)),
                 Some(_) => set_aside(checkouts, &self.checkout)?,
                 None => {
@@ -375,7 +365,23 @@ fn may_write(dir: &File) -> rustix::io::Result<()> {
 /// Whether state has been made for this directory in the user's own place: then it is the top of a workspace.
 pub(crate) fn is_known_root(dir: &Path, home: &StateHome) -> bool {
     let bases = home.fixed.iter().chain(&home.user);
-    bases.into_iter().any(|base| base.join("roots").join(name_of(dir)).join(CHECKOUTS).is_dir())
+    bases.into_iter().any(|base| base.join(ROOTS).join(name_of(dir)).join(CHECKOUTS).is_dir())
+}
+
+/// Makes the directory of a board in the user's own directory, closed to all others.
+pub(crate) fn make_board_dir(home: &StateHome, board: &str) -> Result<PathBuf, StateDirError> {
+    let home = inventory::home_dir(home).ok_or(StateDirError::NoPlace)?;
+    let make = || -> io::Result<PathBuf> {
+        make_path(home)?;
+        // Links on the way are the user's own; SQLite would refuse them.
+        let home = home.canonicalize()?;
+        let mut dir = open_dir(rustix::fs::CWD, &home)?;
+        for name in [BOARDS, board] {
+            dir = open_private(&dir, name, IfMissing::Make)?.expect("it is made if it is missing");
+        }
+        Ok(home.join(BOARDS).join(board))
+    };
+    make().map_err(|error| StateDirError::Unusable { path: home.join(BOARDS).join(board), error })
 }
 
 /// A name for a tree that people recognise and no other tree has.
@@ -398,7 +404,7 @@ fn make_path(path: &Path) -> io::Result<()> {
 fn set_aside(checkouts: &File, name: &str) -> io::Result<()> {
     let now = jiff::Timestamp::now().as_millisecond();
     for number in 0..100 {
-        let old = format!("old-{}", now + number);
+        let old = format!("{SET_ASIDE}{}", now + number);
         match sys::renameat_with(checkouts, name, checkouts, &old, RenameFlags::NOREPLACE) {
             Err(Errno::EXIST) => {}
             Err(Errno::INVAL | Errno::NOSYS) => return Ok(sys::renameat(checkouts, name, checkouts, &old)?),

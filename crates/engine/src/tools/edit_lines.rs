@@ -5,22 +5,12 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use surehand_core::{Anchor, Cause, Edit, Refusal, Tool, ToolNames, edit::lines::LineEdit};
 
-use super::{ToolDefinition, arguments, schema};
+use super::ToolArguments;
 use crate::calls::Call;
-
-pub(super) const DEFINITION: ToolDefinition = ToolDefinition { describe, schema: schema::<EditLines>, parse };
-
-fn describe(names: &ToolNames) -> String {
-    let shown_by = names.all_of(&[Tool::ReadFile, Tool::SearchFiles]);
-    format!(
-        "Edit lines by the anchors (`LINE#HASH`) that {shown_by} show with `anchors: true`. All edits of a call refer to the numbers of the last \
-         read and must not overlap. The lines must have been read in this session and be unchanged since; a refusal shows the anchors to use."
-    )
-}
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct EditLines {
+pub(super) struct EditLines {
     path: String,
     edits: Vec<LineEditArguments>,
 }
@@ -49,11 +39,21 @@ enum LineOperation {
     Prepend,
 }
 
-fn parse(value: &Value) -> Result<Call, Refusal> {
-    let EditLines { path, edits } = arguments(Tool::EditLines.name(), value)?;
-    let numbered = edits.into_iter().enumerate();
-    let edits = numbered.map(|(index, edit)| line_edit(&path, index + 1, edit)).collect::<Result<_, _>>()?;
-    Ok(Call::Edit(Edit::Lines { path, edits }))
+impl ToolArguments for EditLines {
+    fn describe(names: &ToolNames) -> String {
+        let shown_by = names.all_of(&[Tool::ReadFile, Tool::SearchFiles]);
+        format!(
+            "Edit lines by the anchors (`LINE#HASH`) that {shown_by} show with `anchors: true`. All edits of a call refer to the numbers of the last \
+             read and must not overlap. The lines must have been read in this session and be unchanged since; a refusal shows the anchors to use."
+        )
+    }
+
+    fn into_call(self) -> Result<Call, Refusal> {
+        let EditLines { path, edits } = self;
+        let numbered = edits.into_iter().enumerate();
+        let edits = numbered.map(|(index, edit)| line_edit(&path, index + 1, edit)).collect::<Result<_, _>>()?;
+        Ok(Call::Edit(Edit::Lines { path, edits }))
+    }
 }
 
 pub(super) fn written(path: &str, edits: &[LineEdit]) -> Value {
@@ -68,7 +68,7 @@ pub(super) fn written(path: &str, edits: &[LineEdit]) -> Value {
     json!({ "path": path, "edits": edits.iter().map(one).collect::<Vec<_>>() })
 }
 
-/// What was meant by one edit, or which of its fields is missing or too much.
+/// The edit that was meant; refused if a field is missing or superfluous.
 fn line_edit(path: &str, number: usize, edit: LineEditArguments) -> Result<LineEdit, Refusal> {
     let bad = |why: String| Refusal::of_spelling(path, Cause::BadArguments { why: format!("edit {number}: {why}") });
     let op = edit.op.name();

@@ -2,31 +2,25 @@
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::Value;
-use surehand_core::{Refusal, Tool, ToolNames};
+use surehand_core::{Refusal, Tool};
 
-use super::{ToolDefinition, WholeNumber, arguments, limit, schema};
+use super::{ToolArguments, WholeNumber, limit};
 use crate::calls::{Call, ListCall};
 
-pub(super) const DEFINITION: ToolDefinition = ToolDefinition { describe, schema: schema::<ListFiles>, parse };
-
-fn describe(_: &ToolNames) -> String {
-    "List the files of the workspace, or below `path`, without what .gitignore or .ignore names. Where there are too many, directories come as counts."
-        .to_owned()
-}
-
+/// List files by name, without what .gitignore or .ignore names.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct ListFiles {
+pub(super) struct ListFiles {
     path: Option<String>,
-    /// `*.rs`, `src/**`, `*.{js,ts}`, `!*.min.js` for all others.
+    /// `*.{js,ts}`, `src/**`, `!*.min.js`.
     glob: Option<String>,
     /// 200 by default.
     limit: Option<WholeNumber>,
 }
 
-fn parse(value: &Value) -> Result<Call, Refusal> {
-    let call: ListFiles = arguments(Tool::ListFiles.name(), value)?;
-    let limit = limit(Tool::ListFiles, call.limit)?;
-    Ok(Call::List(ListCall { path: call.path, glob: call.glob, limit }))
+impl ToolArguments for ListFiles {
+    fn into_call(self) -> Result<Call, Refusal> {
+        let limit = limit(Tool::ListFiles, self.limit)?;
+        Ok(Call::List(ListCall { path: self.path, glob: self.glob, limit }))
+    }
 }

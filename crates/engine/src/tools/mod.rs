@@ -1,5 +1,5 @@
-//! The tools as models call them: name, description, schema, and how the arguments become a [`Call`]. All doors offer the
-//! same tools in the same words. A description names another tool only if the model has it.
+//! The tools as models call them: name, description, schema, and how the arguments become a [`Call`]. All doors offer
+//! the same tools with the same texts. A description names another tool only if the model has it.
 
 mod apply_patch;
 mod delete_file;
@@ -11,6 +11,7 @@ mod move_file;
 mod multi_edit;
 mod read_file;
 mod repo_state;
+mod restore;
 mod search_files;
 mod undo;
 mod update_tasks;
@@ -23,31 +24,47 @@ use surehand_core::{Cause, Edit, Outcome, Refusal, Tool, ToolNames, render::Repl
 
 use crate::{call_progress::CallProgress, calls::Call, session::Session};
 
-struct ToolDefinition {
-    /// Its description for the model.
-    describe: fn(&ToolNames) -> String,
-    /// What the arguments look like.
-    schema: fn() -> Map<String, Value>,
-    /// What they mean.
-    parse: fn(&Value) -> Result<Call, Refusal>,
+/// The arguments of a tool, as a model sends them.
+trait ToolArguments: DeserializeOwned + JsonSchema {
+    /// The description of the tool for a model that has these tools; by default, the doc comment of the type.
+    fn describe(_: &ToolNames) -> String {
+        schema::<Self>()["description"].as_str().expect("the type has a doc comment").replace('\n', " ")
+    }
+
+    /// The call that the arguments mean; refused if they do not fit together.
+    fn into_call(self) -> Result<Call, Refusal>;
 }
 
-fn definition(tool: Tool) -> &'static ToolDefinition {
+struct ToolDefinition {
+    describe: fn(&ToolNames) -> String,
+    schema: fn() -> Map<String, Value>,
+    parse: fn(Tool, &Value) -> Result<Call, Refusal>,
+}
+
+impl ToolDefinition {
+    fn of<Arguments: ToolArguments>() -> Self {
+        let parse = |tool: Tool, value: &Value| arguments::<Arguments>(tool.name(), value)?.into_call();
+        Self { describe: Arguments::describe, schema: schema::<Arguments>, parse }
+    }
+}
+
+fn definition(tool: Tool) -> ToolDefinition {
     match tool {
-        Tool::ReadFile => &read_file::DEFINITION,
-        Tool::ListFiles => &list_files::DEFINITION,
-        Tool::SearchFiles => &search_files::DEFINITION,
-        Tool::EditFile => &edit_file::DEFINITION,
-        Tool::MultiEdit => &multi_edit::DEFINITION,
-        Tool::EditLines => &edit_lines::DEFINITION,
-        Tool::ApplyPatch => &apply_patch::DEFINITION,
-        Tool::WriteFile => &write_file::DEFINITION,
-        Tool::DeleteFile => &delete_file::DEFINITION,
-        Tool::MoveFile => &move_file::DEFINITION,
-        Tool::Undo => &undo::DEFINITION,
-        Tool::RepoState => &repo_state::DEFINITION,
-        Tool::UpdateTasks => &update_tasks::DEFINITION,
-        Tool::Forget => &forget::DEFINITION,
+        Tool::ReadFile => ToolDefinition::of::<read_file::ReadFile>(),
+        Tool::ListFiles => ToolDefinition::of::<list_files::ListFiles>(),
+        Tool::SearchFiles => ToolDefinition::of::<search_files::SearchFiles>(),
+        Tool::EditFile => ToolDefinition::of::<edit_file::EditFile>(),
+        Tool::MultiEdit => ToolDefinition::of::<multi_edit::MultiEdit>(),
+        Tool::EditLines => ToolDefinition::of::<edit_lines::EditLines>(),
+        Tool::ApplyPatch => ToolDefinition::of::<apply_patch::ApplyPatch>(),
+        Tool::WriteFile => ToolDefinition::of::<write_file::WriteFile>(),
+        Tool::DeleteFile => ToolDefinition::of::<delete_file::DeleteFile>(),
+        Tool::MoveFile => ToolDefinition::of::<move_file::MoveFile>(),
+        Tool::Undo => ToolDefinition::of::<undo::UndoArguments>(),
+        Tool::Restore => ToolDefinition::of::<restore::RestoreArguments>(),
+        Tool::RepoState => ToolDefinition::of::<repo_state::RepoStateArguments>(),
+        Tool::UpdateTasks => ToolDefinition::of::<update_tasks::UpdateTasks>(),
+        Tool::Forget => ToolDefinition::of::<forget::ForgetArguments>(),
     }
 }
 
@@ -71,23 +88,24 @@ pub fn input_schema(tool: Tool, names: &ToolNames) -> Map<String, Value> {
     schema
 }
 
-/// The call that a model means, or what is wrong with its arguments.
+/// The call that a model means; refused if its arguments are wrong.
 pub fn parse(tool: Tool, arguments: &Value) -> Result<Call, Refusal> {
-    (definition(tool).parse)(arguments)
+    (definition(tool).parse)(tool, arguments)
 }
 
-/// The arguments of a call, for a log; of most calls only the paths.
+/// The arguments of a call, for a log; most calls are reduced to their paths.
 pub fn written_arguments(call: &Call) -> Value {
     match call {
         Call::Read(read) => read_file::written(read),
         Call::Edit(Edit::Lines { path, edits }) => edit_lines::written(path, edits),
         Call::Edit(edit) => json!({ "paths": edit.paths() }),
+        Call::Restore(restore) => json!({ "paths": restore.paths }),
         Call::List(_) | Call::Search(_) | Call::State(_) | Call::Tasks(_) | Call::Forget(_) => json!({}),
     }
 }
 
 impl Session {
-    /// Carries out a call as a model makes it. Whatever the name and the arguments are, this answers.
+    /// Carries out a call of a model. Unknown names and wrong arguments are refused in the outcome.
     pub fn run_tool(&mut self, progress: &CallProgress, tool: &str, arguments: &Value) -> Outcome {
         let parsed = match Tool::named(tool) {
             Some(tool) => parse(tool, arguments),
@@ -99,7 +117,8 @@ impl Session {
         }
     }
 
-    /// [`Session::run_tool`] for a caller that does not need the arguments any more: the text of a whole file is not copied.
+    /// [`Session::run_tool`] for a caller that no longer needs the arguments, so the text of a whole file is not
+    /// copied.
     pub fn run_owned_tool(&mut self, course: &CallProgress, tool: &str, mut arguments: Value) -> Outcome {
         let is_write = Tool::named(tool) == Some(Tool::WriteFile);
         match is_write.then(|| write_file::take(&mut arguments)).flatten() {
@@ -108,14 +127,14 @@ impl Session {
         }
     }
 
-    /// [`Session::run_tool`] with its result as text and JSON, for a model that has all our tools.
+    /// [`Session::run_tool`] with the result as text and JSON, for a model that has all our tools.
     pub fn call(&mut self, tool: &str, arguments: &Value) -> Reply {
         Reply::of(&self.run_tool(&CallProgress::default(), tool, arguments), &ToolNames::default())
     }
 }
 
 fn schema<Arguments: JsonSchema>() -> Map<String, Value> {
-    // Everything in place: some clients do not follow references.
+    // Inline everything, because some clients do not follow references.
     let settings = SchemaSettings::draft07().with(|settings| settings.inline_subschemas = true);
     let mut schema = settings.into_generator().into_root_schema_for::<Arguments>().to_value();
     one_type_each(&mut schema);
@@ -126,7 +145,8 @@ fn schema<Arguments: JsonSchema>() -> Map<String, Value> {
     }
 }
 
-/// Every request of a model carries the schemas. What a model sends that is not in them is refused with the reason, and needs no rule here.
+/// Removes what a model need not know, because every request includes the schemas. A call that violates the removed
+/// rules is refused with the reason.
 fn leave_out_the_obvious(schema: &mut Value) {
     match schema {
         Value::Object(fields) => {
@@ -146,7 +166,8 @@ fn leave_out_the_obvious(schema: &mut Value) {
     }
 }
 
-/// An optional field may be left out; that it may also be null is not said, because some clients take one type only.
+/// Makes each type a single one: optional fields lose the alternative `null`, because some clients accept only one
+/// type.
 fn one_type_each(schema: &mut Value) {
     match schema {
         Value::Object(fields) => {
@@ -164,11 +185,11 @@ fn one_type_each(schema: &mut Value) {
     }
 }
 
-/// A whole number that a model may also write as `10.0` or as `"10"`.
+/// A whole number, which a model may also write as `10.0` or `"10"`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct WholeNumber(u32);
 
-/// A [`WholeNumber`] that may be negative, which counts from the end.
+/// A [`WholeNumber`] that may be negative to count from the end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct LineOffset(i64);
 
@@ -226,14 +247,14 @@ fn limit(tool: Tool, asked: Option<WholeNumber>) -> Result<Option<usize>, Refusa
     }
 }
 
-/// The arguments of a call, or what is wrong with them.
+/// Parses the arguments of a call; refused if they are wrong.
 pub fn arguments<Arguments: DeserializeOwned>(tool: &str, value: &Value) -> Result<Arguments, Refusal> {
     let bad = |why: String| Refusal::of_call(Cause::BadArguments { why: format!("{tool}: {why}") });
     let parse = |value: &Value| {
         serde_path_to_error::deserialize(value).map_err(|error: serde_path_to_error::Error<serde_json::Error>| {
             let why: String = error.inner().to_string().chars().take(300).collect();
             let path: String = error.path().to_string().chars().take(100).collect();
-            // The path leads to the field that is wrong. One that is unknown is named by the message as well.
+            // The path leads to the wrong field. For an unknown field, the message names it too.
             let named = path.rsplit(['.']).next().is_some_and(|last| why.contains(&format!("`{last}`")));
             let place = if named { path.rsplit_once('.').map_or("", |(parent, _)| parent) } else { path.trim_start_matches('.') };
             bad(if place.is_empty() { why } else { format!("{place}: {why}") })

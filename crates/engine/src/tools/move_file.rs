@@ -2,27 +2,22 @@
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::Value;
-use surehand_core::{Edit, Refusal, Tool, ToolNames};
+use surehand_core::{Edit, Refusal};
 
-use super::{ToolDefinition, arguments, schema};
+use super::ToolArguments;
 use crate::calls::Call;
 
-pub(super) const DEFINITION: ToolDefinition = ToolDefinition { describe, schema: schema::<MoveFile>, parse };
-
-fn describe(_: &ToolNames) -> String {
-    "Move or rename a file to a path where nothing is. Some of a text file must have been read in this session, and it must be unchanged since."
-        .to_owned()
-}
-
+/// Move or rename a file to a path where nothing is. A text file must have been read in this session and be unchanged
+/// since.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct MoveFile {
+pub(super) struct MoveFile {
     from: String,
     to: String,
 }
 
-fn parse(value: &Value) -> Result<Call, Refusal> {
-    let MoveFile { from, to } = arguments(Tool::MoveFile.name(), value)?;
-    Ok(Call::Edit(Edit::Move { from, to }))
+impl ToolArguments for MoveFile {
+    fn into_call(self) -> Result<Call, Refusal> {
+        Ok(Call::Edit(Edit::Move { from: self.from, to: self.to }))
+    }
 }

@@ -2,23 +2,16 @@
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::Value;
-use surehand_core::{Edit, Refusal, Tool, ToolNames, edit::TextReplacement};
+use surehand_core::{Edit, Refusal, edit::TextReplacement};
 
-use super::{ToolDefinition, arguments, schema};
+use super::ToolArguments;
 use crate::calls::Call;
 
-pub(super) const DEFINITION: ToolDefinition = ToolDefinition { describe, schema: schema::<MultiEdit>, parse };
-
-fn describe(_: &ToolNames) -> String {
-    "Several replacements in one or more files, all or nothing. Every file must have been read in this session and be unchanged since. \
-     Later edits see what earlier ones made of a file."
-        .to_owned()
-}
-
+/// Several replacements in one or more files, all or nothing. Every file must have been read in this session and be
+/// unchanged since. Later edits see what earlier ones made of a file.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct MultiEdit {
+pub(super) struct MultiEdit {
     edits: Vec<ReplacementArguments>,
 }
 
@@ -33,11 +26,12 @@ struct ReplacementArguments {
     replace_all: bool,
 }
 
-fn parse(value: &Value) -> Result<Call, Refusal> {
-    let call: MultiEdit = arguments(Tool::MultiEdit.name(), value)?;
-    let replacement = |edit: ReplacementArguments| {
-        let ReplacementArguments { path, old_string, new_string, replace_all } = edit;
-        TextReplacement { path, old: old_string, new: new_string, all: replace_all }
-    };
-    Ok(Call::Edit(Edit::ReplaceMany(call.edits.into_iter().map(replacement).collect())))
+impl ToolArguments for MultiEdit {
+    fn into_call(self) -> Result<Call, Refusal> {
+        let replacement = |edit: ReplacementArguments| {
+            let ReplacementArguments { path, old_string: old, new_string: new, replace_all: all } = edit;
+            TextReplacement { path, old, new, all }
+        };
+        Ok(Call::Edit(Edit::ReplaceMany(self.edits.into_iter().map(replacement).collect())))
+    }
 }

@@ -5,27 +5,12 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use surehand_core::{Cause, LineNo, LineRange, Refusal, Tool, ToolNames};
 
-use super::{LineOffset, ToolDefinition, WholeNumber, arguments, schema};
+use super::{LineOffset, ToolArguments, WholeNumber};
 use crate::calls::{Call, ReadCall, WantedLines};
-
-pub(super) const DEFINITION: ToolDefinition = ToolDefinition { describe, schema: schema::<ReadFile>, parse };
-
-fn describe(names: &ToolNames) -> String {
-    let any_part = names.all_of(&[Tool::EditFile, Tool::MultiEdit, Tool::ApplyPatch]);
-    let any_part = if any_part.is_empty() { any_part } else { format!("any part for {any_part}") };
-    let lines = names.get(Tool::EditLines).map(|edit| format!("the lines themselves for {edit}")).unwrap_or_default();
-    let whole = names.get(Tool::WriteFile).map(|write| format!("all for {write}")).unwrap_or_default();
-    let needs: Vec<String> = [any_part, lines, whole].into_iter().filter(|need| !need.is_empty()).collect();
-    let needs = if needs.is_empty() { String::new() } else { format!(": {}", needs.join(", ")) };
-    format!(
-        "Read a text file, whole or in part. Lines come as `LINE|text`. What is shown counts as read{needs}. \
-         After your context was compacted or reset, read again what you want to edit."
-    )
-}
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct ReadFile {
+pub(super) struct ReadFile {
     /// Relative to the workspace root, or absolute.
     path: String,
     /// First line, from 1; from the end if negative.
@@ -47,10 +32,24 @@ struct RangeArguments {
     end: WholeNumber,
 }
 
-fn parse(value: &Value) -> Result<Call, Refusal> {
-    let call: ReadFile = arguments(Tool::ReadFile.name(), value)?;
-    let lines = wanted(&call)?;
-    Ok(Call::Read(ReadCall { path: call.path, lines, anchors: call.anchors }))
+impl ToolArguments for ReadFile {
+    fn describe(names: &ToolNames) -> String {
+        let any_part = names.all_of(&[Tool::EditFile, Tool::MultiEdit, Tool::ApplyPatch]);
+        let any_part = if any_part.is_empty() { any_part } else { format!("any part for {any_part}") };
+        let lines = names.get(Tool::EditLines).map(|edit| format!("the lines themselves for {edit}")).unwrap_or_default();
+        let whole = names.get(Tool::WriteFile).map(|write| format!("all for {write}")).unwrap_or_default();
+        let needs: Vec<String> = [any_part, lines, whole].into_iter().filter(|need| !need.is_empty()).collect();
+        let needs = if needs.is_empty() { String::new() } else { format!(": {}", needs.join(", ")) };
+        format!(
+            "Read a text file, whole or in part, as `LINE|text`. What is shown counts as read{needs}. After your \
+             context was compacted or reset, read again what you want to edit."
+        )
+    }
+
+    fn into_call(self) -> Result<Call, Refusal> {
+        let lines = wanted(&self)?;
+        Ok(Call::Read(ReadCall { path: self.path, lines, anchors: self.anchors }))
+    }
 }
 
 pub(super) fn written(read: &ReadCall) -> Value {

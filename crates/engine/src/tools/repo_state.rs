@@ -2,23 +2,16 @@
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::Value;
-use surehand_core::{Refusal, Tool, ToolNames};
+use surehand_core::Refusal;
 
-use super::{ToolDefinition, arguments, schema};
+use super::ToolArguments;
 use crate::calls::{Call, StateFormat};
 
-pub(super) const DEFINITION: ToolDefinition = ToolDefinition { describe, schema: schema::<RepoStateArguments>, parse };
-
-fn describe(_: &ToolNames) -> String {
-    "The state of the repository in a few hundred tokens: open tasks, files that changed since you read them, files created or changed, the rest as \
-     counts. Use it after your context was compacted instead of looking everything up again."
-        .to_owned()
-}
-
+/// The repository in a few hundred tokens: open tasks, files that changed since you read them, files created or
+/// changed, the rest as counts. Use it after a compaction instead of looking everything up again.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct RepoStateArguments {
+pub(super) struct RepoStateArguments {
     /// json for all of it.
     #[serde(default)]
     format: FormatArgument,
@@ -32,10 +25,11 @@ enum FormatArgument {
     Json,
 }
 
-fn parse(value: &Value) -> Result<Call, Refusal> {
-    let call: RepoStateArguments = arguments(Tool::RepoState.name(), value)?;
-    Ok(Call::State(match call.format {
-        FormatArgument::Text => StateFormat::Summary,
-        FormatArgument::Json => StateFormat::Json,
-    }))
+impl ToolArguments for RepoStateArguments {
+    fn into_call(self) -> Result<Call, Refusal> {
+        Ok(Call::State(match self.format {
+            FormatArgument::Text => StateFormat::Summary,
+            FormatArgument::Json => StateFormat::Json,
+        }))
+    }
 }

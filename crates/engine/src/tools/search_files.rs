@@ -2,30 +2,18 @@
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::Value;
 use surehand_core::{Refusal, Tool, ToolNames};
 
-use super::{ToolDefinition, WholeNumber, arguments, limit, schema};
+use super::{ToolArguments, WholeNumber, limit};
 use crate::calls::{Call, SearchCall};
-
-pub(super) const DEFINITION: ToolDefinition = ToolDefinition { describe, schema: schema::<SearchFiles>, parse };
-
-fn describe(names: &ToolNames) -> String {
-    format!(
-        "Search the files of the workspace, or below `path`, for a regular expression (Rust syntax) within a line. Lines come as from {}, and exactly \
-         those that are shown count as read. What .gitignore or .ignore names is searched only if `path` names it.",
-        names.read()
-    )
-}
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct SearchFiles {
+pub(super) struct SearchFiles {
     pattern: String,
     path: Option<String>,
-    /// `*.rs`, `src/**`, `!*.min.js`.
     glob: Option<String>,
-    /// Matching lines to show; 100 by default.
+    /// 100 by default.
     limit: Option<WholeNumber>,
     /// Lines around each match.
     #[schemars(range(min = 0))]
@@ -39,17 +27,26 @@ struct SearchFiles {
     anchors: bool,
 }
 
-fn parse(value: &Value) -> Result<Call, Refusal> {
-    let call: SearchFiles = arguments(Tool::SearchFiles.name(), value)?;
-    let limit = limit(Tool::SearchFiles, call.limit)?;
-    Ok(Call::Search(SearchCall {
-        pattern: call.pattern,
-        path: call.path,
-        glob: call.glob,
-        limit,
-        context: call.context.map_or(0, |context| context.0 as usize),
-        case_insensitive: call.case_insensitive,
-        fixed: call.fixed,
-        anchors: call.anchors,
-    }))
+impl ToolArguments for SearchFiles {
+    fn describe(names: &ToolNames) -> String {
+        format!(
+            "Search files for a regular expression (Rust syntax) within a line. Lines come as from {}, and exactly \
+             those that are shown count as read. What .gitignore or .ignore names is searched only if `path` names it.",
+            names.read()
+        )
+    }
+
+    fn into_call(self) -> Result<Call, Refusal> {
+        let limit = limit(Tool::SearchFiles, self.limit)?;
+        Ok(Call::Search(SearchCall {
+            pattern: self.pattern,
+            path: self.path,
+            glob: self.glob,
+            limit,
+            context: self.context.map_or(0, |context| context.0 as usize),
+            case_insensitive: self.case_insensitive,
+            fixed: self.fixed,
+            anchors: self.anchors,
+        }))
+    }
 }

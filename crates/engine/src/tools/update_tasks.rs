@@ -2,31 +2,42 @@
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::Value;
 use surehand_core::{Refusal, TaskStatus, Tool, ToolNames};
 
-use super::{ToolDefinition, WholeNumber, arguments, schema};
-use crate::calls::{Call, NewTask, SetTask, TasksCall};
-
-pub(super) const DEFINITION: ToolDefinition = ToolDefinition { describe, schema: schema::<UpdateTasks>, parse };
-
-fn describe(names: &ToolNames) -> String {
-    let shown = names.get(Tool::RepoState).map(|state| format!("; {state} shows what is left"));
-    format!(
-        "Keep the list of tasks: add what is to be done, set a task to in_progress when you begin it and to completed when it is done. The list outlives your \
-         context{}. When no task is open, everything is done.",
-        shown.unwrap_or_else(|| ", and every call shows what is left, so read its reply".to_owned())
-    )
-}
+use super::{ToolArguments, WholeNumber};
+use crate::calls::{Call, ClaimedTask, NewTask, SetTask, TasksCall};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct UpdateTasks {
+pub(super) struct UpdateTasks {
     add: Option<Vec<TaskToAdd>>,
     set: Option<Vec<TaskToSet>>,
     remove: Option<Vec<WholeNumber>>,
-    /// A name or number.
     story: Option<String>,
+    // Every word of the schema costs each request of each model. So the reply to a claim says how it ends, and the guide
+    // says the rest.
+    #[schemars(with = "Option<String>")]
+    claim: Option<ClaimArgument>,
+    #[schemars(skip)]
+    shared: Option<bool>,
+    #[schemars(skip)]
+    complete: Option<TaskNumbers>,
+    #[schemars(skip)]
+    release: Option<TaskNumbers>,
+}
+
+/// `"next"`, or the number of a task.
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "\"next\" or a number")]
+enum ClaimArgument {
+    Number(WholeNumber),
+    Word(ClaimWord),
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum ClaimWord {
+    Next,
 }
 
 /// A task to add.
@@ -49,12 +60,21 @@ struct TaskToSet {
     priority: Option<WholeNumber>,
 }
 
-/// One number, as the schema says; several are understood as well.
+/// One number, as the schema says. A list of numbers is accepted too.
 #[derive(Deserialize)]
 #[serde(untagged, expecting = "a number or a list of numbers")]
 enum TaskNumbers {
     One(WholeNumber),
     Many(Vec<WholeNumber>),
+}
+
+impl TaskNumbers {
+    fn ids(self) -> Vec<u32> {
+        match self {
+            TaskNumbers::One(id) => vec![id.0],
+            TaskNumbers::Many(ids) => ids.into_iter().map(|id| id.0).collect(),
+        }
+    }
 }
 
 #[derive(Clone, Copy, Deserialize, JsonSchema)]
@@ -66,32 +86,46 @@ enum StatusArgument {
     Cancelled,
 }
 
-fn parse(value: &Value) -> Result<Call, Refusal> {
-    let call: UpdateTasks = arguments(Tool::UpdateTasks.name(), value)?;
-    let new = |task: TaskToAdd| NewTask { description: task.description, priority: task.priority.map(|priority| priority.0) };
-    let set = |task: TaskToSet| {
-        let ids = match task.id {
-            TaskNumbers::One(id) => vec![id.0],
-            TaskNumbers::Many(ids) => ids.into_iter().map(|id| id.0).collect(),
+impl ToolArguments for UpdateTasks {
+    fn describe(names: &ToolNames) -> String {
+        let shown = names.get(Tool::RepoState).map(|state| format!("; {state} shows what is left"));
+        format!(
+            "Keep the task list: add what is to be done, set a task to in_progress when you begin it, then to completed. The \
+             list outlives your context{}. When no task is open, everything is done.",
+            shown.unwrap_or_else(|| ", and every call shows what is left, so read its reply".to_owned())
+        )
+    }
+
+    fn into_call(self) -> Result<Call, Refusal> {
+        let new = |task: TaskToAdd| NewTask { description: task.description, priority: task.priority.map(|priority| priority.0) };
+        let set = |task: TaskToSet| {
+            let ids = task.id.ids();
+            let set = SetTask {
+                id: 0,
+                status: task.status.map(|status| match status {
+                    StatusArgument::Pending => TaskStatus::Pending,
+                    StatusArgument::InProgress => TaskStatus::InProgress,
+                    StatusArgument::Completed => TaskStatus::Completed,
+                    StatusArgument::Cancelled => TaskStatus::Cancelled,
+                }),
+                description: task.description,
+                priority: task.priority.map(|priority| priority.0),
+            };
+            ids.into_iter().map(move |id| SetTask { id, ..set.clone() })
         };
-        let set = SetTask {
-            id: 0,
-            status: task.status.map(|status| match status {
-                StatusArgument::Pending => TaskStatus::Pending,
-                StatusArgument::InProgress => TaskStatus::InProgress,
-                StatusArgument::Completed => TaskStatus::Completed,
-                StatusArgument::Cancelled => TaskStatus::Cancelled,
+        let (add, changes) = (self.add.unwrap_or_default(), self.set.unwrap_or_default());
+        Ok(Call::Tasks(TasksCall {
+            add: add.into_iter().map(new).collect(),
+            set: changes.into_iter().flat_map(set).collect(),
+            remove: self.remove.unwrap_or_default().into_iter().map(|id| id.0).collect(),
+            story: self.story,
+            shared: self.shared.unwrap_or_default(),
+            claim: self.claim.map(|claim| match claim {
+                ClaimArgument::Number(id) => ClaimedTask::This(id.0),
+                ClaimArgument::Word(ClaimWord::Next) => ClaimedTask::Next,
             }),
-            description: task.description,
-            priority: task.priority.map(|priority| priority.0),
-        };
-        ids.into_iter().map(move |id| SetTask { id, ..set.clone() })
-    };
-    let (add, changes) = (call.add.unwrap_or_default(), call.set.unwrap_or_default());
-    Ok(Call::Tasks(TasksCall {
-        add: add.into_iter().map(new).collect(),
-        set: changes.into_iter().flat_map(set).collect(),
-        remove: call.remove.unwrap_or_default().into_iter().map(|id| id.0).collect(),
-        story: call.story,
-    }))
+            complete: self.complete.map(TaskNumbers::ids).unwrap_or_default(),
+            release: self.release.map(TaskNumbers::ids).unwrap_or_default(),
+        }))
+    }
 }

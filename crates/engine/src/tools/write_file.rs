@@ -5,32 +5,31 @@ use serde::Deserialize;
 use serde_json::Value;
 use surehand_core::{Edit, Refusal, Tool, ToolNames};
 
-use super::{ToolDefinition, arguments, schema};
+use super::ToolArguments;
 use crate::calls::Call;
-
-pub(super) const DEFINITION: ToolDefinition = ToolDefinition { describe, schema: schema::<WriteFile>, parse };
-
-fn describe(names: &ToolNames) -> String {
-    let part = names.any_of(&[Tool::EditFile, Tool::EditLines, Tool::ApplyPatch]);
-    let part = if part.is_empty() { String::new() } else { format!(" For a change of a part, use {part}.") };
-    format!(
-        "Write a whole file. A new one needs nothing; of an existing one all must have been read in this session and be unchanged since.{part}"
-    )
-}
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct WriteFile {
+pub(super) struct WriteFile {
     path: String,
     content: String,
 }
 
-fn parse(value: &Value) -> Result<Call, Refusal> {
-    let WriteFile { path, content } = arguments(Tool::WriteFile.name(), value)?;
-    Ok(Call::Edit(Edit::Write { path, content }))
+impl ToolArguments for WriteFile {
+    fn describe(names: &ToolNames) -> String {
+        let part = names.any_of(&[Tool::EditFile, Tool::EditLines, Tool::ApplyPatch]);
+        let part = if part.is_empty() { String::new() } else { format!(" For a change of a part, use {part}.") };
+        format!(
+            "Write a whole file. A new one needs nothing; of an existing one all must have been read in this session and be unchanged since.{part}"
+        )
+    }
+
+    fn into_call(self) -> Result<Call, Refusal> {
+        Ok(Call::Edit(Edit::Write { path: self.path, content: self.content }))
+    }
 }
 
-/// Takes the text out of the arguments, where they are as they should be. Otherwise [`parse`] says what is wrong with them.
+/// Moves the text out of the arguments, if they are valid. Otherwise [`super::parse`] refuses them with the reason.
 pub(super) fn take(value: &mut Value) -> Option<Call> {
     let fields = value.as_object_mut().filter(|fields| fields.len() == 2)?;
     let path = fields.get("path")?.as_str()?.to_owned();

@@ -1,4 +1,4 @@
-//! Directories that are not worth a watch: those that git ignores, and git's and our own. This saves watches on
+//! Directories that are not watched: those that git ignores, and git's and our own. This saves watches on
 //! `node_modules` and `target`; nothing depends on it.
 
 use std::{collections::HashMap, io::Read, os::fd::AsFd, path::Path, sync::Arc};
@@ -11,7 +11,6 @@ use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, openat};
 
 use crate::disk::export_dir::EXPORT_DIR;
 
-/// The name of the files with the rules.
 pub(super) const RULES: &str = ".gitignore";
 /// A larger file is not read.
 const MOST_BYTES: u64 = 1 << 20;
@@ -19,17 +18,17 @@ const MOST_BYTES: u64 = 1 << 20;
 #[derive(Debug)]
 pub(super) struct IgnoredDirs {
     rules: HashMap<Arc<str>, Gitignore>,
-    /// Those of the directories above the root, with the way from there to the root.
+    /// The rules of the directories above the root, each with the path from there to the root.
     above: Vec<(Gitignore, String)>,
 }
 
 impl IgnoredDirs {
-    /// The rules for a root, so far without those in it.
+    /// The rules for a root, without those inside it.
     pub(super) fn new(root: &Path) -> Self {
         Self { rules: HashMap::new(), above: rules_above(root).unwrap_or_default() }
     }
 
-    /// Takes the rules of a directory in place of those it had.
+    /// Replaces the rules of a directory.
     pub(super) fn set(&mut self, path: &Arc<str>, rules: Option<Gitignore>) {
         match rules {
             Some(rules) => drop(self.rules.insert(path.clone(), rules)),
@@ -37,7 +36,7 @@ impl IgnoredDirs {
         }
     }
 
-    /// Whether a directory is ignored, given that the one it is in is not. The nearest rule decides.
+    /// Whether a directory is ignored, if its parent is not. The nearest rule decides.
     pub(super) fn is_ignored(&self, path: &str) -> bool {
         let name = path.rsplit_once('/').map_or(path, |(_, name)| name);
         if name == ".git" || name == EXPORT_DIR {
@@ -63,7 +62,7 @@ fn judge(rules: &Gitignore, path: &str) -> Option<bool> {
     }
 }
 
-/// From the root's parent up to the top of the repository. `None` if there is no repository.
+/// From the root's parent to the top of the repository; `None` outside repositories.
 fn rules_above(root: &Path) -> Option<Vec<(Gitignore, String)>> {
     let mut above = Vec::new();
     for dir in root.ancestors() {
@@ -79,9 +78,9 @@ fn rules_above(root: &Path) -> Option<Vec<(Gitignore, String)>> {
     None
 }
 
-/// The rules in a file, if there are any.
+/// The rules in a file, if it exists.
 pub(super) fn read_rules(dir: impl AsFd, path: impl rustix::path::Arg) -> Option<Gitignore> {
-    // A named pipe in its place must not block.
+    // A named pipe of this name must not block.
     let file = openat(dir, path, OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty()).ok()?;
     if FileType::from_raw_mode(fstat(&file).ok()?.st_mode) != FileType::RegularFile {
         return None;
@@ -90,7 +89,7 @@ pub(super) fn read_rules(dir: impl AsFd, path: impl rustix::path::Arg) -> Option
     std::fs::File::from(file).take(MOST_BYTES).read_to_end(&mut bytes).ok()?;
     let mut builder = GitignoreBuilder::new("");
     for line in String::from_utf8_lossy(&bytes).lines() {
-        // A rule that makes no sense is none, as in git.
+        // Malformed rules are ignored, as in git.
         drop(builder.add_line(None, line));
     }
     builder.build().ok()
@@ -103,7 +102,7 @@ mod tests {
 
     use super::*;
 
-    /// A repository at `.`, with rules in some directories, and the root at `root`.
+    /// Checks a repository at `.` with rules in some directories, and the root at `root`.
     #[track_caller]
     fn check(root: &str, rules: &[(&str, &str)], ignored: &[&str], not: &[&str]) {
         let repository = tempfile::tempdir().unwrap();

@@ -1,11 +1,11 @@
-//! Watches a directory tree through inotify, with one watch for each directory. Events are read when a caller asks, on its
-//! thread, so everything that happened before the question is in the queue, and there is nothing to wait for. This is why no
+//! Watches a directory tree through inotify, with one watch per directory. Events are read when a caller asks, on its
+//! thread. So the queue has everything that happened before the call, and there is nothing to wait for. This is why no
 //! crate is used: they read events on a thread of their own.
 //!
-//! A watch reports only what happens after it was added. So a directory is watched first and listed second, and a new or
-//! moved directory is itself a hint, which the caller follows after the watches below it are in place. A moved directory
-//! loses its watches and gets new ones; the hint covers what the old ones would still have reported. If events were lost, the
-//! whole tree is watched anew.
+//! A watch reports only what happens after it was added. So a directory is watched first and listed second, and a new
+//! or moved directory is itself a hint, which the caller follows after the watches below it are in place. A moved
+//! directory loses its watches and gets new ones; the hint covers what the old ones would still have reported. If
+//! events were lost, the whole tree is watched again.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -42,14 +42,14 @@ pub(super) struct WatchedTree {
     /// Watches by path; the root's is empty.
     ids: BTreeMap<Arc<str>, WatchId>,
     to_place: Vec<(Arc<str>, WatchDepth)>,
-    /// The devices whose file systems report every change.
+    /// Devices with file systems that report every change.
     local_devices: Vec<u64>,
     ignored: IgnoredDirs,
-    /// Ignored directories that were asked for, with those above them.
+    /// Ignored directories that must be watched, with their parents.
     wanted: BTreeSet<Arc<str>>,
-    /// Directories that cannot be watched. They are in every answer.
+    /// Directories that cannot be watched. Every answer includes them.
     unwatched: BTreeSet<RelPath>,
-    /// Files that may be changed under another name. They are in every answer.
+    /// Files that may change under another name. Every answer includes them.
     several_names: BTreeSet<RelPath>,
     recent: RecentPaths,
     most_directories: usize,
@@ -70,7 +70,7 @@ enum WatchDepth {
     Itself,
 }
 
-/// Events that change a file or a directory. `CLOSE_WRITE` also comes when a memory map is closed.
+/// Events for changes of a file or directory. `CLOSE_WRITE` also comes when a memory map is closed.
 const CHANGES: WatchFlags = WatchFlags::MODIFY
     .union(WatchFlags::CLOSE_WRITE)
     .union(WatchFlags::ATTRIB)
@@ -78,16 +78,17 @@ const CHANGES: WatchFlags = WatchFlags::MODIFY
     .union(WatchFlags::DELETE)
     .union(WatchFlags::MOVE)
     .union(WatchFlags::ONLYDIR);
-/// The root has no parent that would report its move.
+/// The root has no watched parent that would report its move.
 const CHANGES_OF_ROOT: WatchFlags = CHANGES.union(WatchFlags::MOVE_SELF).union(WatchFlags::DELETE_SELF);
 
-/// The most directories that are watched while a caller waits, which takes two or three milliseconds.
+/// The maximum number of directories that are watched while a caller waits, which takes two or three milliseconds.
 const MOST_AT_ONCE: usize = 128;
-/// After so many events there are more hints than are kept. A program that writes without pause must not hold us up for ever.
+/// After this many events, there are more hints than are kept. A program that writes constantly must not block us
+/// forever.
 const MOST_EVENTS: usize = 65_536;
 
 /// File systems that only this kernel changes. Others (NFS, SMB, FUSE, 9p) may be changed by another machine without an
-/// event. The numbers are those of `statfs(2)`.
+/// event. The numbers are from `statfs(2)`.
 const LOCAL: [u32; 11] = [
     0xEF53,      // ext2, ext3, ext4
     0x5846_5342, // XFS
@@ -102,10 +103,9 @@ const LOCAL: [u32; 11] = [
     0x7366_746E, // NTFS
 ];
 
-/// Bytes for events.
 const BUFFER: usize = 32 << 10;
 
-/// Fewer events than these fit into the buffer, whatever names they carry: an event is 16 bytes and a name of at most 256.
+/// The buffer holds at least this many events, whatever their names: an event has 16 bytes and a name of at most 256.
 const FEW_EVENTS: usize = BUFFER / (16 + 256);
 
 impl WatchedTree {
@@ -129,22 +129,22 @@ impl WatchedTree {
         })
     }
 
-    /// Adds all missing watches, or as many as it can before `stop`. All readers must then assume that everything has
+    /// Adds all missing watches, or as many as possible before `stop`. All readers must then assume that everything has
     /// changed.
-    pub(super) fn place_all(&mut self, stop: impl Fn() -> bool) -> Result<(), WatchTrouble> {
+    pub(super) fn watch_all(&mut self, stop: impl Fn() -> bool) -> Result<(), WatchTrouble> {
         if self.begin_again {
             self.reset()?;
         }
         while !stop()
             && let Some((path, reach)) = self.to_place.pop()
         {
-            self.place(&path, reach)?;
+            self.watch_directory(&path, reach)?;
         }
-        self.recent.miss();
+        self.recent.forget_all();
         Ok(())
     }
 
-    /// Reads what has happened so far, and watches the directories that are new.
+    /// Reads the events so far, and watches new directories.
     pub(super) fn catch_up(&mut self) -> Result<PlacingProgress, WatchTrouble> {
         self.read_events()?;
         if self.begin_again {
@@ -155,12 +155,12 @@ impl WatchedTree {
         }
         for _ in 0..MOST_AT_ONCE {
             let Some((path, reach)) = self.to_place.pop() else { return Ok(PlacingProgress::Done) };
-            self.place(&path, reach)?;
+            self.watch_directory(&path, reach)?;
         }
         Ok(if self.to_place.is_empty() { PlacingProgress::Done } else { PlacingProgress::MoreToDo })
     }
 
-    /// The paths after a reader's last question, in order. `None` if they are not known any more.
+    /// The sorted paths since a reader's last call; `None` if they are no longer known.
     pub(super) fn since(&self, cursor: &mut u64) -> Option<Vec<RelPath>> {
         let mut paths = self.recent.since(cursor)?;
         paths.extend(self.unwatched.iter().chain(&self.several_names).cloned());
@@ -180,47 +180,48 @@ impl WatchedTree {
         self.to_place.push((outermost.as_str().into(), WatchDepth::Itself));
         self.wanted.extend(missing.iter().map(|dir| dir.as_str().into()));
         while let Some((path, reach)) = self.to_place.pop() {
-            self.place(&path, reach)?;
+            self.watch_directory(&path, reach)?;
         }
-        // They may have changed after the file was read and before there was a watch.
+        // They may have changed after the file was read and before they were watched.
         missing.into_iter().for_each(|dir| self.recent.note(dir));
         Ok(())
     }
 
-    /// Drops all watches, to begin again at the root. The descriptor is kept: to close it takes the kernel 10 ms and more.
+    /// Drops all watches to start again at the root. The descriptor is kept, because closing it takes the kernel 10 ms
+    /// or more.
     fn reset(&mut self) -> Result<(), WatchTrouble> {
         for id in std::mem::take(&mut self.watched).into_keys() {
             self.remove_watch(id);
         }
         self.ids.clear();
-        // Every removed watch sends an event. Too many would overflow the queue, and start all over again.
+        // Every removed watch sends an event. Too many would overflow the queue and start everything again.
         self.read_events()?;
         self.begin_again = false;
         self.ignored = IgnoredDirs::new(self.root.path());
         self.local_devices.clear();
         self.unwatched.clear();
         self.to_place = vec![("".into(), WatchDepth::Beneath)];
-        self.recent.miss();
+        self.recent.forget_all();
         Ok(())
     }
 
-    /// Watches one directory and puts those in it on the list.
-    fn place(&mut self, path: &Arc<str>, reach: WatchDepth) -> Result<(), WatchTrouble> {
+    /// Watches one directory and queues its subdirectories.
+    fn watch_directory(&mut self, path: &Arc<str>, reach: WatchDepth) -> Result<(), WatchTrouble> {
         let at = if path.is_empty() { "." } else { path };
         let dir = match self.root.open_at(at, OFlags::RDONLY | OFlags::DIRECTORY) {
             Ok(dir) => dir,
-            // It is gone again, or something else is in its place, or nothing in it can have a path of ours.
+            // It is gone, something else is in its place, or no path in it is valid.
             Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::NAMETOOLONG) if !path.is_empty() => return Ok(()),
             Err(Errno::MFILE | Errno::NFILE) => return Err(WatchTrouble::NoWatcherLeft),
-            Err(errno) => return self.give_up(path, system("open a directory", errno)),
+            Err(errno) => return self.give_up(path, system_error("open a directory", errno)),
         };
         if !self.is_local(&dir) {
             return self.give_up(path, WatchTrouble::NotLocal);
         }
         match self.add_watch(path, &dir) {
-            Ok(id) => self.enrol(id, path, reach),
+            Ok(id) => self.register_watch(id, path, reach),
             Err(Errno::NOSPC) => return Err(WatchTrouble::NoWatchLeft),
-            Err(errno) => return self.give_up(path, system("watch a directory", errno)),
+            Err(errno) => return self.give_up(path, system_error("watch a directory", errno)),
         }
         if self.watched.len() > self.most_directories {
             return Err(WatchTrouble::TooManyDirectories { limit: self.most_directories });
@@ -234,7 +235,7 @@ impl WatchedTree {
         }
     }
 
-    /// A directory that cannot be watched is in every answer. Only without the root there is nothing to answer.
+    /// Adds a directory that cannot be watched to every answer. Without the root, there is no answer.
     fn give_up(&mut self, path: &str, trouble: WatchTrouble) -> Result<(), WatchTrouble> {
         let path = RelPath::new(path).map_err(|_| trouble)?;
         self.unwatched.insert(path);
@@ -254,17 +255,17 @@ impl WatchedTree {
         is_local
     }
 
-    /// By its handle, so that the directory that is watched is the one that is listed, wherever the root has been moved to.
+    /// Through its handle, so that the watched directory is the one that is listed, even if the root was moved.
     fn add_watch(&self, path: &str, dir: &OwnedFd) -> rustix::io::Result<WatchId> {
         let changes = if path.is_empty() { CHANGES_OF_ROOT } else { CHANGES };
         inotify::add_watch(&*self.inotify, format!("/proc/self/fd/{}", dir.as_raw_fd()), changes)
     }
 
-    fn enrol(&mut self, id: WatchId, path: &Arc<str>, reach: WatchDepth) {
+    fn register_watch(&mut self, id: WatchId, path: &Arc<str>, reach: WatchDepth) {
         let before = self.watched.insert(id, WatchedDir { path: path.clone(), reach });
         if let Some(before) = before.filter(|before| before.path != *path) {
-            // One directory under two paths: it was moved, which we are about to read, or it is mounted twice. Its events
-            // come under the new path only.
+            // One directory has two paths: it was moved, which we are about to read, or it is mounted twice. Its events
+            // only come under the new path.
             self.ids.remove(&before.path);
             self.unwatched.extend(RelPath::new(&before.path));
         }
@@ -277,7 +278,7 @@ impl WatchedTree {
     fn list(&mut self, path: &Arc<str>, dir: OwnedFd) -> Result<(), WatchTrouble> {
         let listed = match list(dir) {
             Ok(listed) => listed,
-            Err(errno) => return self.give_up(path, system("list a directory", errno)),
+            Err(errno) => return self.give_up(path, system_error("list a directory", errno)),
         };
         self.ignored.set(path, listed.rules);
         for name in listed.directories {
@@ -292,7 +293,7 @@ impl WatchedTree {
         self.to_place.extend(in_dir.map(|path| (path.clone(), WatchDepth::Itself)));
     }
 
-    /// Whether a directory is to be watched, by how the one it is in is.
+    /// Whether a directory is to be watched, given the reach of its parent.
     fn reach_of(&self, path: &str, reach_of_parent: WatchDepth) -> Option<WatchDepth> {
         if reach_of_parent == WatchDepth::Beneath && !self.ignored.is_ignored(path) {
             return Some(WatchDepth::Beneath);
@@ -305,24 +306,24 @@ impl WatchedTree {
         let mut reader = Reader::new(self.inotify.clone(), &mut buffer);
         let mut count = 0;
         loop {
-            // What is in the buffer is gone from the queue, so it is never left unread.
+            // Events in the buffer are gone from the queue, so they must be processed.
             if count > MOST_EVENTS && reader.is_buffer_empty() {
-                self.recent.miss();
+                self.recent.forget_all();
                 break;
             }
             match reader.next() {
                 Ok(event) => self.take_in(&event)?,
                 Err(Errno::AGAIN) => break,
                 Err(Errno::INTR) => {}
-                Err(errno) => return Err(system("read what has changed", errno)),
+                Err(errno) => return Err(system_error("read what has changed", errno)),
             }
             count += 1;
-            // The system gives all that it has, as far as it fits. So few events always do.
+            // The system returns as many events as fit, and so few always fit.
             if count < FEW_EVENTS && reader.is_buffer_empty() {
                 break;
             }
         }
-        // We hold the root open, and a directory that is held is not reported as removed.
+        // We hold the root open, and the removal of an open directory is not reported.
         let is_gone = count > 0 && fstat(self.root.dir()).is_ok_and(|stat| stat.st_nlink == 0);
         if is_gone { Err(WatchTrouble::RootGone) } else { Ok(()) }
     }
@@ -333,13 +334,13 @@ impl WatchedTree {
             self.begin_again = true;
             return Ok(());
         }
-        // A watch that was taken away: the hint that was given then covers what it has to say.
+        // The watch was removed. The hint at that time covers its events.
         let Some(WatchedDir { path, reach }) = self.watched.get(&event.wd()) else { return Ok(()) };
         let (path, reach) = (path.clone(), *reach);
         match event.file_name() {
             Some(name) => self.take_in_entry(&path, reach, name, what),
             None if path.is_empty() => return self.take_in_root(what),
-            // Other events of a directory itself are reported by its parent.
+            // The parent reports other events of a directory itself.
             None if what.intersects(ReadFlags::IGNORED | ReadFlags::UNMOUNT) => self.take_in_lost(path, reach),
             None => {}
         }
@@ -347,11 +348,11 @@ impl WatchedTree {
     }
 
     fn take_in_entry(&mut self, dir: &str, reach: WatchDepth, name: &CStr, what: ReadFlags) {
-        // A name that is not UTF-8 cannot have been read.
+        // A file whose name is not UTF-8 cannot have been read.
         let Ok(name) = name.to_str() else { return };
         let path = join(dir, name);
         if what.contains(ReadFlags::ISDIR) {
-            self.leave(&path);
+            self.unwatch_beneath(&path);
             let is_there = what.intersects(ReadFlags::CREATE | ReadFlags::MOVED_TO | ReadFlags::ATTRIB);
             let reach = self.reach_of(&path, reach).filter(|_| is_there);
             self.to_place.extend(reach.map(|reach| (path.clone(), reach)));
@@ -368,19 +369,19 @@ impl WatchedTree {
         if what.intersects(gone) {
             return Err(WatchTrouble::RootGone);
         }
-        self.recent.miss();
+        self.recent.forget_all();
         Ok(())
     }
 
-    /// The kernel took a watch away: the directory was removed, or its file system unmounted and another is to be seen.
+    /// Handles a watch that the kernel removed, because the directory was removed or its file system unmounted.
     fn take_in_lost(&mut self, path: Arc<str>, reach: WatchDepth) {
-        self.leave(&path);
+        self.unwatch_beneath(&path);
         self.recent.note(RelPath::new(&path).expect("it was opened by this name and is not the root"));
         self.to_place.push((path, reach));
     }
 
-    /// Takes away the watches on a directory and all beneath it.
-    fn leave(&mut self, path: &Arc<str>) {
+    /// Removes the watches on a directory and everything below it.
+    fn unwatch_beneath(&mut self, path: &Arc<str>) {
         let beneath: Arc<str> = format!("{path}/").into();
         let mut left: Vec<Arc<str>> = self
             .ids
@@ -399,7 +400,7 @@ impl WatchedTree {
 
     fn remove_watch(&mut self, id: WatchId) {
         self.watched.remove(&id);
-        // It fails if the kernel was faster.
+        // This fails if the kernel was faster.
         let _ = inotify::remove_watch(&*self.inotify, id);
     }
 }
@@ -407,11 +408,11 @@ impl WatchedTree {
 fn new_inotify() -> Result<OwnedFd, WatchTrouble> {
     inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC).map_err(|errno| match errno {
         Errno::MFILE | Errno::NFILE => WatchTrouble::NoWatcherLeft,
-        errno => system("watch files", errno),
+        errno => system_error("watch files", errno),
     })
 }
 
-/// Half of the watches that the system has for this user: an editor wants some too.
+/// Half of the user's watches, because editors need some too.
 fn fair_share() -> Option<usize> {
     let limit = std::fs::read_to_string("/proc/sys/fs/inotify/max_user_watches").ok()?;
     Some(limit.trim().parse::<usize>().ok()? / 2)
@@ -432,10 +433,10 @@ fn list(dir: OwnedFd) -> rustix::io::Result<ListedDir> {
     let mut has_rules = false;
     while let Some(entry) = dir.read() {
         let entry = entry?;
-        // A name that is not UTF-8 cannot have been read.
+        // A file whose name is not UTF-8 cannot have been read.
         let Ok(name) = entry.file_name().to_str() else { continue };
         match entry.file_type() {
-            // Some file systems do not say; what is no directory is found out when it is opened as one.
+            // Some file systems do not report the type. If it is not a directory, opening it will fail.
             FileType::Directory | FileType::Unknown if !matches!(name, "." | "..") => listed.directories.push(name.to_owned()),
             _ => {}
         }
@@ -451,11 +452,11 @@ fn join(dir: &str, name: &str) -> Arc<str> {
     if dir.is_empty() { name.into() } else { format!("{dir}/{name}").into() }
 }
 
-/// The directory that a path is in, as it is called here; nothing is above the root.
+/// The parent directory; `None` for the root.
 fn parent(path: &str) -> Option<&str> {
     if path.is_empty() { None } else { Some(path.rsplit_once('/').map_or("", |(parent, _)| parent)) }
 }
 
-fn system(act: &'static str, errno: Errno) -> WatchTrouble {
+fn system_error(act: &'static str, errno: Errno) -> WatchTrouble {
     WatchTrouble::System { act, error: errno.into() }
 }

@@ -1,9 +1,9 @@
-//! Watches a workspace for a long-running door and gives hints: the paths that may have changed since the caller last asked.
+//! Watches a workspace for a long-running door and provides hints: the paths that may have changed since the last call.
 //! A hint decides nothing; the caller compares content.
 //!
-//! Everything that happened before a call of [`FileWatcher::hints`] is in its answer, because events are read on the caller's
-//! thread. A background thread only adds the watches of a large tree; until it is done, the answer is
-//! [`WatchHints::Everything`], as it is whenever hints are not available or not reliable. Three kinds of change are never
+//! The answer of [`FileWatcher::hints`] covers everything that happened before the call, because events are read on the
+//! caller's thread. A background thread only adds the watches of a large tree. Until it is done, the answer is
+//! [`WatchHints::Everything`], as it is whenever hints are unavailable or unreliable. Three kinds of change are never
 //! reported: writes through a memory map that is still open, writes through another name of the file (see
 //! [`FileWatcher::watch_path`]), and mounts in the tree.
 
@@ -33,8 +33,7 @@ use inotify::WatchedTree;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum WatchHints {
-    /// Nothing but these: written, created, removed, renamed or touched, or perhaps not even that. In order, each once. A
-    /// directory stands for all that is in it.
+    /// Only these paths may have changed. They are sorted and unique. A directory stands for everything below it.
     Paths(Vec<RelPath>),
     Everything,
 }
@@ -46,7 +45,7 @@ impl WatchHints {
     }
 }
 
-/// How far a reader has come. Everyone who asks has their own.
+/// The position of a reader. Each reader has its own.
 #[derive(Debug, Default)]
 pub(crate) struct HintCursor {
     next: u64,
@@ -56,30 +55,30 @@ pub(crate) struct HintCursor {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WatchTrouble {
-    /// The system gives out no more watchers, or the process may open no more files.
+    /// The user has no inotify instances left, or the process no file descriptors.
     #[error("no file watcher is left (fs.inotify.max_user_instances, or the limit of open files)")]
     NoWatcherLeft,
-    /// The system gives out no more watches.
+    /// The user has no inotify watches left.
     #[error("no watch on a directory is left (fs.inotify.max_user_watches)")]
     NoWatchLeft,
-    /// We would take too large a part of what the system has.
+    /// We would use too large a share of the user's watches.
     #[error("there are more than {limit} directories to watch")]
     TooManyDirectories {
-        /// How many are watched at most.
+        /// The maximum number of watched directories.
         limit: usize,
     },
-    /// A network file system, or one that we do not know.
+    /// A network file system, or an unknown one.
     #[error("the file system may not tell of changes made elsewhere")]
     NotLocal,
-    /// Whatever happens at its old place now, we do not hear of it.
+    /// The root was moved or removed, so changes at its old place are not reported.
     #[error("the workspace directory was moved or removed")]
     RootGone,
-    /// The system says no for another reason.
+    /// Another error of the system.
     #[error("cannot {act}: {error}")]
     System {
-        /// What was tried.
+        /// The operation that failed.
         act: &'static str,
-        /// What the system said.
+        /// The error of the system.
         error: io::Error,
     },
     /// There is no watcher for this system.
@@ -87,7 +86,7 @@ pub enum WatchTrouble {
     NotHere,
 }
 
-/// Tries to watch a tree, and gives why that cannot be done, if it cannot.
+/// Tries to watch a tree, and returns why that is impossible, if so.
 pub fn try_watching(root: &Path) -> Option<WatchTrouble> {
     let watch = FileWatcher::start(root);
     watch.wait();
@@ -100,7 +99,7 @@ pub(crate) struct FileWatcher {
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
-/// What the thread that lays watches and those who ask have in common.
+/// The state shared by the thread that adds watches and the callers.
 #[derive(Debug)]
 struct SharedTree {
     inner: Mutex<WatcherState>,
@@ -110,7 +109,7 @@ struct SharedTree {
 #[derive(Debug)]
 struct WatcherState {
     phase: WatcherPhase,
-    /// What to watch besides, while the thread has the tree.
+    /// Paths to watch besides, while the thread has the tree.
     asked: Vec<RelPath>,
     trouble: Option<WatchTrouble>,
 }
@@ -126,15 +125,15 @@ enum WatcherPhase {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum PlacingProgress {
     Done,
-    /// [`WatchedTree::place_all`] has to be called.
+    /// [`WatchedTree::watch_all`] must be called.
     MoreToDo,
 }
 
-/// More directories than this are not watched: each costs the kernel about a kilobyte.
+/// More directories than this are not watched, because each costs the kernel about a kilobyte.
 const MOST_DIRECTORIES: usize = 50_000;
 
 impl FileWatcher {
-    /// Starts to watch. This costs a thread and never fails: if nothing can be watched, every answer is
+    /// Starts to watch on a thread. This never fails: if nothing can be watched, every answer is
     /// [`WatchHints::Everything`], and [`FileWatcher::trouble`] has the reason.
     pub(crate) fn start(root: &Path) -> Self {
         Self::start_with(root, MOST_DIRECTORIES)
@@ -149,17 +148,16 @@ impl FileWatcher {
         watch
     }
 
-    /// A reader who has looked at nothing yet: the first answer is [`WatchHints::Everything`].
+    /// A new reader, whose first answer is [`WatchHints::Everything`].
     pub(crate) fn cursor(&self) -> HintCursor {
         HintCursor::default()
     }
 
-    /// What may have changed since this reader asked last. What was done before the call is in the answer, also what we did
-    /// ourselves.
+    /// The paths that may have changed since this reader's last call, including changes of our own.
     pub(crate) fn hints(&self, cursor: &mut HintCursor) -> WatchHints {
         let mut inner = self.shared.lock();
-        // The cursor stays where it is. Once the watches are in place it gets this answer once more, because changes before
-        // that were not reported.
+        // The cursor does not move. Once the watches are in place, it gets this answer again, because earlier changes
+        // were not reported.
         let WatcherPhase::Watching(tree) = &mut inner.phase else { return WatchHints::Everything };
         match tree.catch_up() {
             Ok(PlacingProgress::Done) => tree.since(&mut cursor.next).map_or(WatchHints::Everything, WatchHints::Paths),
@@ -168,21 +166,22 @@ impl FileWatcher {
                 WatchHints::Everything
             }
             Err(trouble) => {
-                inner.lose(trouble);
+                inner.stop_watching(trouble);
                 WatchHints::Everything
             }
         }
     }
 
-    /// Watches the directory of this file even if it is ignored: for every file whose changes must not be missed. A file with
-    /// several hard links is named in every answer from now on, since it may be changed under another name.
+    /// Watches the directory of this file even if it is ignored. Call this for every file whose changes must be
+    /// noticed. A file with several hard links is part of every answer from now on, because it may change under another
+    /// name.
     pub(crate) fn watch_path(&self, path: &RelPath) {
         let mut inner = self.shared.lock();
         match &mut inner.phase {
             WatcherPhase::Placing => inner.asked.push(path.clone()),
             WatcherPhase::Watching(tree) => {
                 if let Err(trouble) = tree.watch_path(path) {
-                    inner.lose(trouble);
+                    inner.stop_watching(trouble);
                 }
             }
             WatcherPhase::Lost => {}
@@ -193,15 +192,15 @@ impl FileWatcher {
         self.shared.lock().trouble.take()
     }
 
-    /// Waits until all watches are in place, or there is trouble.
+    /// Waits until all watches are in place, or watching has failed.
     pub(crate) fn wait(&self) {
-        let thread = self.thread.lock().expect("nobody panics while holding it").take();
+        let thread = self.thread.lock().expect("no thread panics while it holds the lock").take();
         if let Some(thread) = thread {
             drop(thread.join());
         }
     }
 
-    /// Leaves the tree to the thread: there is too much to do for a caller that waits.
+    /// Leaves the tree to the thread, because a caller cannot wait that long.
     fn hand_over(&self, inner: &mut WatcherState) {
         if let WatcherPhase::Watching(tree) = std::mem::replace(&mut inner.phase, WatcherPhase::Placing) {
             self.place_in_background(inner, move || Ok(tree));
@@ -215,13 +214,13 @@ impl FileWatcher {
     ) {
         let shared = self.shared.clone();
         let run = move || {
-            if let Err(trouble) = open().and_then(|tree| shared.place(tree)) {
-                shared.lock().lose(trouble);
+            if let Err(trouble) = open().and_then(|tree| shared.watch_tree(tree)) {
+                shared.lock().stop_watching(trouble);
             }
         };
         match std::thread::Builder::new().name("surehand-watch".to_owned()).spawn(run) {
-            Ok(thread) => *self.thread.lock().expect("nobody panics while holding it") = Some(thread),
-            Err(error) => inner.lose(WatchTrouble::System { act: "start a thread", error }),
+            Ok(thread) => *self.thread.lock().expect("no thread panics while it holds the lock") = Some(thread),
+            Err(error) => inner.stop_watching(WatchTrouble::System { act: "start a thread", error }),
         }
     }
 }
@@ -235,14 +234,14 @@ impl Drop for FileWatcher {
 
 impl SharedTree {
     fn lock(&self) -> MutexGuard<'_, WatcherState> {
-        self.inner.lock().expect("nobody panics while holding it")
+        self.inner.lock().expect("no thread panics while it holds the lock")
     }
 
-    /// Lays all watches, then gives the tree to those who ask.
-    fn place(&self, mut tree: Box<WatchedTree>) -> Result<(), WatchTrouble> {
+    /// Adds all watches, then shares the tree with the callers.
+    fn watch_tree(&self, mut tree: Box<WatchedTree>) -> Result<(), WatchTrouble> {
         let is_closed = || self.closed.load(Ordering::Relaxed);
         loop {
-            tree.place_all(is_closed)?;
+            tree.watch_all(is_closed)?;
             let mut inner = self.lock();
             if is_closed() || inner.asked.is_empty() {
                 inner.phase = WatcherPhase::Watching(tree);
@@ -256,7 +255,7 @@ impl SharedTree {
 }
 
 impl WatcherState {
-    fn lose(&mut self, trouble: WatchTrouble) {
+    fn stop_watching(&mut self, trouble: WatchTrouble) {
         *self = Self { phase: WatcherPhase::Lost, asked: Vec::new(), trouble: Some(trouble) };
     }
 }

@@ -1,5 +1,5 @@
-//! The paths of recent events, numbered so that each reader can ask for those after its last question. The number of paths is
-//! bounded; a reader that asks too late must assume that everything has changed.
+//! The paths of recent events, numbered so that each reader can ask for those since its last call. The number of paths
+//! is bounded; a reader that asks too late must assume that everything has changed.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -8,7 +8,7 @@ use std::{
 
 use surehand_core::RelPath;
 
-/// As many as the kernel holds back before it gives up, by default. Looking at everything is no dearer than so many hints.
+/// The kernel's default limit for queued events. Checking everything costs no more than this many hints.
 const MOST_PATHS: usize = 16_384;
 
 #[derive(Debug)]
@@ -16,7 +16,7 @@ pub(super) struct RecentPaths {
     by_number: BTreeMap<u64, Arc<RelPath>>,
     numbers: HashMap<Arc<RelPath>, u64>,
     next: u64,
-    /// Who has not come as far as this has missed something. A fresh cursor, at zero, always has.
+    /// A reader behind this number has missed something. A new cursor, at zero, always has.
     oldest: u64,
     most: usize,
 }
@@ -51,15 +51,15 @@ impl RecentPaths {
         }
     }
 
-    /// Events were lost: all readers must assume that everything has changed.
-    pub(super) fn miss(&mut self) {
+    /// Events were lost, so all readers must assume that everything has changed.
+    pub(super) fn forget_all(&mut self) {
         self.by_number.clear();
         self.numbers.clear();
         self.next += 1;
         self.oldest = self.next;
     }
 
-    /// What came after a reader's last time, in no order. `None` if that is not known any more.
+    /// The unsorted paths since a reader's last call; `None` if they are no longer known.
     pub(super) fn since(&self, cursor: &mut u64) -> Option<Vec<RelPath>> {
         let from = std::mem::replace(cursor, self.next);
         (from >= self.oldest).then(|| self.by_number.range(from..).map(|(_, path)| RelPath::clone(path)).collect())
@@ -128,7 +128,7 @@ mod tests {
     fn what_nobody_saw_is_missed_by_all_readers() {
         let mut recent = RecentPaths::default();
         let (mut one, mut two) = (1, 1);
-        recent.miss();
+        recent.forget_all();
         check(&recent, &mut one, None);
         noted(&mut recent, &["a"]);
         check(&recent, &mut one, Some(&["a"]));

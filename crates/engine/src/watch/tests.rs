@@ -1,4 +1,4 @@
-//! The watcher with real files: what was done before the question is in the answer, whatever was done.
+//! Tests the watcher with real files: the answer covers everything that was done before the call.
 #![expect(clippy::disallowed_methods, reason = "tests play the other programs")]
 
 use std::{
@@ -22,18 +22,18 @@ use surehand_testkit::as_unprivileged;
 use super::{FileWatcher, HintCursor, WatchHints, WatchTrouble};
 
 struct Fixture {
-    // Dropped first: it must not mind that the tree is still there, or not.
+    // Dropped first: the watcher must not depend on the tree.
     watch: FileWatcher,
     cursor: HintCursor,
     dir: tempfile::TempDir,
 }
 
-/// A watched tree with these directories and files (`a/` is a directory), of which everything has been told.
+/// A watched tree with these directories and files (`a/` is a directory), without pending hints.
 fn fixture(layout: &[&str]) -> Fixture {
     fixture_in(tempfile::tempdir().unwrap(), layout)
 }
 
-/// The same, in memory where there is such a place, for tests that make many files.
+/// The same in memory, if possible, for tests that create many files.
 fn quick_fixture(layout: &[&str]) -> Fixture {
     let dir = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
     fixture_in(dir, layout)
@@ -82,21 +82,21 @@ impl Fixture {
         fs::rename(self.dir.path().join(from), self.dir.path().join(to)).unwrap();
     }
 
-    /// What is told is this, and nothing more the next time.
+    /// Checks that these hints are given, and none after them.
     #[track_caller]
     fn is_told(&mut self, expected: &[&str]) {
         assert_eq!(self.hints(), paths(expected));
         assert_eq!(self.hints(), paths(&[]));
     }
 
-    /// All watches are laid anew, as after lost events.
+    /// Adds all watches again, as after lost events.
     #[track_caller]
     fn begins_again(&mut self) {
         fs::write(self.dir.path().join(".gitignore"), "made\n").unwrap();
         assert_eq!(self.hints(), WatchHints::Everything);
     }
 
-    /// A write to this file is told as such: there is a watch on its directory.
+    /// Checks that a write to this file is reported, so its directory is watched.
     #[track_caller]
     fn is_watched(&mut self, path: &str) {
         self.hints();
@@ -105,7 +105,7 @@ impl Fixture {
     }
 }
 
-/// One act in a tree of `a`, `b`, `d/f` and the empty directory `e`.
+/// One operation in a tree with `a`, `b`, `d/f` and the empty directory `e`.
 #[track_caller]
 fn check(act: impl FnOnce(&Path), expected: &[&str]) {
     let mut fixture = fixture(&["a", "b", "d/f", "e/"]);
@@ -312,7 +312,7 @@ fn ten_thousand_files_at_once_are_covered() {
 
 fn overflow(root: &Path) {
     let limit: usize = fs::read_to_string("/proc/sys/fs/inotify/max_queued_events").unwrap().trim().parse().unwrap();
-    // Equal events that follow each other count as one.
+    // Equal consecutive events are merged.
     let files = [File::open(root.join("a")).unwrap(), File::open(root.join("b")).unwrap()];
     for turn in 0..=limit {
         files[turn % 2].set_modified(SystemTime::UNIX_EPOCH).unwrap();
@@ -323,7 +323,7 @@ fn overflow(root: &Path) {
 fn lost_events_mean_everything_once() {
     let mut fixture = fixture(&["a", "b", "d/x"]);
     overflow(fixture.dir.path());
-    // This is not in the queue any more.
+    // This is no longer in the queue.
     fs::create_dir_all(fixture.dir.path().join("new/deep")).unwrap();
     fixture.rename("d", "e");
     assert_eq!(fixture.hints(), WatchHints::Everything);
@@ -519,7 +519,7 @@ fn a_root_that_cannot_be_opened_is_trouble() {
 fn a_directory_that_cannot_be_watched_is_in_every_answer_until_it_can() {
     let fixture = fixture(&["a", "closed/b/x"]);
     let closed = fixture.dir.path().join("closed");
-    // Whoever knows the name can open a file in it; only listing and watching it is not allowed.
+    // A program that knows the name can open a file in it. Only listing and watching are forbidden.
     fs::set_permissions(&closed, fs::Permissions::from_mode(0o311)).unwrap();
     as_unprivileged(fixture.dir.path(), || {
         let watch = FileWatcher::start(fixture.dir.path());
@@ -538,10 +538,10 @@ fn a_directory_that_cannot_be_watched_is_in_every_answer_until_it_can() {
     });
 }
 
-/// How often another program is played.
+/// The number of simulated programs.
 const SEEDS: u64 = 20;
 
-/// What a reader knows who looks at nothing but what the hints name.
+/// The files as a reader knows them that checks only the hints.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Mirror(BTreeMap<String, Vec<u8>>);
 
@@ -570,7 +570,7 @@ impl Mirror {
     }
 }
 
-/// Another program that does all sorts of things, some of which fail.
+/// A program that performs random operations, some of which fail.
 struct Busy(u64);
 
 impl Busy {
@@ -629,7 +629,7 @@ fn who_looks_only_at_what_is_told_knows_everything_also_while_it_happens() {
                 (0..2000).for_each(|_| busy.act(root));
                 done.store(true, Ordering::Release);
             });
-            // It starts in the middle of it.
+            // The watcher starts in the middle of the operations.
             let watch = FileWatcher::start(root);
             let mut cursor = watch.cursor();
             loop {

@@ -1,5 +1,5 @@
-//! Systems without a watcher. The interfaces there report a change some time after it happened and have not been tried out.
-//! Without a watcher stamps are compared, which is right everywhere.
+//! For systems without a watcher. Their interfaces report a change some time after it happened, and are untested.
+//! Without a watcher, stamps are compared, which is correct everywhere.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ impl WatchedTree {
         Err(WatchTrouble::NotHere)
     }
 
-    pub(crate) fn place_all(&mut self, _: impl Fn() -> bool) -> Result<(), WatchTrouble> {
+    pub(crate) fn watch_all(&mut self, _: impl Fn() -> bool) -> Result<(), WatchTrouble> {
         match *self {}
     }
 

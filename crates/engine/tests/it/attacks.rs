@@ -20,7 +20,7 @@ use surehand_engine::{
     testing::CommitStep,
 };
 
-/// A program that has the file open writes when the old file has been verified, and closes it before anybody looks again.
+/// A program that has the file open writes after the old file was verified, and closes it before the second look.
 #[test]
 fn a_write_between_verify_and_the_end_is_rescued() {
     let dir = lay_out(&[("log.txt", "one\n")]);
@@ -69,7 +69,7 @@ fn a_commit_is_settled_once() {
     assert_eq!(content(dir.path(), "a.txt"), "theirs\n");
 }
 
-/// A batch is taken back while somebody has already opened the new file, and writes into it.
+/// A batch is rolled back after a program has opened the new file, and the program writes into it.
 #[test]
 fn a_writer_into_a_file_that_is_taken_back_is_rescued() {
     for first in ["new.txt", "a.txt"] {
@@ -119,7 +119,7 @@ fn what_comes_out_is_kept_whatever_it_is() {
     }
 }
 
-/// After a crash somebody makes, by themselves, the file that the batch would have made.
+/// After a crash, another program creates the file that the batch would have created.
 #[test]
 fn recovery_does_not_remove_what_it_did_not_make() {
     let dir = lay_out(&[("a.txt", "one\n")]);
@@ -134,7 +134,7 @@ fn recovery_does_not_remove_what_it_did_not_make() {
     assert_eq!(content(dir.path(), "new.txt"), "precious\n");
 }
 
-/// All files were replaced, the crash came before that was written down, and somebody edited one of them since.
+/// All files were replaced, the crash came before that was recorded, and another program has edited one of them since.
 #[test]
 fn a_batch_that_had_happened_is_not_half_taken_back() {
     let dir = lay_out(&[("a.txt", "one\n"), ("b.txt", "one\n")]);
@@ -166,7 +166,7 @@ fn a_file_with_several_names_that_is_open_elsewhere_is_not_written() {
     assert_eq!(content(dir.path(), "b.txt"), "one\nlate\n");
 }
 
-/// Nothing was written yet when the crash came; what somebody wrote since is no torn write of ours.
+/// The crash came before the first write, so a later change by another program is not a torn write of ours.
 #[test]
 fn a_change_of_a_file_written_in_place_is_not_taken_for_a_torn_one() {
     let dir = lay_out(&[("a.txt", "one\n")]);
@@ -270,7 +270,7 @@ fn the_number_of_a_line_that_is_gone_means_nothing() {
 fn a_living_process_settles_what_a_dead_one_left() {
     let dir = lay_out(&[("p.txt", "0\n"), ("q.txt", "0\n")]);
     let mut living = session(dir.path());
-    // Its journal tells of a batch that is complete, and then of one that is not.
+    // Its journal has a complete batch, and then an incomplete one.
     let batches = std::sync::atomic::AtomicUsize::new(0);
     let in_the_second = move |number, step| {
         let batch = batches.fetch_add(usize::from(number == 0), std::sync::atomic::Ordering::SeqCst) + usize::from(number == 0);
@@ -290,7 +290,7 @@ fn a_living_process_settles_what_a_dead_one_left() {
     assert_eq!((content(dir.path(), "p.txt"), content(dir.path(), "q.txt")), ("1\n".to_owned(), "1\n".to_owned()));
 }
 
-/// A mark that nobody took away, and nothing that it could be about: no file is locked for ever.
+/// A lock mark that no process removed, without a journal: no file stays locked forever.
 #[test]
 fn a_mark_without_a_journal_locks_nobody_out() {
     let dir = lay_out(&[("a.txt", "one\n")]);
@@ -304,7 +304,7 @@ fn a_mark_without_a_journal_locks_nobody_out() {
     assert!(!session.call("edit_file", &edit("a.txt", "two", "three")).is_error);
 }
 
-/// A staged file that is used again held somebody's public text and will hold a private one.
+/// A staged file is reused: it held a public text of another file, and will hold a private one.
 #[test]
 fn a_private_file_is_never_readable_by_others_on_its_way() {
     let dir = lay_out(&[("public.txt", "one\n"), ("private.txt", "one\n")]);

@@ -1,5 +1,5 @@
-//! File systems whose times are coarse: a change within the same second, or two, leaves the same size and the same times. No
-//! answer may come from memory then.
+//! File systems whose times are coarse: a change within the same second, or two, leaves the same size and the same
+//! times. No answer may come from memory then.
 #![cfg(target_os = "linux")]
 #![expect(clippy::disallowed_methods, reason = "tests play the other programs")]
 
@@ -80,7 +80,7 @@ fn times_in_whole_seconds_show_nothing_old() {
     });
 }
 
-/// exFAT has one time for modification and change, so whoever sets the one sets the other.
+/// exFAT has one time for modification and change, so a program that sets one sets the other.
 #[test]
 fn times_that_programs_can_set_show_nothing_old() {
     on(Mounted::image(24, &["mkfs.exfat"], &["mount", "-t", "exfat-fuse", "-o", "loop"]), |root, config| {

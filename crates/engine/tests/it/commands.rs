@@ -1,4 +1,5 @@
-//! Commands that an agent runs in a shell: what they print of a file counts as read, what they change is put down to them.
+//! Commands that an agent runs in a shell: what they print of a file counts as read, what they change is put down to
+//! them.
 #![expect(clippy::disallowed_methods, reason = "tests play the other programs")]
 
 use std::{fs, path::Path, process};
@@ -70,7 +71,7 @@ fn what_a_command_changes_is_put_down_to_it() {
     let mut session = watching(dir.path());
     ["a.txt", "b.txt", "c.txt"].iter().for_each(|path| read(&mut session, path));
     surehand_engine::testing::wait_for_watcher(session.workspace());
-    // Changed before the command began, by somebody else.
+    // Another program changed it before the command began.
     fs::write(dir.path().join("c.txt"), "3\n").unwrap();
     let reply = run(&mut session, dir.path(), "sed -i s/one/1/ a.txt; rm b.txt; echo new > generated.txt");
     assert_eq!(
@@ -186,7 +187,7 @@ fn a_view_goes_along_with_a_file_that_a_command_moves() {
             "src/deep/c.txt moved to lib/deep/c.txt"
         ]
     );
-    // A copy is no move, and the old name is nobody's.
+    // A copy is not a move, and the old name has no file.
     run(&mut session, dir.path(), "cp z.txt y.txt");
     assert_eq!(session.call("edit_file", &edit("y.txt", "new", "x")).result["refusal"]["code"], "unread");
     assert_eq!(session.call("edit_file", &edit("a.txt", "new", "x")).result["refusal"]["code"], "not_found");
@@ -213,7 +214,8 @@ fn without_a_watcher_the_files_are_looked_at() {
     assert!(reply.text.contains("a.txt (by a command of another session)"), "{}", reply.text);
 }
 
-/// Somebody changes a file, the session is told or is not, then a command changes it once more: only that is the command's.
+/// Another program changes a file, whether the session is notified or not. Then a command changes it again: only that
+/// change belongs to the command.
 #[test]
 fn undoing_a_command_keeps_what_somebody_did_before_it() {
     for (watches, is_told) in [(false, false), (true, false), (false, true), (true, true)] {

@@ -1,4 +1,5 @@
-//! What commit promises: whole files, all or nothing, nobody's change lost, whatever happens in between.
+//! The promises of commit: files are whole, a batch happens completely or not at all, and no change is lost, whatever
+//! happens in between.
 #![expect(clippy::disallowed_methods, reason = "tests play the other programs")]
 
 use std::{
@@ -32,7 +33,8 @@ fn batch() -> Value {
     json!({ "edits": [edit("a.txt", "one", "two"), edit("b/b.txt", "one", "two"), edit("hard.txt", "one", "two"), created] })
 }
 
-/// Any prefix of the steps of a commit, then a crash, then recovery: every file whole, the batch all or nothing, no debris.
+/// Any prefix of the steps of a commit, then a crash, then recovery: every file whole, the batch all or nothing, no
+/// debris.
 #[test]
 fn a_crash_after_any_step_leaves_all_or_nothing() {
     let count = steps(4).len();
@@ -134,7 +136,8 @@ fn assert_changed_metadata(path: &Path, when: &str) {
     assert_eq!(attribute(path), attribute(&model), "{when}");
 }
 
-/// Somebody changes mode, group and attributes between each pair of steps; the edit is made, and their change stays.
+/// Another program changes mode, group and attributes between each pair of steps. The edit is made, and the change
+/// stays.
 #[test]
 fn a_change_of_metadata_at_any_instant_survives() {
     for how in [Target::Plain, Target::NoExchange, Target::HardLink] {
@@ -271,21 +274,6 @@ fn what_no_journal_names_is_rescued() {
 }
 
 #[test]
-fn the_journal_stays_short() {
-    let dir = lay_out(&[("a.txt", "0\n")]);
-    let mut session = session(dir.path());
-    read(&mut session, "a.txt");
-    for number in 0..1500 {
-        let reply = session.call("edit_file", &edit("a.txt", &number.to_string(), &(number + 1).to_string()));
-        assert!(!reply.is_error, "{}", reply.text);
-    }
-    let journal = fs::read_dir(dir.path().join(".git/surehand/checkouts/main/journal")).unwrap().next().unwrap().unwrap();
-    assert!(journal.metadata().unwrap().len() < 100_000);
-    drop(session);
-    assert_tidy(dir.path());
-}
-
-#[test]
 fn a_torn_write_in_place_is_taken_back() {
     let dir = lay_out(&[("hard.txt", "old content, quite long\n")]);
     fs::hard_link(dir.path().join("hard.txt"), dir.path().join("other.txt")).unwrap();
@@ -312,7 +300,7 @@ enum Target {
     HardLink,
 }
 
-/// Somebody changes the file between each pair of steps; whatever the instant, their change is never lost.
+/// Another program changes the file between each pair of steps. Its change is never lost.
 #[test]
 fn a_foreign_change_at_any_instant_is_never_lost() {
     let in_place = |path: &Path| fs::write(path, "theirs\n").unwrap();
@@ -382,7 +370,7 @@ fn a_late_write_into_a_displaced_file_is_rescued() {
     assert_eq!(rescued(dir.path()), ["one\nlate\n"]);
 }
 
-/// A displaced file that is still open when we leave waits for the next start, which tells.
+/// A displaced file that is still open at the end waits for the next start, which reports it.
 #[test]
 fn a_displaced_file_that_is_still_open_is_kept_for_the_next_start() {
     let dir = lay_out(&[("log.txt", "one\n")]);
@@ -398,7 +386,31 @@ fn a_displaced_file_that_is_still_open_is_kept_for_the_next_start() {
     assert_eq!(rescued(dir.path()), ["one\nvery late\n"]);
 }
 
-/// Another program appends to the file all the time, opening it anew for each line, as logs and editors do.
+/// So many edits in a row that displaced files pile up and the journal grows long.
+#[test]
+fn a_burst_of_edits_loses_and_leaves_nothing() {
+    let dir = lay_out(&[("log.txt", "edit 0\n")]);
+    let mut ours = session(dir.path());
+    read(&mut ours, "log.txt");
+    let mut open_elsewhere = None;
+    for number in 0..2000 {
+        if number == 1500 {
+            let journals = fs::read_dir(dir.path().join(".git/surehand/checkouts/main/journal")).unwrap();
+            journals.for_each(|journal| assert!(journal.unwrap().metadata().unwrap().len() < 600_000));
+            open_elsewhere = OpenOptions::new().append(true).open(dir.path().join("log.txt")).ok();
+        }
+        let reply = ours.call("edit_file", &edit("log.txt", &format!("edit {number}"), &format!("edit {}", number + 1)));
+        assert!(!reply.is_error, "{}", reply.text);
+    }
+    open_elsewhere.take().unwrap().write_all(b"late\n").unwrap();
+    drop(ours);
+    assert_eq!(content(dir.path(), "log.txt"), "edit 2000\n");
+    assert_eq!(rescued(dir.path()), ["edit 1500\nlate\n"]);
+    fs::remove_dir_all(dir.path().join(".git/surehand/checkouts/main/rescued")).unwrap();
+    assert_tidy(dir.path());
+}
+
+/// Another program appends to the file constantly, and opens it for each line, as logs and editors do.
 #[test]
 fn a_foreign_program_appending_in_place_loses_nothing() {
     let dir = lay_out(&[("a.txt", "count 0\n")]);
@@ -406,7 +418,7 @@ fn a_foreign_program_appending_in_place_loses_nothing() {
     let stop = AtomicUsize::new(0);
     let append = || {
         let mut lines = 0;
-        // Not for ever: on a slow machine it could write faster than anybody reads.
+        // The loop is bounded, because on a slow machine it could write faster than the test reads.
         while stop.load(Ordering::SeqCst) == 0 && lines < 3000 {
             let mut file = OpenOptions::new().append(true).open(&path).unwrap();
             file.write_all(format!("foreign {lines}\n").as_bytes()).unwrap();
@@ -568,7 +580,7 @@ fn owner_mode_and_attributes_survive() {
 #[test]
 fn a_read_only_file_or_directory_leaves_the_original() {
     if rustix::process::geteuid().is_root() {
-        // Run this very test as somebody else.
+        // Run this very test as another user.
         let program = std::env::current_exe().unwrap();
         let open_dir = tempfile::tempdir().unwrap();
         let copy = open_dir.path().join("test");

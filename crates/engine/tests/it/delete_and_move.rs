@@ -1,4 +1,4 @@
-//! Files that are deleted and moved: as safe as edits, whatever happens in between.
+//! Deleting and moving files is as safe as editing them, whatever happens in between.
 #![expect(clippy::disallowed_methods, reason = "tests play the other programs")]
 
 use std::{
@@ -76,7 +76,7 @@ fn a_crash_after_any_step_of_a_patch_leaves_all_or_nothing() {
     }
 }
 
-/// Somebody writes the file, in whatever way, after any step of its deletion or move: their bytes are somewhere.
+/// Another program writes the file in various ways after any step of its deletion or move. Its bytes are always kept.
 #[test]
 fn a_foreign_change_while_a_file_is_taken_away_is_never_lost() {
     let in_place = |path: &Path| fs::write(path, "theirs\n").unwrap();
@@ -115,7 +115,7 @@ fn a_foreign_change_while_a_file_is_taken_away_is_never_lost() {
     }
 }
 
-/// Somebody makes a file where another is being moved to: it is not written over.
+/// Another program creates a file at the destination of a move. It is not overwritten.
 #[test]
 fn a_file_that_appears_where_another_is_moved_to_stays() {
     for at in 0..steps(1).len() {
@@ -171,7 +171,8 @@ fn a_file_that_is_moved_and_edited_keeps_its_mode() {
     assert_eq!(fs::metadata(dir.path().join("both.txt")).unwrap().permissions(), before);
 }
 
-/// A crash in the middle of a batch, and its directory is gone before the next start: the deletion was taken back, so the file is kept.
+/// A crash in the middle of a batch, and its directory is gone before the next start: the deletion was taken back, so
+/// the file is kept.
 #[test]
 fn a_deleted_file_without_a_place_to_go_back_to_is_rescued() {
     let dir = lay_out(&[("sub/a.txt", "one\n"), ("b.txt", "two\n")]);
@@ -187,7 +188,7 @@ fn a_deleted_file_without_a_place_to_go_back_to_is_rescued() {
     assert!(reply.text.contains(".git/surehand/checkouts/main/rescued/1-sub__a.txt"), "{}", reply.text);
 }
 
-/// A batch is taken back whose new files hold the same, and somebody had opened each of them: each is a file of its own.
+/// A batch is rolled back whose new files have equal contents and are all open elsewhere: each is a file of its own.
 #[test]
 fn new_files_that_are_taken_back_do_not_replace_each_other() {
     let dir = lay_out(&[("a.txt", "one\n")]);
@@ -285,7 +286,8 @@ fn internals_do_not_go_by_another_name() {
     assert!(dir.path().join(".git/a").exists());
 }
 
-/// One name of a file is deleted, and the file is edited by another: nobody else wrote, and nothing is rescued.
+/// One name of a file is deleted, and the file is edited under another name. No other program wrote, so nothing is
+/// rescued.
 #[test]
 fn an_edit_by_another_name_is_not_rescued_from_a_deleted_one() {
     let dir = lay_out(&[("a.txt", "one\n")]);
@@ -300,7 +302,8 @@ fn an_edit_by_another_name_is_not_rescued_from_a_deleted_one() {
     assert_tidy(dir.path());
 }
 
-/// The crash came in the middle; before the next start somebody removed the directory that was empty by then, or moved it.
+/// The crash came in the middle. Before the next start, another program removed or moved the directory, which was empty
+/// by then.
 #[test]
 fn a_deleted_file_whose_directory_is_gone_is_not_lost_in_recovery() {
     for is_moved in [false, true] {
@@ -323,7 +326,7 @@ fn a_deleted_file_whose_directory_is_gone_is_not_lost_in_recovery() {
     }
 }
 
-/// What a crash left is settled but for a file that somebody has open: nobody has to wait for that, whatever it was about.
+/// Recovery settles everything except a file that another program has open, and no later call has to wait for that one.
 #[test]
 fn what_has_to_wait_after_a_crash_keeps_nobody_waiting() {
     let dir = lay_out(&[("open.txt", "one\n"), ("a.txt", "one\n"), ("hard.txt", "one\n")]);
@@ -347,7 +350,7 @@ fn what_has_to_wait_after_a_crash_keeps_nobody_waiting() {
     drop(held_open);
 }
 
-/// A file that went through several names and is back: every change of it is taken back, by whatever name it was made.
+/// A file was moved several times and is back. Every change of it is undone, under whatever name it was made.
 #[test]
 fn all_of_a_session_can_be_undone_once() {
     let dir = lay_out(&[("a.txt", "one\n"), ("other.txt", "one\n")]);
@@ -378,7 +381,7 @@ fn all_of_a_session_can_be_undone_once() {
     assert_eq!(content(dir.path(), "other.txt"), "one\n");
 }
 
-/// Somebody tidies empty directories away while a file is being made in one.
+/// Another program removes empty directories while a file is being created in one.
 #[test]
 fn a_directory_that_vanishes_under_a_new_file_is_made_again() {
     for at in 0..steps(1).len() {
@@ -393,7 +396,8 @@ fn a_directory_that_vanishes_under_a_new_file_is_made_again() {
     }
 }
 
-/// The new directory is given another name right after the new file was put into it: that is no reason to take the file back.
+/// The new directory is given another name right after the new file was put into it: that is no reason to take the file
+/// back.
 #[test]
 fn a_directory_that_is_moved_after_the_swap_is_not_missed() {
     let dir = lay_out(&[]);
@@ -405,7 +409,8 @@ fn a_directory_that_is_moved_after_the_swap_is_not_missed() {
     assert_eq!(content(dir.path(), "two/sub/new.txt"), "new\n");
 }
 
-/// What was made and deleted again has nothing to take back, and what somebody has taken back by hand is done: neither comes up again.
+/// A file that was created and deleted again needs no undo, and neither does a change that a person has undone by hand.
+/// Later undos skip both.
 #[test]
 fn changes_without_an_effect_do_not_come_up_again() {
     let dir = lay_out(&[("a.txt", "one\n"), ("b.txt", "one\n")]);

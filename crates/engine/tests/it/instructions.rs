@@ -1,4 +1,5 @@
-//! Directory instructions: when they are noticed, with a watcher and without, to whom they are given, and where they end.
+//! Directory instructions: when they are noticed, with a watcher and without, to whom they are given, and where they
+//! end.
 #![expect(clippy::disallowed_methods, reason = "tests play the other programs")]
 
 use std::{fs, os::unix::fs::symlink, path::Path};
@@ -33,7 +34,8 @@ fn put(dir: &Path, path: &str, content: &str) {
     fs::write(dir.join(path), content).unwrap();
 }
 
-/// Does something to a workspace that a session knows, and says which instructions that brings, with a watcher or without.
+/// Does something to a workspace that a session knows, and says which instructions that brings, with a watcher or
+/// without.
 #[track_caller]
 fn check(files: &[(&str, &str)], directory: &str, change: impl Fn(&Path), expected: &[&str]) {
     for watches in [true, false] {

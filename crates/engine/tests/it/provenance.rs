@@ -1,5 +1,5 @@
-//! Where every change of a file went through Surehand, it is on record which line became which, and equal lines are told apart. Where
-//! one did not, contents must prove it.
+//! If every change of a file went through Surehand, the record says which line became which, even among equal lines. If
+//! not, contents must prove it.
 #![expect(clippy::disallowed_methods, reason = "tests play the other programs")]
 
 use std::{fs, path::Path, sync::Arc};
@@ -86,7 +86,7 @@ fn without_a_record_equal_lines_stay_in_doubt() {
     });
     assert_eq!(done, (false, after.clone()));
 
-    // Nor is anything believed where somebody wrote in between.
+    // The record does not count either if another program wrote in between.
     let dir = lay_out(&[("a.txt", BEFORE)]);
     let done = edit_after(dir.path(), |workspace| {
         delete_second_line(workspace);

@@ -1,4 +1,5 @@
-//! The state of the repository: what tools did to files, written down after every change, shared by processes, rebuilt when lost.
+//! The state of the repository: what tools did to files, written down after every change, shared by processes, rebuilt
+//! when lost.
 #![expect(clippy::disallowed_methods, reason = "tests play the other programs")]
 
 use std::{collections::BTreeMap, fs, path::Path};
@@ -6,7 +7,7 @@ use std::{collections::BTreeMap, fs, path::Path};
 use crate::fixture::*;
 use serde_json::{Value, json};
 use surehand_engine::{
-    RepoTracker, Session, Workspace,
+    ReplyGroup, RepoTracker, Session, Workspace,
     core::{ContentHash, FileStatus, TaskList},
 };
 
@@ -202,7 +203,7 @@ fn a_lost_store_is_told_and_the_files_are_looked_at_again() {
         }
         let mut next = session(dir.path());
         let reply = next.call("repo_state", &json!({}));
-        assert!(!reply.is_error && reply.text.contains("made anew from the files"), "{}", reply.text);
+        assert!(!reply.is_error && reply.text.contains("rebuilt from the files"), "{}", reply.text);
         assert!(reply.text.contains("a.txt") && reply.text.contains("No tasks"), "{}", reply.text);
         drop(next);
         // What was done to it is not known any more, nor that there was another one.
@@ -211,7 +212,7 @@ fn a_lost_store_is_told_and_the_files_are_looked_at_again() {
     }
 }
 
-/// What a clone brings along, or anybody writes there.
+/// A file that came with a clone, or that any program wrote there.
 #[test]
 fn nothing_that_is_exported_is_believed() {
     let dir = lay_out(&[("a.txt", "one\n"), ("b.txt", "two\n")]);
@@ -268,6 +269,27 @@ fn a_state_that_cannot_be_written_fails_no_tool() {
         assert!(reply.text.contains("repostate.json"), "{}", reply.text);
         assert_eq!(content(dir.path(), "a.txt"), format!("{to}\n"));
         fs::remove_dir(&place).unwrap();
+    }
+}
+
+/// A server answers calls that are in flight together at once. A process that dies before that leaves it to the next.
+#[test]
+fn replies_that_go_out_together_wait_for_one_export() {
+    for dies in [false, true] {
+        let dir = lay_out(&[("a.txt", "one\n"), ("b.txt", "two\n")]);
+        let mut session = session(dir.path());
+        ["a.txt", "b.txt"].iter().for_each(|path| read(&mut session, path));
+        session.set_reply_group(ReplyGroup::WithOthers);
+        session.call("edit_file", &edit("a.txt", "one", "1"));
+        session.call("edit_file", &edit("b.txt", "two", "2"));
+        if dies {
+            std::mem::forget(session);
+            self::session(dir.path()).call("repo_state", &json!({}));
+        } else {
+            session.workspace().complete_replies().unwrap();
+        }
+        let expected = [("a.txt", entry("modified", "1\n")), ("b.txt", entry("modified", "2\n"))];
+        assert_eq!(written(dir.path()), expected.map(|(path, entry)| (path.to_owned(), entry)).into());
     }
 }
 
@@ -356,7 +378,7 @@ fn with_a_watcher_only_what_it_names_is_looked_at() {
     assert_eq!(changed(), ["a.txt"]);
 }
 
-/// Whatever is in the file that counts the changes, and also where it is gone: others see the next change.
+/// Whatever the change counter contains, and even if it is missing, other processes see the next change.
 #[test]
 fn a_lost_or_damaged_count_hides_no_change() {
     let dir = lay_out(&[]);

@@ -1,4 +1,4 @@
-//! Scans of real trees: what has changed since the scan before, whatever was done to the files.
+//! Scans of real trees: what has changed since the previous scan, whatever was done to the files.
 #![expect(clippy::disallowed_methods, reason = "tests play the other programs")]
 
 use std::{

@@ -1,5 +1,5 @@
-//! A session that several processes have at once, and calls that are stopped from outside. Two open workspaces on one root are to
-//! each other as two processes are.
+//! A session that several processes have at once, and calls that are stopped from outside. Two open workspaces on one
+//! root are to each other as two processes are.
 #![expect(clippy::disallowed_methods, reason = "tests play the other programs")]
 
 use std::{fs, path::Path};

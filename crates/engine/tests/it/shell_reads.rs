@@ -1,5 +1,6 @@
-//! Real commands over real files: the lines that a command printed are those that count as read. Which lines it printed is known from a
-//! twin of the workspace in which every line carries a tag of its own: the same command prints the tags.
+//! Real commands over real files: the lines that a command printed are those that count as read. Which lines it printed
+//! is known from a twin of the workspace in which every line carries a tag of its own: the same command prints the
+//! tags.
 #![expect(clippy::disallowed_methods, clippy::print_stdout, reason = "tests lay out files and say what they did not run")]
 
 use std::{
@@ -116,8 +117,8 @@ impl Twins {
         effects.read.iter().flat_map(of_file).collect()
     }
 
-    /// The lines whose tags are in an output, with all that they say. A copy has the tags of the file that it was made from; it was
-    /// printed if the command says so, or the output.
+    /// The lines whose tags are in an output, with all that they say. A copy has the tags of the file that it was made
+    /// from; it was printed if the command says so, or the output.
     fn printed(&self, command: &str, output: &str) -> BTreeSet<(String, u32)> {
         // `cat -A` writes tabs in its own way, and colours stand between a text and its tag.
         let output = without_colours(&output.replace("^I", "\t"));
@@ -177,7 +178,8 @@ fn bash(dir: &Path, script: &str) -> String {
     String::from_utf8_lossy(&command.output().unwrap().stdout).into_owned()
 }
 
-/// Files as repositories have them: headers that many share, lines that are everywhere, copies, and what is not like source at all.
+/// Files as repositories have them: headers that many share, lines that are everywhere, copies, and what is not like
+/// source at all.
 fn corpus() -> Corpus {
     let mut corpus = Corpus::default();
     let header = || ["// Copyright 2026 The Authors", "// Licensed under the Apache License", "// See LICENSE for details", ""];
@@ -273,7 +275,8 @@ fn corpus() -> Corpus {
     corpus
 }
 
-/// Commands that were seen in sessions of real agents. `F` is a file, `D` its directory, `B` its base name, `O` another file.
+/// Commands that were seen in sessions of real agents. `F` is a file, `D` its directory, `B` its base name, `O` another
+/// file.
 const READS: &str = r##"
 cat F
 sed -n '1,200p' F
@@ -468,7 +471,7 @@ const PLAYED_ON: [(&str, &str); 4] = [
     ("go/main.go", "data/conf.yml"),
 ];
 
-/// Parts of files, by numbers that nobody has chosen.
+/// Parts of files by random numbers.
 fn random_parts(corpus: &Corpus) -> Vec<String> {
     let files: Vec<(&str, usize)> = corpus.files.iter().map(|(path, (lines, _))| (*path, lines.len())).collect();
     let mut state: u64 = 7;
@@ -526,7 +529,8 @@ fn about(command: &str, file: &str, other: &str) -> String {
     words
 }
 
-/// Commands of a list that this machine can run. Those that need a program which it lacks are named, not passed over in silence.
+/// Commands of a list that this machine can run. Those that need a program which it lacks are named, not passed over in
+/// silence.
 fn runnable(list: &str) -> Vec<String> {
     let optional = ["python3", "perl", "less", "column", "strings", "rg", "batcat"];
     let lacking: Vec<&str> =

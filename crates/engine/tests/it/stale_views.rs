@@ -1,4 +1,4 @@
-//! What a session is told about files that changed after it saw them: each once, with who did it as far as that is known.
+//! The notices to a session about files that changed after it saw them: each change once, with its author if known.
 #![expect(clippy::disallowed_methods, reason = "tests play the other programs")]
 
 use std::fs;

@@ -1,5 +1,6 @@
-//! The state is on another file system than the work tree, as for a tree without git, of another user, or on a network. Files are
-//! staged in a private directory of the tree then, and a crash at any step leaves all or nothing, and nothing behind.
+//! The state is on another file system than the work tree, as for a tree without git, of another user, or on a network.
+//! Files are staged in a private directory of the tree then, and a crash at any step leaves all or nothing, and nothing
+//! behind.
 #![expect(clippy::disallowed_methods, reason = "tests lay out files")]
 
 use std::{

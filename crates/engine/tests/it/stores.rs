@@ -83,7 +83,7 @@ fn in_memory_tasks_are_changed_and_shown() {
     assert!(session.call("repo_state", &json!({})).text.contains("water the plants"));
 }
 
-/// Files are in the journal, whatever the store: the next start settles what a crash left.
+/// Files are in the journal with any store, so the next start recovers from a crash.
 #[test]
 fn in_memory_a_crash_is_recovered_from() {
     let files = [("a.txt", "one\n"), ("b.txt", "one\n")];
@@ -151,7 +151,7 @@ fn the_state_of_the_repository_comes_from_any_store() {
     assert_eq!(paths, ["new.txt"]);
 }
 
-/// The database tells the format of the whole state directory, so it counts also where it is not used.
+/// The database has the format of the whole state directory, so it is checked even if it is not used.
 #[test]
 fn state_of_a_newer_program_is_not_opened_with_any_store() {
     /// Where a database says which format it has, for programs to use.

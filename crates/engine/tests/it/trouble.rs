@@ -39,7 +39,7 @@ fn a_part_of_the_state_directory_that_vanishes_is_made_again() {
 #[test]
 fn what_may_not_be_removed_now_is_removed_later() {
     if rustix::process::geteuid().is_root() {
-        // Run this very test as somebody else.
+        // Run this very test as another user.
         let open_dir = tempfile::tempdir().unwrap();
         let copy = open_dir.path().join("test");
         fs::copy(std::env::current_exe().unwrap(), &copy).unwrap();
@@ -162,7 +162,8 @@ fn a_new_file_is_taken_back_also_when_nothing_may_be_staged() {
     assert_tidy(dir.path());
 }
 
-/// A file of another owner, in a directory of ours, with a mode that lets us write: it stays theirs, and nobody is said to have it open.
+/// A file of another owner in a directory of ours, with a mode that lets us write: it keeps its owner, and no program
+/// is reported to have it open.
 #[test]
 fn a_file_of_another_owner_is_edited_in_place() {
     if !rustix::process::geteuid().is_root() {

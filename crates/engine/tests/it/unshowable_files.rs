@@ -1,4 +1,5 @@
-//! Files that cannot be shown, because they are no text or too large: replaced only by who says so twice, and kept first.
+//! Files that cannot be shown, because they are no text or too large: replaced only by who says so twice, and kept
+//! first.
 #![expect(clippy::disallowed_methods, reason = "tests play the other programs")]
 
 use std::{
@@ -91,7 +92,7 @@ fn a_change_in_between_is_told_and_asked_about_again() {
     refused(&again, "binary");
     assert!(again.text.contains("3 bytes") && again.text.contains("send the same call again"), "{}", again.text);
     assert!(!again.text.contains("do not retry"), "{}", again.text);
-    // As it was when the session was told of it for the first time.
+    // As it was when the session was first refused.
     fs::write(dir.path().join("f"), BINARY).unwrap();
     done(&session.call("write_file", &write("f", "x")));
 }
@@ -132,7 +133,7 @@ fn the_second_call_may_come_from_another_process() {
     assert_eq!(fs::read(dir.path().join("f")).unwrap(), BINARY);
 }
 
-/// Nobody counts the calls of an untracked session, so it is not told to send one again.
+/// The calls of an untracked session are not counted, so the refusal does not ask to send one again.
 #[test]
 fn without_a_tracker_it_must_be_deleted() {
     let dir = lay_out_bytes("f", BINARY);

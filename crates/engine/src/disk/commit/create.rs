@@ -84,7 +84,7 @@ impl FileCreation {
             return;
         }
         let Some(out) = take_out(place, &self.rollback_place) else { return };
-        if out.is(&self.new) {
+        if out.is_same_file(&self.new) {
             // Other programs could see it, and one may be writing to it: it gets a second look.
             let Some(version) = place.content_version() else { return };
             place.copy.displace(DisplacedFile::taken_back(out.dir, out.name, place.path().clone(), version));
@@ -105,7 +105,7 @@ fn remove(staged: Option<&StagedName>) {
 fn stage_with_name(place: &CommitTarget<'_>) -> Result<(File, StagedName), CommitError> {
     let staged = place.stage_beside();
     place.announce(&staged)?;
-    let written = staging::copy(staged.dir.as_fd(), &staged.name, place.content());
+    let written = staging::write_copy(staged.dir.as_fd(), &staged.name, place.content());
     let mode = Mode::from_raw_mode(0o666 & !place.copy.umask());
     let written = written.and_then(|new| sys::fchmod(&new, mode).map(|()| new).map_err(Into::into));
     match written {

@@ -249,7 +249,7 @@ impl FileExchange {
             if rename_to_free_name(staged, target).is_err() {
                 place.copy.rescue(self.staged.dir.as_fd(), &self.staged.name, place.path());
             }
-        } else if self.staged.is(&self.new) {
+        } else if self.staged.is_same_file(&self.new) {
             self.displace_ours(place);
         } else {
             let _ = exchange();
@@ -310,7 +310,7 @@ fn keep_old(place: &CommitTarget<'_>, kept: &StagedName) -> Result<ExchangePhase
             Err(place.changed())
         }
         Err(Errno::PERM | Errno::OPNOTSUPP | Errno::NOSYS) => {
-            let copied = staging::copy(kept.dir.as_fd(), &kept.name, place.base());
+            let copied = staging::write_copy(kept.dir.as_fd(), &kept.name, place.base());
             let copied = copied.and_then(|copy| if place.is_durable() { copy.sync_all() } else { Ok(()) });
             copied.map(|()| ExchangePhase::Replaced).map_err(|error| place.failed("keep a copy", error))
         }
@@ -329,7 +329,7 @@ fn write_new(place: &CommitTarget<'_>, old: &OldFile, staged: &StagedName) -> Re
     // With the mode that it will have, which saves setting it; another owner must not see more than that, so nothing at first.
     let mode =
         if place.copy.is_owner(&old.stat) { Mode::from_raw_mode(old.stat.st_mode & 0o777) } else { Mode::RUSR | Mode::WUSR };
-    let new = staging::fresh(staged.dir.as_fd(), &staged.name, mode).map_err(NotWritten::Content)?;
+    let new = staging::create_new(staged.dir.as_fd(), &staged.name, mode).map_err(NotWritten::Content)?;
     (&new).write_all(place.content()).map_err(NotWritten::Content)?;
     let stat = sys::fstat(&new).map_err(|errno| NotWritten::Content(errno.into()))?;
     let now = Metadata::of(&new, &stat).map_err(NotWritten::Metadata)?;

@@ -53,7 +53,7 @@ impl InPlaceWrite {
         place.announce(&staged)?;
         let with_new = staged.with_ending(NEW_COPY);
         let keep = |staged: &StagedName, content| {
-            staging::copy(staged.dir.as_fd(), &staged.name, content).map_err(|error| place.failed("keep a copy", error))
+            staging::write_copy(staged.dir.as_fd(), &staged.name, content).map_err(|error| place.failed("keep a copy", error))
         };
         let kept = keep(&staged, place.base())
             .and_then(|old| Ok((old, keep(&with_new, place.content())?, place.open_old(OFlags::RDWR)?)));

@@ -44,6 +44,15 @@ pub enum Durability {
     Fast,
 }
 
+/// When the directories of a change are synced, with [`Durability::Full`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NameSync {
+    AtOnce,
+    /// Before the replies of a group of calls go out; see [`Workspace::complete_replies`](crate::Workspace). A change of several
+    /// files does not wait for others, because its journal counts on it.
+    WithOthers,
+}
+
 /// One step of a commit. The number is that of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CommitStep {
@@ -104,15 +113,43 @@ pub(crate) enum CommitError {
     Changed(RelPath),
     #[error(transparent)]
     Refused(Box<Refusal>),
+    /// The file system is full. [`commit`] makes room, tries once more, and then refuses.
+    #[error(transparent)]
+    NoRoom(Box<Refusal>),
     #[error("the commit was stopped")]
     Stopped,
+}
+
+impl CommitError {
+    fn of_io(path: &RelPath, what: &str, error: &io::Error) -> Self {
+        let refusal = Box::new(refuse_io(path, what, error));
+        match error.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::NoRoom(refusal),
+            _ => Self::Refused(refusal),
+        }
+    }
 }
 
 /// How long to wait for another commit.
 const LOCK_PATIENCE: Duration = Duration::from_secs(10);
 
-pub(crate) fn commit(copy: &WorkingCopy, changes: &[FileChange<'_>]) -> Result<Committed, CommitError> {
-    let mut run = CommitRun::new(copy, changes)?;
+pub(crate) fn commit(copy: &WorkingCopy, changes: &[FileChange<'_>], names: NameSync) -> Result<Committed, CommitError> {
+    let committed = match try_commit(copy, changes, names) {
+        Err(CommitError::NoRoom(_)) => {
+            // The displaced files that wait for their second look take room, too.
+            copy.state.check_displaced(Duration::ZERO);
+            try_commit(copy, changes, names)
+        }
+        committed => committed,
+    };
+    committed.map_err(|error| match error {
+        CommitError::NoRoom(refusal) => CommitError::Refused(refusal),
+        error => error,
+    })
+}
+
+fn try_commit(copy: &WorkingCopy, changes: &[FileChange<'_>], names: NameSync) -> Result<Committed, CommitError> {
+    let mut run = CommitRun::new(copy, changes, names)?;
     for (number, step) in steps(changes.len()).into_iter().enumerate() {
         if let Err(error) = run.step(step) {
             run.roll_back();
@@ -129,6 +166,7 @@ pub(crate) fn commit(copy: &WorkingCopy, changes: &[FileChange<'_>]) -> Result<C
 struct CommitRun<'a> {
     copy: &'a WorkingCopy,
     changes: &'a [FileChange<'a>],
+    names: NameSync,
     files: Vec<StagedFile<'a>>,
     number: u64,
     journal_name: String,
@@ -137,13 +175,13 @@ struct CommitRun<'a> {
 }
 
 impl<'a> CommitRun<'a> {
-    fn new(copy: &'a WorkingCopy, changes: &'a [FileChange<'a>]) -> Result<Self, CommitError> {
+    fn new(copy: &'a WorkingCopy, changes: &'a [FileChange<'a>], names: NameSync) -> Result<Self, CommitError> {
         let numbered = copy
             .recreate_state()
             .and_then(|()| if copy.durability == Durability::Full { copy.state.sync_new_key() } else { Ok(()) })
             .and_then(|()| copy.with_journal(|journal| Ok((journal.open_commit(), journal.name().to_owned()))));
         let (number, journal_name) = numbered.map_err(|error| failed(changes, "start the journal", &error))?;
-        Ok(Self { copy, changes, files: Vec::new(), number, journal_name, begun: false, locks: None })
+        Ok(Self { copy, changes, names, files: Vec::new(), number, journal_name, begun: false, locks: None })
     }
 
     fn step(&mut self, step: CommitStep) -> Result<(), CommitError> {
@@ -241,18 +279,28 @@ impl<'a> CommitRun<'a> {
     /// One file that is replaced, made, moved or removed is so in one call: it is old or new at any instant, also after a power cut. Several
     /// are not, nor is one that is written in place.
     fn may_be_found_half_done(&self) -> bool {
-        self.files.len() > 1 || self.files.iter().any(|file| file.how() == CommitMethod::InPlace)
+        self.files.len() > 1 || self.files.iter().any(|file| file.method() == CommitMethod::InPlace)
     }
 
     fn end(&mut self) -> Result<(), CommitError> {
         if self.is_durable() {
-            let in_place: Vec<SyncTarget<'_>> = distinct(self.files.iter().flat_map(StagedFile::to_sync_after));
-            let in_place: Vec<&File> = in_place.iter().map(SyncTarget::file).collect();
-            sync(&in_place).map_err(|(_, error)| self.failed("sync", &error))?;
+            self.sync_after()?;
         }
         // The files are in place: from here on the commit has happened, whatever becomes of this line.
         self.write_end();
         Ok(())
+    }
+
+    /// Syncs the names, or the bytes that were written in place.
+    fn sync_after(&self) -> Result<(), CommitError> {
+        let targets = self.files.iter().flat_map(StagedFile::to_sync_after);
+        if self.names == NameSync::WithOthers && !self.may_be_found_half_done() {
+            self.copy.state.unsynced.add(targets.filter_map(SyncTarget::into_directory));
+            return Ok(());
+        }
+        let targets = distinct(targets);
+        let files: Vec<&File> = targets.iter().map(SyncTarget::file).collect();
+        sync(&files).map_err(|(_, error)| self.failed("sync", &error))
     }
 
     fn write_end(&self) {
@@ -298,7 +346,7 @@ impl<'a> CommitRun<'a> {
         let mut committed = Committed { stamps: Vec::new(), how: Vec::new() };
         for file in self.files {
             committed.stamps.push(file.stamp_now());
-            committed.how.push(file.how());
+            committed.how.push(file.method());
             file.finish();
         }
         if let Some(locks) = self.locks {
@@ -310,7 +358,7 @@ impl<'a> CommitRun<'a> {
 }
 
 fn failed(changes: &[FileChange<'_>], what: &str, error: &io::Error) -> CommitError {
-    CommitError::Refused(Box::new(refuse_io(changes[0].planned.path(), what, error)))
+    CommitError::of_io(changes[0].planned.path(), what, error)
 }
 
 /// The most files that are synced at once. The file system writes its journal once for all that wait together.

@@ -3,7 +3,7 @@
 use std::{fs::File, sync::Arc};
 
 use rustix::{
-    fs::{self as sys, Access, AtFlags, OFlags},
+    fs::{self as sys, Access, AtFlags, Mode, OFlags},
     io::Errno,
 };
 use surehand_core::{Content, FileAction, RelPath, Stamp};
@@ -53,7 +53,7 @@ impl<'a> StagedFile<'a> {
         self.place.failed(what, error)
     }
 
-    pub(super) fn how(&self) -> CommitMethod {
+    pub(super) fn method(&self) -> CommitMethod {
         match &self.way {
             WriteStrategy::Create(_) => CommitMethod::Create,
             WriteStrategy::Exchange(exchange) if exchange.is_exchanged() => CommitMethod::Swap,
@@ -72,7 +72,7 @@ impl<'a> StagedFile<'a> {
         CommitIntent {
             path: in_tree(place.path()),
             to: place.planned.moved_to().map(in_tree),
-            how: self.how(),
+            how: self.method(),
             base: place.planned.base().map(Content::version),
             new: place.planned.after().map(Content::version),
             place: staged.map_or(StagingPlace::State, |staged| place.place_of(staged)),
@@ -217,6 +217,13 @@ impl SyncTarget<'_> {
             Self::Directory(dir) => dir,
         }
     }
+
+    pub(super) fn into_directory(self) -> Option<Arc<File>> {
+        match self {
+            Self::File(_) => None,
+            Self::Directory(dir) => Some(dir),
+        }
+    }
 }
 
 impl WriteStrategy {
@@ -232,7 +239,9 @@ impl WriteStrategy {
 
 fn stage_replacement(place: &CommitTarget<'_>) -> Result<WriteStrategy, CommitError> {
     let old = place.open_old(OFlags::RDONLY)?;
-    if sys::accessat(&place.dir, place.name(), Access::WRITE_OK, AtFlags::EACCESS) == Err(Errno::ACCESS) {
+    // Of a file of ours the mode says it.
+    let is_writable = place.copy.is_owner(&old.stat) && Mode::from_raw_mode(old.stat.st_mode).contains(Mode::WUSR);
+    if !is_writable && sys::accessat(&place.dir, place.name(), Access::WRITE_OK, AtFlags::EACCESS) == Err(Errno::ACCESS) {
         return Err(place.failed("write (the file is read-only)", Errno::ACCESS));
     }
     let (has_one_name, staged) = (link_count(&old.stat) == 1, place.stage_on(identity(&old.stat).0));

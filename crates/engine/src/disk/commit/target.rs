@@ -17,7 +17,7 @@ use super::{CommitError, Durability};
 use crate::disk::{
     journal::{JournalEntry, StagingPlace},
     read_file::{link_count, open_patiently},
-    root_dir::{is_other_letters, refuse_io},
+    root_dir::is_other_letters,
     staging,
     working_copy::{StagingLevel, WorkingCopy},
 };
@@ -97,7 +97,7 @@ impl<'a> CommitTarget<'a> {
     }
 
     pub(super) fn failed(&self, what: &str, error: impl Into<io::Error>) -> CommitError {
-        CommitError::Refused(Box::new(refuse_io(self.path(), what, &error.into())))
+        CommitError::of_io(self.path(), what, &error.into())
     }
 
     /// An I/O refusal, unless another program has removed the directory: that is a change.
@@ -234,7 +234,7 @@ impl StagedName {
     }
 
     /// Whether the file of this name is this open one.
-    pub(super) fn is(&self, file: &File) -> bool {
+    pub(super) fn is_same_file(&self, file: &File) -> bool {
         is_file_at(&self.dir, &self.name, file)
     }
 }

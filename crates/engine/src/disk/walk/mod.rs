@@ -245,7 +245,7 @@ fn walk_with<V: WalkVisitor>(
     let work = || {
         let (left_out, path, buffer) = (SkippedFiles::default(), String::new(), Vec::new());
         let mut walker = WalkThread { progress, globs, queue: &queue, visitor: visitor(), left_out, path, buffer };
-        queue.drain(|work| walker.act(work));
+        queue.drain(|work| walker.carry_out(work));
         (walker.visitor, walker.left_out)
     };
     let done: Vec<(V, SkippedFiles)> = std::thread::scope(|scope| {
@@ -316,7 +316,7 @@ struct WalkThread<'a, V> {
 }
 
 impl<V: WalkVisitor> WalkThread<'_, V> {
-    fn act(&mut self, work: WalkTask) {
+    fn carry_out(&mut self, work: WalkTask) {
         if self.progress.is_stopped() {
             return;
         }

@@ -1,0 +1,321 @@
+//! Blame: who wrote each line of a file, and when.
+//!
+//! A line that a recorded change put in belongs to that change. All others are the commit's that has them or, if none has, another
+//! program's. Which commit it was git says itself (`git blame`): to follow a line through renames and merges, with mail maps and
+//! ignored revisions, is what it does well, and it is asked only about such lines.
+
+use std::ops::Range;
+
+use surehand_core::{Content, RelPath, Text, attribution::OwnedLines, timestamp::Millis};
+use surehand_store::{ChangeId, EventFilter, FileEvent, SessionId, StoreError};
+
+use super::{
+    committed::{HeadCommit, as_checked_out},
+    history::LineHistory,
+    steps::{FileStep, FileSteps, StepAuthor},
+};
+use crate::{
+    checkpoint::read_file,
+    git::blame::{CommitInfo, CommittedRuns, commits_of_lines},
+    workspace::Workspace,
+};
+
+/// Who wrote the lines of a file.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Blame {
+    /// The file.
+    pub path: RelPath,
+    /// Its text; of a file that is gone, the last one.
+    pub text: Text,
+    /// The lines in runs, from top to bottom.
+    pub lines: Vec<BlamedLines>,
+    /// Who removed the file, if it is gone.
+    pub removed_by: Option<LineAuthor>,
+    /// Why git could not say which commits wrote lines.
+    pub git_trouble: Option<String>,
+}
+
+/// Lines with one author.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct BlamedLines {
+    /// The lines, as indexes.
+    pub lines: Range<usize>,
+    /// Who wrote them.
+    pub by: LineAuthor,
+}
+
+/// Who wrote a line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LineAuthor {
+    /// A session, itself or by a command.
+    Session {
+        /// The session.
+        session: SessionId,
+        /// With which tool.
+        tool: String,
+        /// The change.
+        change: ChangeId,
+        /// When.
+        at: Millis,
+    },
+    /// A person, or a program that Surehand knows nothing of; or it was so long ago that nothing is kept of it.
+    Outside {
+        /// Not later than this: then it was noticed, or the next change was made, or the file was last written.
+        by: Option<Millis>,
+    },
+    /// A commit; `None` if git could not say which.
+    Commit(Option<CommitInfo>),
+}
+
+/// Why it cannot be said who wrote the lines of a file.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BlameError {
+    /// There is no such file, and never was as far as is known.
+    #[error("{path}: no such file")]
+    NotFound {
+        /// The path.
+        path: RelPath,
+    },
+    /// It has another name now.
+    #[error("{path}: it was renamed to {to}")]
+    Renamed {
+        /// The path.
+        path: RelPath,
+        /// Its present name.
+        to: RelPath,
+    },
+    /// It has no lines.
+    #[error("{path}: a binary file has no lines")]
+    Binary {
+        /// The path.
+        path: RelPath,
+    },
+    /// It is too large.
+    #[error("{path}: larger than limits.file_bytes ({limit} bytes), or not a regular file")]
+    Unreadable {
+        /// The path.
+        path: RelPath,
+        /// The limit.
+        limit: u64,
+    },
+    /// It is gone, and its last content is no longer kept.
+    #[error("{path}: it was removed, and its content is no longer kept")]
+    Forgotten {
+        /// The path.
+        path: RelPath,
+    },
+    /// It cannot be read.
+    #[error("{path}: {error}")]
+    Io {
+        /// The path.
+        path: RelPath,
+        /// The error of the system.
+        error: std::io::Error,
+    },
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl Blame {
+    /// The runs of these lines with one author. The ranges of indexes go from top to bottom.
+    pub fn runs<'a>(&'a self, wanted: &'a [Range<usize>]) -> impl Iterator<Item = (Range<usize>, &'a LineAuthor)> {
+        wanted.iter().flat_map(|wanted| {
+            let first = self.lines.partition_point(|run| run.lines.end <= wanted.start);
+            let runs = self.lines[first..].iter().take_while(|run| run.lines.start < wanted.end);
+            runs.map(|run| (run.lines.start.max(wanted.start)..run.lines.end.min(wanted.end), &run.by))
+        })
+    }
+}
+
+impl Workspace {
+    /// Says who wrote each line of a file.
+    pub fn blame(&self, path: &RelPath) -> Result<Blame, BlameError> {
+        let file = BlamedFile::read(self, path)?;
+        let BlamedFile { text, steps, names, removed_by } = file;
+        let mut git_trouble = None;
+        let head = HeadCommit::of(self).unwrap_or_else(|error| {
+            git_trouble = Some(error.to_string());
+            None
+        });
+        let committed = head.as_ref().and_then(|head| head_text(self, head, &names, &text));
+        let marked: Vec<_> = committed.iter().map(|committed| committed.text.version()).collect();
+        let history = LineHistory::follow(self, steps, text, &marked);
+        let places = committed.as_ref().map(|committed| history.place(&committed.text)).unwrap_or_default();
+        let owned = history.weave.lines(&places);
+        let commits = match (&head, &committed) {
+            (Some(head), Some(committed)) => {
+                let asked = lines_to_ask_about(&history, &owned);
+                let in_tree = self.copy.in_tree(&committed.name);
+                commits_of_lines(self.copy.tree.path(), &head.id, in_tree.as_str(), &asked).unwrap_or_else(|error| {
+                    git_trouble = Some(error.to_string());
+                    Vec::new()
+                })
+            }
+            _ => Vec::new(),
+        };
+        let last_written = written_at(self, path);
+        let mut lines: Vec<BlamedLines> = Vec::new();
+        for (range, by) in owned.iter().flat_map(|owned| authors(&history, owned, &commits, last_written)) {
+            match lines.last_mut().filter(|last| last.by == by && last.lines.end == range.start) {
+                Some(last) => last.lines.end = range.end,
+                None => lines.push(BlamedLines { lines: range, by }),
+            }
+        }
+        Ok(Blame { path: path.clone(), text: history.present, lines, removed_by, git_trouble })
+    }
+}
+
+/// A file, or what was there last, with its history up to that.
+struct BlamedFile {
+    text: Text,
+    steps: Vec<FileStep>,
+    names: Vec<RelPath>,
+    removed_by: Option<LineAuthor>,
+}
+
+impl BlamedFile {
+    fn read(workspace: &Workspace, path: &RelPath) -> Result<Self, BlameError> {
+        let limit = workspace.config().limits.file_bytes;
+        let io = |error| BlameError::Io { path: path.clone(), error };
+        let content = read_file(workspace, path, limit).map_err(io)?.map(Content::new);
+        let version = content.as_ref().map(Content::version);
+        let FileSteps { mut steps, names } = FileSteps::read(workspace, path, version)?;
+        let (content, removed_by) = match content {
+            Some(content) => (content, None),
+            None if workspace.path().join(path.as_str()).symlink_metadata().is_ok() => {
+                return Err(BlameError::Unreadable { path: path.clone(), limit });
+            }
+            None => {
+                let not_found = || BlameError::NotFound { path: path.clone() };
+                if let Some(to) = new_name(workspace, path)? {
+                    return Err(BlameError::Renamed { path: path.clone(), to });
+                }
+                let last = steps.iter().rposition(|step| step.after.is_none()).ok_or_else(not_found)?;
+                steps.truncate(last + 1);
+                let removal = steps.pop().ok_or_else(not_found)?;
+                let version = removal.before.ok_or_else(not_found)?;
+                let content = workspace.content_at(&removal.name_before, &version);
+                let content = content.ok_or_else(|| BlameError::Forgotten { path: path.clone() })?;
+                (content, Some(LineAuthor::of(&removal.by)))
+            }
+        };
+        let text = content.text().cloned().ok_or_else(|| BlameError::Binary { path: path.clone() })?;
+        Ok(Self { text, steps, names, removed_by })
+    }
+}
+
+/// When a file was last written.
+fn written_at(workspace: &Workspace, path: &RelPath) -> Option<Millis> {
+    let written = workspace.path().join(path.as_str()).symlink_metadata().ok()?.modified().ok()?;
+    Some(written.duration_since(std::time::UNIX_EPOCH).ok()?.as_millis() as Millis)
+}
+
+/// The name that a file got by which it is there now.
+fn new_name(workspace: &Workspace, path: &RelPath) -> Result<Option<RelPath>, StoreError> {
+    let which = EventFilter { path: Some(path.clone()), ..EventFilter::default() };
+    let last = workspace.ask(|store| store.events(&which, 1))?;
+    let to = last.first().filter(|event| event.path == *path).and_then(|event| event.moved_to.clone());
+    Ok(to)
+}
+
+/// The text that a commit has of a file.
+struct CommittedText {
+    name: RelPath,
+    text: Text,
+}
+
+/// The text at HEAD under the last name of the file that is there.
+fn head_text(workspace: &Workspace, head: &HeadCommit, names: &[RelPath], present: &Text) -> Option<CommittedText> {
+    let found = names.iter().find_map(|name| {
+        let file = head.file(&workspace.copy.in_tree(name)).ok()??;
+        Some((name, file.content.text()?.clone()))
+    });
+    found.map(|(name, text)| CommittedText { name: name.clone(), text: as_checked_out(&text, present) })
+}
+
+/// The lines of the commit that no session has written for certain: a command may have fetched them.
+fn lines_to_ask_about(history: &LineHistory<'_>, owned: &[OwnedLines]) -> Vec<Range<usize>> {
+    let mut asked: Vec<Range<usize>> = Vec::new();
+    for lines in owned.iter().filter(|lines| may_be_fetched(history.author(lines.step))) {
+        let Some(base) = lines.base else { continue };
+        let base = base..base + lines.lines.len();
+        match asked.last_mut().filter(|last| last.end == base.start) {
+            Some(last) => last.end = base.end,
+            None => asked.push(base),
+        }
+    }
+    asked
+}
+
+/// Whether lines of such a step may have been written by another, in a commit.
+fn may_be_fetched(by: Option<&StepAuthor>) -> bool {
+    match by {
+        None | Some(StepAuthor::Outside { .. }) => true,
+        Some(StepAuthor::Change { tool, .. }) => tool.starts_with(FileEvent::COMMAND) || tool == "restore",
+    }
+}
+
+/// The authors of lines that came in one step.
+fn authors(
+    history: &LineHistory<'_>,
+    owned: &OwnedLines,
+    commits: &CommittedRuns,
+    last_written: Option<Millis>,
+) -> Vec<(Range<usize>, LineAuthor)> {
+    let by = history.author(owned.step);
+    let own = by.map_or(LineAuthor::Outside { by: history.begins_at() }, LineAuthor::of);
+    let own = match own {
+        LineAuthor::Outside { by: None } => LineAuthor::Outside { by: last_written },
+        own => own,
+    };
+    let Some(base) = owned.base.filter(|_| may_be_fetched(by)) else { return vec![(owned.lines.clone(), own)] };
+    let at = by.and_then(|by| match by {
+        StepAuthor::Change { at, .. } => Some(*at),
+        StepAuthor::Outside { .. } => None,
+    });
+    let end = base + owned.lines.len();
+    let (mut found, mut next) = (Vec::new(), base);
+    let here = |line: usize| owned.lines.start + (line - base);
+    let mut push = |lines: Range<usize>, commit: Option<&CommitInfo>| {
+        // What a session wrote and committed afterwards is the session's.
+        // Git counts in seconds.
+        let is_older = |commit: &CommitInfo| at.is_none_or(|at| commit.committed_at + 1000 <= at);
+        let by = match commit {
+            Some(commit) if is_older(commit) => LineAuthor::Commit(Some(commit.clone())),
+            None if at.is_none() => LineAuthor::Commit(None),
+            _ => own.clone(),
+        };
+        found.push((here(lines.start)..here(lines.end), by));
+    };
+    let first = commits.partition_point(|(lines, _)| lines.end <= base);
+    for (lines, commit) in commits[first..].iter().take_while(|(lines, _)| lines.start < end) {
+        let lines = lines.start.max(next)..lines.end.min(end);
+        if lines.is_empty() {
+            continue;
+        }
+        if next < lines.start {
+            push(next..lines.start, None);
+        }
+        next = lines.end;
+        push(lines, Some(commit));
+    }
+    if next < end {
+        push(next..end, None);
+    }
+    found
+}
+
+impl LineAuthor {
+    pub(super) fn of(by: &StepAuthor) -> Self {
+        match by {
+            StepAuthor::Change { change, session, tool, at } => {
+                Self::Session { session: session.clone(), tool: tool.clone(), change: change.clone(), at: *at }
+            }
+            StepAuthor::Outside { by } => Self::Outside { by: *by },
+        }
+    }
+}

@@ -1,0 +1,341 @@
+//! The work of one session: its lines, and nothing that others did to the same files.
+//!
+//! For each file it is put on what the commit at HEAD has: that is what a commit of the session would contain. Or it is put on what
+//! the file was before the session came, committed or not. What cannot be told apart from the work of others is left out, and named.
+
+use std::{
+    collections::{BTreeMap, HashSet},
+    ops::Range,
+};
+
+use serde::Serialize;
+use surehand_core::{Content, ContentHash, RelPath, Text, attribution::LeftCause, file_diff::FileDiff};
+use surehand_store::{ChangeId, SessionId, StoreError};
+
+use super::{
+    blame::LineAuthor,
+    committed::{CommittedFile, HeadCommit},
+    session_file::{FileReading, OwnLines},
+};
+use crate::{
+    change_log::NetChange,
+    git::{
+        conversion::Conversions,
+        program::GitError,
+        scratch::{ScratchRepository, TreeFile},
+    },
+    workspace::Workspace,
+};
+
+/// On what the work of a session is put.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WorkBase {
+    /// The commit at HEAD: what is left to commit. A file that no commit has is compared with what the session found.
+    Commit,
+    /// What the session found: all of its work, committed or not.
+    Found,
+}
+
+/// What a session has done to the files.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct SessionWork {
+    /// The files, by path. Those with nothing but lines that are left out have two equal sides.
+    pub files: Vec<SessionFile>,
+    /// Why git could not say what it has.
+    pub git_trouble: Option<String>,
+}
+
+/// The work of a session on one file.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct SessionFile {
+    /// Its path before.
+    pub path_before: RelPath,
+    /// Its path after.
+    pub path_after: RelPath,
+    /// What was there before; `None` if there was no file.
+    pub before: Option<WorkSide>,
+    /// The same with the work of the session; `None` if it has removed the file.
+    pub after: Option<WorkSide>,
+    /// What is left out, from top to bottom.
+    pub left: Vec<LeftWork>,
+    /// Whether `before` is what the commit at HEAD has.
+    pub is_on_commit: bool,
+    /// Its lines, for putting them on other texts.
+    pub(crate) own_lines: Option<Box<OwnLines>>,
+}
+
+/// A file on one side of a comparison.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct WorkSide {
+    /// As it would be in the work tree.
+    pub content: Content,
+    /// As git stores it. It differs where git converts line endings, encodings or, by filters, anything.
+    pub stored: Content,
+    /// The mode, as git knows it: 100644, 100755 or 120000.
+    pub mode: u32,
+}
+
+/// Work that is left out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LeftWork {
+    /// The lines in the present file, as indexes; empty if it is about the whole file, or about lines that are gone.
+    pub lines: Range<usize>,
+    /// The lines that were removed, as indexes in the file before.
+    pub removed: Range<usize>,
+    /// Why.
+    pub why: LeftWhy,
+    /// Whose work it cannot be told apart from.
+    pub others: Vec<LineAuthor>,
+}
+
+/// Why work is left out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum LeftWhy {
+    /// The lines replaced lines of others that are not in the commit.
+    ReplacesOthers,
+    /// Others have replaced the lines since.
+    ReplacedByOthers,
+    /// The lines are among lines of others that are not in the commit.
+    AmongOthers,
+    /// The file has no lines, and others have changed it, too.
+    NotText,
+    /// Others have removed or moved the file since.
+    Removed,
+    /// The file was removed and made again, by the session and others.
+    Recreated,
+    /// The file has got another name from the session and from others.
+    Moved,
+    /// Others made the file, and the commit does not have it.
+    NotCommitted,
+    /// Git ignores the file.
+    Ignored,
+    /// The index has other changes in the same place.
+    Staged,
+    /// Git stores the file in another form, and lines cannot be found in it.
+    Converted,
+    /// What the file was before is no longer kept.
+    NotKept,
+    /// There is a link or something else that is no file, or a file that is too large.
+    NotAFile,
+    /// The file belongs to a submodule, or to another repository inside of this one.
+    Submodule,
+}
+
+impl From<LeftCause> for LeftWhy {
+    fn from(cause: LeftCause) -> Self {
+        match cause {
+            LeftCause::ReplacesOthers => Self::ReplacesOthers,
+            LeftCause::ReplacedByOthers => Self::ReplacedByOthers,
+            LeftCause::AmongOthers => Self::AmongOthers,
+        }
+    }
+}
+
+impl LeftWork {
+    /// About a file as a whole.
+    pub(crate) fn whole(why: LeftWhy, others: Vec<LineAuthor>) -> Self {
+        Self { lines: 0..0, removed: 0..0, why, others }
+    }
+
+    /// Whether it is about all that the session did to the file.
+    pub fn is_whole(&self) -> bool {
+        self.lines.is_empty() && self.removed.is_empty()
+    }
+}
+
+/// Why the work of a session cannot be shown.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SessionWorkError {
+    /// A file cannot be read.
+    #[error("{path}: {error}")]
+    Io {
+        /// The path.
+        path: RelPath,
+        /// The error of the system.
+        error: std::io::Error,
+    },
+    /// Git failed.
+    #[error(transparent)]
+    Git(#[from] GitError),
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl SessionFile {
+    /// Whether anything of the file is the session's and not left out.
+    pub fn is_changed(&self) -> bool {
+        self.before != self.after || self.path_before != self.path_after
+    }
+
+    /// The difference, as the work tree would show it.
+    pub fn diff(&self) -> FileDiff {
+        let content = |side: &Option<WorkSide>| side.as_ref().map(|side| side.content.clone());
+        let (before, after) = (content(&self.before), content(&self.after));
+        FileDiff::between((&self.path_before, before.as_ref()), (&self.path_after, after.as_ref()))
+    }
+}
+
+/// What reading files takes.
+pub(crate) struct WorkSources<'a> {
+    pub workspace: &'a Workspace,
+    pub head: Option<&'a HeadCommit>,
+    pub conversions: Option<Conversions<'a>>,
+    /// The changes of the session.
+    pub changes: HashSet<ChangeId>,
+    pub base: WorkBase,
+}
+
+impl Workspace {
+    /// What a session has done to the files of this workspace.
+    pub fn session_work(&self, session: &SessionId, base: WorkBase) -> Result<SessionWork, SessionWorkError> {
+        let log = self.event_log()?;
+        let (changes, names) = (log.work_of(session), log.names_changed_by(session));
+        let mut git_trouble = None;
+        let head = match base {
+            WorkBase::Found => None,
+            WorkBase::Commit => HeadCommit::of(self).unwrap_or_else(|error| {
+                git_trouble = Some(error.to_string());
+                None
+            }),
+        };
+        let git = self.git_dirs().filter(|_| base == WorkBase::Commit);
+        let mut sources = WorkSources { workspace: self, head: head.as_ref(), conversions: None, changes, base };
+        let readings: Vec<FileReading> = names
+            .iter()
+            .map(|name| FileReading::read(&sources, name))
+            .collect::<Result<Vec<_>, _>>()?
+            .into_iter()
+            .flatten()
+            .collect();
+        if let Some(git) = &git {
+            let paths = readings.iter().flat_map(|reading| reading.names_in_tree(self)).collect();
+            sources.conversions = Conversions::of(self.copy.tree.path(), git, &paths)
+                .inspect_err(|error| git_trouble = Some(error.to_string()))
+                .ok();
+        }
+        let moved: HashSet<RelPath> = readings.iter().filter_map(FileReading::old_name).cloned().collect();
+        let mut files = BTreeMap::new();
+        for reading in readings {
+            // It is the old name of another one.
+            if moved.contains(reading.path()) && reading.old_name().is_none() {
+                continue;
+            }
+            if let Some(file) = reading.work(&sources)? {
+                files.insert(file.path_after.clone(), file);
+            }
+        }
+        Ok(SessionWork { files: files.into_values().collect(), git_trouble })
+    }
+
+    /// The patch with the work of a session on these files, as `git apply` takes it, with paths from the top of the work tree.
+    pub fn patch_of(&self, files: &[SessionFile]) -> Result<Vec<u8>, GitError> {
+        fn tree<'a>(sides: &'a [(RelPath, &'a WorkSide)]) -> Vec<TreeFile<'a>> {
+            let file = |(path, side): &'a (RelPath, &'a WorkSide)| TreeFile {
+                path: path.as_str(),
+                mode: side.mode,
+                content: side.stored.bytes(),
+            };
+            sides.iter().map(file).collect()
+        }
+        let (mut before, mut after) = (Vec::new(), Vec::new());
+        for file in files.iter().filter(|file| file.is_changed()) {
+            before.extend(file.before.as_ref().map(|side| (self.copy.in_tree(&file.path_before), side)));
+            after.extend(file.after.as_ref().map(|side| (self.copy.in_tree(&file.path_after), side)));
+        }
+        if before.is_empty() && after.is_empty() {
+            return Ok(Vec::new());
+        }
+        ScratchRepository::new(self.git_dirs().as_ref())?.patch(&tree(&before), &tree(&after))
+    }
+}
+
+impl Workspace {
+    /// The patch of recorded changes, as `git apply` takes it.
+    pub fn patch_of_changes(&self, changes: &[NetChange]) -> Result<Vec<u8>, PatchError> {
+        let side = |path: &RelPath, version: Option<ContentHash>| -> Result<Option<Content>, PatchError> {
+            let Some(version) = version else { return Ok(None) };
+            let content = self.content_at(path, &version).ok_or_else(|| PatchError::NotKept { path: path.clone() })?;
+            Ok(Some(content))
+        };
+        let mut files = Vec::new();
+        for change in changes {
+            let (before, after) = (side(&change.path_before, change.before)?, side(&change.path_after, change.after)?);
+            let mode = mode_at(self, &change.path_after).or(change.mode.map(git_mode)).unwrap_or(0o100_644);
+            files.push(SessionFile {
+                path_before: change.path_before.clone(),
+                path_after: change.path_after.clone(),
+                before: before.map(|content| WorkSide::of(content, mode)),
+                after: after.map(|content| WorkSide::of(content, mode)),
+                left: Vec::new(),
+                is_on_commit: false,
+                own_lines: None,
+            });
+        }
+        Ok(self.patch_of(&files)?)
+    }
+}
+
+/// Why there is no patch of changes.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PatchError {
+    /// A version is gone.
+    #[error("{path}: what it was is no longer kept")]
+    NotKept {
+        /// The file.
+        path: RelPath,
+    },
+    /// Git failed.
+    #[error(transparent)]
+    Git(#[from] GitError),
+}
+
+fn git_mode(permissions: u32) -> u32 {
+    if permissions & 0o100 != 0 { 0o100_755 } else { 0o100_644 }
+}
+
+/// The mode of a file, as git knows it.
+pub(super) fn mode_at(workspace: &Workspace, path: &RelPath) -> Option<u32> {
+    use std::os::unix::fs::PermissionsExt;
+    let meta = workspace.path().join(path.as_str()).symlink_metadata().ok().filter(std::fs::Metadata::is_file)?;
+    Some(git_mode(meta.permissions().mode()))
+}
+
+impl WorkSide {
+    pub(crate) fn of(content: Content, mode: u32) -> Self {
+        Self { stored: content.clone(), content, mode }
+    }
+
+    pub(crate) fn text(&self) -> Option<&Text> {
+        self.content.text()
+    }
+
+    /// What the commit has, as it would be checked out.
+    pub(crate) fn committed(
+        sources: &WorkSources<'_>,
+        path: &RelPath,
+        file: &CommittedFile,
+        known: &HashSet<ContentHash>,
+    ) -> Result<Self, GitError> {
+        let side = Self::of(file.content.clone(), file.mode);
+        let Some(conversions) = &sources.conversions else { return Ok(side) };
+        let in_tree = sources.workspace.copy.in_tree(path);
+        let is_as_it_was = |side: &Self| known.contains(&side.content.version());
+        match conversions.kind(in_tree.as_str()) {
+            None => Ok(side),
+            Some(crate::git::conversion::ConversionKind::Endings) if is_as_it_was(&side) => Ok(side),
+            Some(_) => {
+                let content = Content::new(conversions.checked_out(in_tree.as_str(), &file.id)?);
+                Ok(Self { content, ..side })
+            }
+        }
+    }
+}

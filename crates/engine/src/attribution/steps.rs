@@ -1,0 +1,189 @@
+//! The steps of one file's history: the recorded changes, the oldest first, under all names that the file has had. Where a change did
+//! not begin with what the one before it had left, a program that Surehand knows nothing of was there in between.
+
+use surehand_core::{ContentHash, LineMap, RelPath};
+use surehand_store::{ChangeId, ContentDelta, EventFilter, FileEvent, IncidentKind, Millis, SessionId, StoreError};
+
+use crate::workspace::Workspace;
+
+/// What changed a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum StepAuthor {
+    /// A recorded change.
+    Change { change: ChangeId, session: SessionId, tool: String, at: Millis },
+    /// Another program, not later than at this moment.
+    Outside { by: Option<Millis> },
+}
+
+/// A step of a file's history.
+#[derive(Debug, Clone)]
+pub(crate) struct FileStep {
+    pub by: StepAuthor,
+    /// The version before; `None` if there was no file.
+    pub before: Option<ContentHash>,
+    /// The version after; `None` if there is no file any more.
+    pub after: Option<ContentHash>,
+    /// Its name before and after.
+    pub name_before: RelPath,
+    pub name_after: RelPath,
+    /// Which line became which, if the change itself says so.
+    pub lines: Option<LineMap>,
+    /// How to get from the content after back to the one before.
+    pub delta: Option<ContentDelta>,
+}
+
+/// The history of a file, as far as it is recorded.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct FileSteps {
+    /// From the oldest to the latest.
+    pub steps: Vec<FileStep>,
+    /// The names that the file has had, from the present one back.
+    pub names: Vec<RelPath>,
+}
+
+/// The most events of a file that are looked at.
+const MAX_EVENTS: usize = 100_000;
+
+impl FileSteps {
+    /// The history of the file that has this name and this version now; no version if there is no file.
+    pub(crate) fn read(workspace: &Workspace, path: &RelPath, present: Option<ContentHash>) -> Result<Self, StoreError> {
+        workspace.flush();
+        workspace.store.import_outboxes();
+        let (events, names) = events_of(workspace, path)?;
+        let mut steps: Vec<FileStep> = Vec::with_capacity(events.len());
+        for event in events {
+            let step = FileStep::of(event);
+            if let Some(last) = steps.last()
+                && last.after != step.before
+            {
+                let gap = FileStep::outside(&last.name_after, last.after, step.before);
+                steps.push(gap);
+            }
+            // A file that only got another name has the same lines.
+            if step.before != step.after || step.name_before != step.name_after {
+                steps.push(step);
+            }
+        }
+        if let Some(last) = steps.last()
+            && last.after != present
+        {
+            let gap = FileStep::outside(path, last.after, present);
+            steps.push(gap);
+        }
+        if steps.iter().any(|step| matches!(step.by, StepAuthor::Outside { .. })) {
+            note_when_noticed(workspace, &mut steps)?;
+        }
+        Ok(Self { steps, names })
+    }
+}
+
+impl FileStep {
+    fn of(event: FileEvent) -> Self {
+        let name_after = event.name_after().clone();
+        Self {
+            by: StepAuthor::Change { change: event.change, session: event.session, tool: event.tool, at: event.at },
+            before: event.before,
+            after: event.after,
+            name_before: event.path,
+            name_after,
+            lines: event.lines,
+            delta: event.delta,
+        }
+    }
+
+    fn outside(path: &RelPath, before: Option<ContentHash>, after: Option<ContentHash>) -> Self {
+        Self {
+            by: StepAuthor::Outside { by: None },
+            before,
+            after,
+            name_before: path.clone(),
+            name_after: path.clone(),
+            lines: None,
+            delta: None,
+        }
+    }
+
+    /// Whether it changed nothing but the name.
+    pub(crate) fn is_rename(&self) -> bool {
+        self.before == self.after && self.name_before != self.name_after
+    }
+}
+
+/// The events of a file and its names, the oldest event first. Follows renames back.
+fn events_of(workspace: &Workspace, path: &RelPath) -> Result<(Vec<FileEvent>, Vec<RelPath>), StoreError> {
+    let (mut names, mut newest_first) = (vec![path.clone()], Vec::<FileEvent>::new());
+    let mut renamed_in: Option<ChangeId> = None;
+    loop {
+        let name = names.last().expect("it has a name").clone();
+        let which = EventFilter { path: Some(name.clone()), with_deltas: true, ..EventFilter::default() };
+        let events = workspace.ask(|store| store.events(&which, MAX_EVENTS))?;
+        let from = renamed_in
+            .as_ref()
+            .map_or(0, |change| events.iter().rposition(|event| event.change == *change).map_or(events.len(), |at| at + 1));
+        let mut came_from = None;
+        for event in events.into_iter().skip(from) {
+            let change = event.change.clone();
+            if let Some(old_name) = name_before(workspace, &event, &name)? {
+                let event = FileEvent {
+                    path: old_name.clone(),
+                    moved_to: Some(name.clone()),
+                    before: event.before.or(event.after),
+                    ..event
+                };
+                newest_first.push(event);
+                came_from = Some((old_name, change));
+                break;
+            }
+            newest_first.push(without_move_away(event, &name));
+        }
+        let Some((old_name, change)) = came_from else { break };
+        names.push(old_name);
+        renamed_in = Some(change);
+    }
+    newest_first.reverse();
+    Ok((newest_first, names))
+}
+
+/// The name that a file had before an event, if the event gave it this one. A command that moves a file is recorded as one that
+/// deletes it and creates another with the same content.
+fn name_before(workspace: &Workspace, event: &FileEvent, name: &RelPath) -> Result<Option<RelPath>, StoreError> {
+    if event.moved_to.as_ref() == Some(name) {
+        return Ok(Some(event.path.clone()));
+    }
+    let is_creation = event.before.is_none() && event.after.is_some() && event.is_command();
+    if !is_creation {
+        return Ok(None);
+    }
+    let of_change = EventFilter { change: Some(event.change.clone()), ..EventFilter::default() };
+    let events = workspace.ask(|store| store.events(&of_change, MAX_EVENTS))?;
+    let is_source = |other: &&FileEvent| other.after.is_none() && other.before == event.after && other.path != *name;
+    Ok(events.iter().find(is_source).map(|source| source.path.clone()))
+}
+
+/// A file that was moved away is gone from this name.
+fn without_move_away(event: FileEvent, name: &RelPath) -> FileEvent {
+    match &event.moved_to {
+        Some(to) if to != name => FileEvent { moved_to: None, after: None, lines: None, delta: None, ..event },
+        _ => event,
+    }
+}
+
+/// Gives the steps of other programs a moment: when they were noticed, else that of the next change.
+fn note_when_noticed(workspace: &Workspace, steps: &mut [FileStep]) -> Result<(), StoreError> {
+    let incidents = workspace.ask(|store| store.incidents(usize::MAX))?;
+    let mut next = None;
+    for step in steps.iter_mut().rev() {
+        let noticed = |path: Option<&RelPath>, kind: &IncidentKind| match kind {
+            IncidentKind::Outside { after, .. } => path == Some(&step.name_after) && *after == step.after,
+            IncidentKind::Refused { .. } | IncidentKind::RescueDropped { .. } => false,
+        };
+        match &mut step.by {
+            StepAuthor::Change { at, .. } => next = Some(*at),
+            StepAuthor::Outside { by } => {
+                let found = incidents.iter().find(|incident| noticed(incident.path.as_ref(), &incident.kind));
+                *by = found.map(|incident| incident.at).or(next);
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,145 @@
+//! The part of the `tasks` call that is about shared tasks: those on the board, which agents of all checkouts can claim.
+
+use std::time::Duration;
+
+use surehand_core::{Cause, Done, Refusal, SharedTask, SharedTaskList, Tool};
+use surehand_store::board::{
+    BoardAnswer, BoardCall, BoardError, BoardTask, BoardTaskId, ClaimId, Fence, NewTask, TaskChoice, TaskClaimRequest, TaskEnd,
+};
+
+use super::tasks::{ClaimedTask, TasksCall};
+use crate::{
+    SessionId,
+    fleet::{agent_of, names_of},
+    fleet_link::FleetLink,
+    random::random,
+    session::Session,
+};
+
+/// How long a claim lasts without a heartbeat.
+const LEASE: Duration = Duration::from_secs(120);
+
+/// The priority of a task that has none.
+const LAST: u32 = 1000;
+
+pub(super) fn update(session: &Session, call: &TasksCall) -> Result<Done, Refusal> {
+    if !call.set.is_empty() || !call.remove.is_empty() || (!call.add.is_empty() && !call.shared) {
+        return refuse("set, remove and add without shared are for your own tasks; send them in another call".to_owned());
+    }
+    let Some(fleet) = session.workspace().fleet() else {
+        return refuse("there is no board here: board.enabled is false, or this program does not use one".to_owned());
+    };
+    let story = call.story.clone().unwrap_or_else(|| session.snapshot().tasks.story);
+    let shared = SharedTasks { fleet, session: session.id(), story };
+    shared.add(call)?;
+    for (ids, end) in [(&call.complete, TaskEnd::Complete), (&call.release, TaskEnd::Release)] {
+        ids.iter().try_for_each(|id| shared.end(BoardTaskId(i64::from(*id)), end))?;
+    }
+    let claimed = call.claim.map(|claim| shared.claim(claim)).transpose()?;
+    let tasks = shared.list()?;
+    let names = session.workspace().fleet_copy().map(|copy| names_of(&copy.board)).unwrap_or_default();
+    let agent = agent_of(&shared.session);
+    let line = |task: BoardTask| SharedTask {
+        id: task.id.0,
+        description: task.description,
+        status: task.status,
+        priority: task.priority,
+        mine: task.claim.as_ref().is_some_and(|claim| claim.by == agent),
+        by: task.claim.map(|claim| names.short(&SessionId(claim.by.0))),
+    };
+    Ok(Done::SharedTasks(SharedTaskList {
+        story: shared.story.clone(),
+        tasks: tasks.into_iter().map(line).collect(),
+        wanted: claimed.is_some(),
+        claimed: claimed.flatten().map(|task| task.0),
+    }))
+}
+
+struct SharedTasks<'a> {
+    fleet: &'a FleetLink,
+    session: SessionId,
+    story: String,
+}
+
+impl SharedTasks<'_> {
+    fn add(&self, call: &TasksCall) -> Result<(), Refusal> {
+        if call.add.is_empty() {
+            return Ok(());
+        }
+        let task = |task: &super::NewTask| NewTask {
+            key: unique(),
+            description: task.description.trim().to_owned(),
+            priority: task.priority.unwrap_or(LAST),
+        };
+        let tasks = call.add.iter().map(task).collect();
+        self.ask(&BoardCall::AddTasks { story: self.story.clone(), tasks }).map(drop)
+    }
+
+    fn claim(&self, claim: ClaimedTask) -> Result<Option<BoardTaskId>, Refusal> {
+        let choice = match claim {
+            ClaimedTask::Next => TaskChoice::NextOf(self.story.clone()),
+            ClaimedTask::This(id) => TaskChoice::This(BoardTaskId(i64::from(id))),
+        };
+        let request = TaskClaimRequest { id: ClaimId(unique()), by: agent_of(&self.session), choice, lease: LEASE };
+        let BoardAnswer::Tasks(tasks) = self.ask(&BoardCall::ClaimTask(request))? else { return Ok(None) };
+        let Some(task) = tasks.into_iter().next() else { return Ok(None) };
+        if let Some(claim) = &task.claim {
+            self.fleet.note_fence(&self.session, task.id, claim.fence);
+        }
+        self.fleet.note_story(&self.session, &task.story);
+        Ok(Some(task.id))
+    }
+
+    /// Ends a claim with the fencing number that this session got for it, so that it cannot end the claim of another.
+    fn end(&self, task: BoardTaskId, end: TaskEnd) -> Result<(), Refusal> {
+        let fence = match self.fleet.fence(&self.session, task) {
+            Some(fence) => fence,
+            None => self.fence_on_board(task)?,
+        };
+        let done = self.ask(&BoardCall::EndTask { task, fence, end });
+        self.fleet.forget_fence(&self.session, task);
+        done.map(drop)
+    }
+
+    /// The fencing number of a claim that this session took in another process.
+    fn fence_on_board(&self, task: BoardTaskId) -> Result<Fence, Refusal> {
+        let claim = self.list()?.into_iter().find(|known| known.id == task).and_then(|known| known.claim);
+        match claim.filter(|claim| claim.by == agent_of(&self.session)) {
+            Some(claim) => Ok(claim.fence),
+            None => refuse(format!("task {task} of story {:?} is not claimed by you; claim it first", self.story)),
+        }
+    }
+
+    fn list(&self) -> Result<Vec<BoardTask>, Refusal> {
+        match self.ask(&BoardCall::Tasks { story: self.story.clone() })? {
+            BoardAnswer::Tasks(tasks) => Ok(tasks),
+            _ => Ok(Vec::new()),
+        }
+    }
+
+    /// After an outage the same request is sent once more: it has an id, so it is not carried out twice.
+    fn ask(&self, call: &BoardCall) -> Result<BoardAnswer, Refusal> {
+        let answer = match self.fleet.call(call) {
+            Err(BoardError::Unreachable { .. }) => self.fleet.call(call),
+            answer => answer,
+        };
+        answer.map_err(|error| match error {
+            BoardError::Unreachable { .. } | BoardError::Server { .. } | BoardError::Denied { .. } | BoardError::Store(_) => {
+                Refusal::of_call(Cause::Io { why: format!("{}: {error}", Tool::UpdateTasks.name()) })
+            }
+            error => refusal(error.to_string()),
+        })
+    }
+}
+
+fn unique() -> String {
+    format!("{:016x}{:016x}", random(), random())
+}
+
+fn refuse<T>(why: String) -> Result<T, Refusal> {
+    Err(refusal(why))
+}
+
+fn refusal(why: String) -> Refusal {
+    Refusal::of_call(Cause::BadArguments { why: format!("{}: {why}", Tool::UpdateTasks.name()) })
+}

@@ -1,0 +1,85 @@
+//! The forecasts of one file against all other checkouts on the board.
+
+use surehand_core::{Collision, Forecast, RelPath};
+use surehand_store::board::{CheckoutId, FileChange};
+
+use super::{Forecaster, ForkPointError, LocalCopy, overview::names_of};
+use crate::{
+    SessionId,
+    checkpoint::{lstat, read_file},
+    time::now,
+    workspace::Workspace,
+};
+
+/// A larger file has no forecast.
+const MOST_BYTES: u64 = 16 << 20;
+
+/// Makes forecasts for files of one checkout.
+pub(super) struct FileForecasts {
+    forecaster: Forecaster,
+}
+
+/// A forecast that is no good news.
+pub(super) struct FoundCollision {
+    pub collision: Collision,
+    /// Identifies it: another revision of the other's change is another collision.
+    pub key: String,
+}
+
+impl FileForecasts {
+    pub(super) fn new(workspace: &Workspace) -> Result<Self, ForkPointError> {
+        let forecaster = Forecaster::new(workspace, &workspace.fork_point()?)?;
+        Ok(Self { forecaster })
+    }
+
+    /// The collisions of a file with this content; `None` if it is deleted. The path is one of the work tree.
+    pub(super) fn of(&self, path: &RelPath, content: Option<&[u8]>, copy: &LocalCopy, here: &CheckoutId) -> Vec<FoundCollision> {
+        let others = copy.board.changes_elsewhere(path, here);
+        let found = |(checkout, theirs): (&CheckoutId, &FileChange)| {
+            let forecast = self.forecaster.forecast(content, theirs, None);
+            let is_bad = match &forecast {
+                Forecast::Clean => false,
+                // What nobody can know is no news.
+                Forecast::Unknown(_) => !forecast.conflicts().is_empty(),
+                Forecast::SameLines(_) | Forecast::Deleted { .. } | Forecast::Binary => true,
+            };
+            is_bad.then(|| FoundCollision {
+                collision: collision(path, theirs, forecast, (checkout, copy)),
+                key: format!("collision {path} {checkout} {}", theirs.revision),
+            })
+        };
+        others.filter_map(found).collect()
+    }
+}
+
+fn collision(path: &RelPath, theirs: &FileChange, forecast: Forecast, (checkout, copy): (&CheckoutId, &LocalCopy)) -> Collision {
+    let agent = theirs.by.as_ref().map(|by| names_of(&copy.board).short(&SessionId(by.0.clone())));
+    let branch =
+        copy.board.agents.values().find(|presence| {
+            presence.agent.checkout == *checkout && theirs.by.as_ref().is_none_or(|by| *by == presence.agent.id)
+        });
+    let place = copy.board.checkouts.get(checkout).map(|checkout| format!("{}:{}", checkout.host, checkout.path));
+    Collision {
+        agent: agent.or(place),
+        branch: branch.and_then(|presence| presence.agent.branch.clone()),
+        path: path.clone(),
+        // A revision is the time of the report, by the clock of the other machine.
+        seconds_ago: u64::try_from((now() - theirs.revision) / 1000).ok(),
+        forecast,
+    }
+}
+
+impl Workspace {
+    /// The content of a file, by its path in the work tree; `Some(None)` if there is none, `None` if it cannot be read.
+    pub(super) fn content_in_tree(&self, path: &RelPath) -> Option<Option<Vec<u8>>> {
+        let path = match &self.copy.below {
+            None => path.clone(),
+            Some(below) => RelPath::new(path.as_str().strip_prefix(below.as_str())?.strip_prefix('/')?).ok()?,
+        };
+        match lstat(self, &path) {
+            Ok(_) => read_file(self, &path, MOST_BYTES).ok().flatten().map(Some),
+            Err(rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR) => Some(None),
+            Err(_) => None,
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! The fork point of a checkout: the commit that it shares with the branch into which its work will be merged.
+
+use crate::{
+    git::{self, CannotTell, GitDirs, History, ObjectId, Objects},
+    workspace::Workspace,
+};
+
+/// Where a checkout left the main branch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ForkPoint {
+    pub(super) commit: ObjectId,
+    pub(super) tree: ObjectId,
+    pub(super) branches: Branches,
+}
+
+/// The commits from which a fork point follows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Branches {
+    pub head: ObjectId,
+    target: Option<ObjectId>,
+}
+
+/// Why it is not known what a checkout has changed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ForkPointError {
+    /// The workspace is not in a work tree of git.
+    #[error("this is not a work tree of git")]
+    NoRepository,
+    /// The branch has no commit yet.
+    #[error("there is no commit yet")]
+    NoCommit,
+    /// Something of git's cannot be read.
+    #[error("git cannot be read: {0}")]
+    Git(String),
+    /// The files cannot be walked.
+    #[error("the files cannot be walked: {0}")]
+    Walk(#[from] std::io::Error),
+}
+
+impl From<CannotTell> for ForkPointError {
+    fn from(error: CannotTell) -> Self {
+        Self::Git(error.to_string())
+    }
+}
+
+impl ForkPoint {
+    /// The id of the commit.
+    pub fn commit(&self) -> String {
+        self.commit.to_string()
+    }
+
+    /// The commit at HEAD of the checkout.
+    pub fn head(&self) -> String {
+        self.branches.head.to_string()
+    }
+}
+
+impl Workspace {
+    /// The fork point of this checkout: the merge base of HEAD and its target branch.
+    ///
+    /// The target is the upstream branch or the default branch. Without one, and where the histories do not meet (as in
+    /// a shallow clone), it is the commit at HEAD.
+    pub fn fork_point(&self) -> Result<ForkPoint, ForkPointError> {
+        let git = self.git_dirs().ok_or(ForkPointError::NoRepository)?;
+        ForkPoint::find(&git, &Objects::of(&git.common), None)
+    }
+}
+
+impl ForkPoint {
+    /// Finds the fork point. `last` is taken again if no branch has moved.
+    pub(super) fn find(git: &GitDirs, objects: &Objects, last: Option<&Self>) -> Result<Self, ForkPointError> {
+        let head = git::reference(git, "HEAD")?;
+        let target = git::target_commit(git, &head)?;
+        let branches = Branches { head: head.commit.ok_or(ForkPointError::NoCommit)?, target };
+        if let Some(last) = last.filter(|last| last.branches == branches) {
+            return Ok(last.clone());
+        }
+        let history = History::of(git, objects)?;
+        let bases = target.map(|target| history.merge_bases(&branches.head, &target));
+        // Where a commit is missing, the histories do not meet as far as is known.
+        let commit = bases.and_then(|bases| bases.ok()?.first().copied()).unwrap_or(branches.head);
+        let tree = history.commit(&commit)?.tree;
+        Ok(Self { commit, tree, branches })
+    }
+}

@@ -1,0 +1,139 @@
+//! What stands against an edit on the board: claims of other agents, and changes that it will conflict with. It is judged
+//! by the local copy, so it costs no question to anybody.
+
+use surehand_core::{
+    Cause, Collision, Content, FileAction, Forecast, LineRange, LineSet, Notice, OnOverlap, Planned, Refusal, RelPath, merge3,
+};
+use surehand_store::board::CheckoutId;
+
+use super::{
+    LocalCopy, agent_of,
+    file_forecasts::{FileForecasts, FoundCollision},
+    overview::names_of,
+};
+use crate::{SessionId, file_cache::PlannedFile, session::Session, time::now};
+
+/// Something that stands against an edit and does not prevent it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FleetWarning {
+    /// Identifies it: a model is told once.
+    pub key: String,
+    /// What it is.
+    pub notice: Notice,
+}
+
+impl Session {
+    /// What stands against a planned change, or the refusal that the user's settings ask for.
+    pub(crate) fn check_fleet(&self, files: &[PlannedFile]) -> Result<Vec<FleetWarning>, Refusal> {
+        let Some(copy) = self.workspace.fleet_copy() else { return Ok(Vec::new()) };
+        if copy.board.claims.is_empty() && copy.board.changes.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut warnings = Vec::new();
+        for file in files {
+            for path in [Some(file.planned.path()), file.planned.moved_to()].into_iter().flatten() {
+                warnings.extend(self.check_claims(&self.workspace.copy.in_tree(path), path, &copy)?);
+            }
+        }
+        warnings.extend(self.check_collisions(files, &copy)?);
+        Ok(warnings)
+    }
+
+    /// Claims on these files, for an edit of which no more is known.
+    pub(crate) fn check_claimed(&self, paths: &[String]) -> Result<Vec<FleetWarning>, Refusal> {
+        let Some(copy) = self.workspace.fleet_copy() else { return Ok(Vec::new()) };
+        let paths = paths.iter().filter(|_| !copy.board.claims.is_empty()).filter_map(|path| self.path_of(path).ok());
+        let found = paths.map(|path| self.check_claims(&self.workspace.copy.in_tree(&path), &path, &copy));
+        Ok(found.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
+    }
+
+    /// Collisions of these files as they are now.
+    pub(crate) fn check_made(&self, paths: &[String]) -> Vec<FleetWarning> {
+        let (Some(copy), Some(here)) = (self.workspace.fleet_copy(), self.workspace.fleet_checkout()) else { return Vec::new() };
+        let paths = paths.iter().filter_map(|path| self.path_of(path).ok());
+        let paths = paths.map(|path| (self.workspace.copy.in_tree(&path), path));
+        let changed: Vec<_> =
+            paths.filter(|(in_tree, _)| copy.board.changes_elsewhere(in_tree, &here).next().is_some()).collect();
+        if changed.is_empty() {
+            return Vec::new();
+        }
+        let Ok(forecasts) = FileForecasts::new(&self.workspace) else { return Vec::new() };
+        let of_file = |(in_tree, path): &(RelPath, RelPath)| {
+            let content = self.workspace.content_in_tree(in_tree)?;
+            let warning = |found: FoundCollision| {
+                let collision = Box::new(Collision { path: path.clone(), ..found.collision });
+                FleetWarning { key: found.key, notice: Notice::Collides { collision } }
+            };
+            Some(forecasts.of(in_tree, content.as_deref(), &copy, &here).into_iter().map(warning).collect::<Vec<_>>())
+        };
+        changed.iter().filter_map(of_file).flatten().collect()
+    }
+
+    fn check_claims(&self, in_tree: &RelPath, path: &RelPath, copy: &LocalCopy) -> Result<Option<FleetWarning>, Refusal> {
+        let claim = copy.board.claim_of_another(in_tree, &agent_of(&self.id()), copy.board_time(now()));
+        let Some(claim) = claim else { return Ok(None) };
+        let (pattern, by) = (claim.pattern.to_string(), names_of(&copy.board).short(&SessionId(claim.by.0.clone())));
+        match self.policy().claims {
+            OnOverlap::Refuse => Err(Refusal::of(path, Cause::Claimed { pattern, by })),
+            OnOverlap::Warn => Ok(Some(FleetWarning {
+                key: format!("claim {in_tree} {} {}", claim.id, claim.fence),
+                notice: Notice::Claimed { path: path.clone(), pattern, by },
+            })),
+        }
+    }
+
+    fn check_collisions(&self, files: &[PlannedFile], copy: &LocalCopy) -> Result<Vec<FleetWarning>, Refusal> {
+        let mut warnings = Vec::new();
+        // Finding the fork point reads files of git, so it is put off until another checkout has changed one of these.
+        let mut forecasts = None;
+        let here = match self.workspace.fleet_checkout() {
+            Some(here) if files.iter().any(|file| self.is_changed_elsewhere(&file.planned, copy, &here)) => here,
+            _ => return Ok(warnings),
+        };
+        for PlannedFile { planned, .. } in files.iter().filter(|file| self.is_changed_elsewhere(&file.planned, copy, &here)) {
+            let Some(forecasts) = forecasts.get_or_insert_with(|| FileForecasts::new(&self.workspace).ok()) else { break };
+            let in_tree = self.workspace.copy.in_tree(planned.path());
+            let after = planned.after().filter(|_| !matches!(planned.act(), FileAction::Move { .. })).map(Content::bytes);
+            let edited = edited_lines(planned);
+            for found in forecasts.of(&in_tree, after, copy, &here) {
+                let forecast = found.collision.forecast.on_lines(&edited);
+                if forecast == Forecast::Clean {
+                    continue;
+                }
+                let collision = Box::new(Collision { forecast, path: planned.path().clone(), ..found.collision });
+                let is_certain = !matches!(collision.forecast, Forecast::Unknown(_));
+                if is_certain && self.policy().collisions == OnOverlap::Refuse {
+                    return Err(Refusal::of(planned.path(), Cause::Collides { collision }));
+                }
+                warnings.push(FleetWarning { key: found.key, notice: Notice::Collides { collision } });
+            }
+        }
+        Ok(warnings)
+    }
+
+    fn is_changed_elsewhere(&self, planned: &Planned, copy: &LocalCopy, here: &CheckoutId) -> bool {
+        let in_tree = self.workspace.copy.in_tree(planned.path());
+        copy.board.changes_elsewhere(&in_tree, here).next().is_some()
+    }
+
+    /// Keeps the warnings that this session has not been told of for the reply.
+    pub(crate) fn tell_fleet_warnings(&mut self, warnings: Vec<FleetWarning>) {
+        for warning in warnings {
+            if self.fleet_told.insert(warning.key) {
+                self.fleet_notices.push(warning.notice);
+            }
+        }
+    }
+}
+
+/// The lines that a planned change edits, by their new numbers; where it removes lines, their neighbours.
+fn edited_lines(planned: &Planned) -> LineSet {
+    let before = planned.base().map(Content::bytes).unwrap_or_default();
+    let Some(after) = planned.after().map(Content::bytes) else { return LineSet::new() };
+    let range = |lines: std::ops::Range<usize>| {
+        let around = lines.start.saturating_sub(1)..lines.start + 1;
+        LineRange::from_indexes(lines).or(LineRange::from_indexes(around))
+    };
+    let hunks = merge3::hunks(before, after).unwrap_or_default();
+    hunks.into_iter().filter_map(|hunk| range(hunk.after)).collect()
+}

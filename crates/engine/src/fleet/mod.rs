@@ -1,0 +1,27 @@
+//! The part of a workspace in the fleet: all checkouts of its repository, on this machine and on others. It knows which
+//! repository that is, where its board is, what is on it, and what this checkout is called there.
+
+mod activity;
+mod branch_changes;
+mod file_forecasts;
+mod forecasts;
+mod fork_point;
+mod gate;
+mod local_copy;
+mod overview;
+mod place;
+mod repository_id;
+
+pub(crate) use self::overview::names_of;
+pub use self::{
+    activity::{SavedReports, agent_of},
+    branch_changes::BranchChanges,
+    forecasts::Forecaster,
+    fork_point::{ForkPoint, ForkPointError},
+    gate::FleetWarning,
+    local_copy::CopyStamp,
+    overview::{AgentEntry, ChangeEntry, ClaimEntry, FleetOverview, StoryEntry, TaskEntry},
+    place::{OpenServer, board_file, board_place, open_board},
+    repository_id::{IdOrigin, KnownRepository, RepositoryIdError, host},
+};
+pub use crate::fleet_link::{BoardCalls, FleetLink, LocalCopy};

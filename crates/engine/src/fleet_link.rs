@@ -1,0 +1,156 @@
+//! The connection of a workspace to the fleet, as far as calls need it. Reading it makes no system call in a process
+//! that keeps a copy of the board: another thread replaces the copy, and reports the sessions.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+};
+
+use serde::{Deserialize, Serialize};
+use surehand_core::timestamp::Millis;
+use surehand_store::{
+    SessionId,
+    board::{Board, BoardAnswer, BoardCall, BoardCopy, BoardError, BoardTaskId, CheckoutId, Fence},
+};
+
+/// Carries out operations of a board, here or in another process. After [`BoardError::Unreachable`] an operation may
+/// have happened, and can be repeated.
+pub trait BoardCalls: Send + Sync {
+    /// Carries out one operation.
+    fn call(&self, call: &BoardCall) -> Result<BoardAnswer, BoardError>;
+}
+
+/// A board that this process has open.
+impl BoardCalls for Mutex<Box<dyn Board>> {
+    fn call(&self, call: &BoardCall) -> Result<BoardAnswer, BoardError> {
+        call.carry_out(&mut **locked(self))
+    }
+}
+
+/// A copy of the board with its age.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct LocalCopy {
+    /// When the board was last read, by the clock of this machine; `None` if it never was.
+    pub read_at: Option<Millis>,
+    /// Where the board is, without a password.
+    pub place: String,
+    /// Why the board cannot be reached at present.
+    pub trouble: Option<String>,
+    /// What was on the board.
+    pub board: BoardCopy,
+}
+
+impl LocalCopy {
+    /// How old it is, in milliseconds; `None` if the board was never read.
+    pub fn age(&self, now: Millis) -> Option<Millis> {
+        self.read_at.map(|read_at| (now - read_at).max(0))
+    }
+
+    /// The present time of the board, whose clock may differ from that of this machine.
+    pub fn board_time(&self, now: Millis) -> Millis {
+        self.board.now + self.age(now).unwrap_or_default()
+    }
+}
+
+/// What a workspace knows of the fleet.
+pub struct FleetLink {
+    copy: CopySource,
+    calls: Box<dyn BoardCalls>,
+    /// What this checkout is called on the board, once it was needed.
+    checkout: OnceLock<Option<CheckoutId>>,
+    /// The sessions that were active here, with the stories that they work on.
+    sessions: Mutex<BTreeMap<SessionId, Option<String>>>,
+    /// The fencing numbers of the tasks that sessions of this process have claimed.
+    fences: Mutex<BTreeMap<(SessionId, BoardTaskId), Fence>>,
+}
+
+enum CopySource {
+    /// Another thread keeps it current.
+    Kept(Mutex<Option<Arc<LocalCopy>>>),
+    /// It is read when it is needed first, for a process that answers one call.
+    OnDemand(OnceLock<Option<Arc<LocalCopy>>>),
+}
+
+impl std::fmt::Debug for FleetLink {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("FleetLink")
+    }
+}
+
+impl FleetLink {
+    /// For a process that lives longer than a call. Another thread calls [`FleetLink::set_copy`].
+    pub fn kept(calls: Box<dyn BoardCalls>) -> Self {
+        Self::new(CopySource::Kept(Mutex::default()), calls)
+    }
+
+    /// For a process that answers one call and exits.
+    pub fn on_demand(calls: Box<dyn BoardCalls>) -> Self {
+        Self::new(CopySource::OnDemand(OnceLock::new()), calls)
+    }
+
+    fn new(copy: CopySource, calls: Box<dyn BoardCalls>) -> Self {
+        Self { copy, calls, checkout: OnceLock::new(), sessions: Mutex::default(), fences: Mutex::default() }
+    }
+
+    /// Replaces the copy.
+    pub fn set_copy(&self, copy: Arc<LocalCopy>) {
+        match &self.copy {
+            CopySource::Kept(kept) => *locked(kept) = Some(copy),
+            CopySource::OnDemand(read) => drop(read.set(Some(copy))),
+        }
+    }
+
+    /// The copy, which `read` reads if this process does not keep one; `None` if there is none yet.
+    pub(crate) fn copy(&self, read: impl FnOnce() -> Option<LocalCopy>) -> Option<Arc<LocalCopy>> {
+        match &self.copy {
+            CopySource::Kept(kept) => locked(kept).clone(),
+            CopySource::OnDemand(known) => known.get_or_init(|| read().map(Arc::new)).clone(),
+        }
+    }
+
+    /// What this checkout is called on the board, which `find` finds the first time.
+    pub(crate) fn checkout(&self, find: impl FnOnce() -> Option<CheckoutId>) -> Option<CheckoutId> {
+        self.checkout.get_or_init(find).clone()
+    }
+
+    /// Carries out an operation of the board, and waits for the answer.
+    pub fn call(&self, call: &BoardCall) -> Result<BoardAnswer, BoardError> {
+        self.calls.call(call)
+    }
+
+    /// Notes that a session is active.
+    pub(crate) fn note_session(&self, session: &SessionId) {
+        let mut sessions = locked(&self.sessions);
+        if !sessions.contains_key(session) {
+            sessions.insert(session.clone(), None);
+        }
+    }
+
+    /// Notes the story that a session works on.
+    pub fn note_story(&self, session: &SessionId, story: &str) {
+        locked(&self.sessions).insert(session.clone(), Some(story.to_owned()));
+    }
+
+    /// The sessions that were active, with their stories.
+    pub fn sessions(&self) -> Vec<(SessionId, Option<String>)> {
+        locked(&self.sessions).iter().map(|(session, story)| (session.clone(), story.clone())).collect()
+    }
+
+    pub(crate) fn note_fence(&self, session: &SessionId, task: BoardTaskId, fence: Fence) {
+        locked(&self.fences).insert((session.clone(), task), fence);
+    }
+
+    /// The fencing number with which a session has claimed a task in this process.
+    pub(crate) fn fence(&self, session: &SessionId, task: BoardTaskId) -> Option<Fence> {
+        locked(&self.fences).get(&(session.clone(), task)).copied()
+    }
+
+    pub(crate) fn forget_fence(&self, session: &SessionId, task: BoardTaskId) {
+        locked(&self.fences).remove(&(session.clone(), task));
+    }
+}
+
+fn locked<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,161 @@
+//! Undo of what a change did to paths besides the content of files: links, directories, permissions. A path that was something else
+//! than a file, before or after, comes back as a whole, and only if it is still what the change left.
+
+use std::{collections::HashSet, os::unix::fs::PermissionsExt};
+
+use surehand_core::{
+    ContentHash, RelPath,
+    outcome::undo::{EntryOutcome, EntryState},
+};
+use surehand_store::{ChangeId, EntryChange, FileEvent, PathEntry};
+
+use super::{
+    RestoreAct, RestoreFile, RestorePlan, Restored,
+    picture::{Content, Thing, is_same_content},
+};
+use crate::{change_log::ChangeOrigin, checkpoint::read_file, session::Session, time::now, workspace::Workspace};
+
+/// A path that is to be what it was before some changes.
+#[derive(Debug, Clone)]
+pub(crate) struct EntryUndo {
+    path: RelPath,
+    /// Newest first.
+    pub changes: Vec<ChangeId>,
+    have: Thing,
+    want: Thing,
+}
+
+impl EntryUndo {
+    /// What these events, newest first, did besides contents.
+    pub(crate) fn of_events(events: &[FileEvent]) -> Vec<Self> {
+        let mut undos: Vec<Self> = Vec::new();
+        for event in events {
+            let known = undos.iter_mut().find(|undo| undo.path == event.path);
+            let (before, after) = match &event.entry {
+                Some(EntryChange { before, after }) => (thing(before, event.before), thing(after, event.after)),
+                None if known.is_some() => (thing(&PathEntry::File(event.mode), event.before), Thing::Nothing),
+                None => continue,
+            };
+            match known {
+                Some(undo) => {
+                    undo.changes.push(event.change.clone());
+                    undo.want = before;
+                }
+                None => {
+                    let (path, changes) = (event.path.clone(), vec![event.change.clone()]);
+                    undos.push(Self { path, changes, have: after, want: before });
+                }
+            }
+        }
+        undos
+    }
+
+    pub(crate) fn path(&self) -> &RelPath {
+        &self.path
+    }
+
+    /// Whether the path was something else than a file. Otherwise only permissions come back.
+    pub(crate) fn is_of_kind(&self) -> bool {
+        !matches!((&self.have, &self.want), (Thing::File { .. }, Thing::File { .. }))
+    }
+
+    /// Whether the path still is what the changes left; of a file whose permissions come back, its content does not matter.
+    pub(crate) fn is_as_left(&self, workspace: &Workspace) -> bool {
+        let place = workspace.path().join(self.path.as_str());
+        let meta = place.symlink_metadata().ok();
+        let has_mode = |mode: Option<u32>| {
+            meta.as_ref().is_some_and(|meta| mode.is_none_or(|mode| meta.permissions().mode() & 0o7777 == mode))
+        };
+        match &self.have {
+            Thing::Nothing => meta.is_none() || meta.as_ref().is_some_and(std::fs::Metadata::is_dir) && is_empty(&place),
+            Thing::Link { target } => std::fs::read_link(&place).is_ok_and(|there| there.as_os_str() == target.as_str()),
+            Thing::Directory { .. } => meta.as_ref().is_some_and(std::fs::Metadata::is_dir),
+            Thing::File { mode, .. } if !self.is_of_kind() => meta.as_ref().is_some_and(|meta| meta.is_file()) && has_mode(*mode),
+            Thing::File { content, mode } => {
+                let there = read_file(workspace, &self.path, u64::MAX).ok().flatten();
+                let there = there.map(|bytes| Content::Version(ContentHash::of(&bytes)));
+                has_mode(*mode) && there.is_some_and(|there| is_same_content(workspace, &self.path, &there, content))
+            }
+            Thing::NotKept => false,
+        }
+    }
+
+    /// What the undo does, for the record.
+    pub(crate) fn record(&self) -> EntryChange {
+        EntryChange { before: entry(&self.have), after: entry(&self.want) }
+    }
+
+    fn file(&self) -> RestoreFile {
+        let act = match (&self.have, &self.want) {
+            _ if !self.is_of_kind() => RestoreAct::SetMode,
+            (Thing::Nothing, _) => RestoreAct::Create,
+            (_, Thing::Nothing) => RestoreAct::Delete,
+            _ => RestoreAct::Overwrite,
+        };
+        RestoreFile { path: self.path.clone(), act, have: self.have.clone(), want: self.want.clone() }
+    }
+}
+
+impl Session {
+    /// Makes paths what they were, as a part of this change. Events of the paths in `recorded` are on record. Gives what was done, and
+    /// what failed.
+    pub(crate) fn undo_entries(
+        &mut self,
+        entries: &[EntryUndo],
+        change: &ChangeId,
+        origin: &ChangeOrigin<'_>,
+        recorded: &HashSet<RelPath>,
+    ) -> (Vec<EntryOutcome>, Restored) {
+        let files = entries.iter().map(EntryUndo::file).collect();
+        let plan = RestorePlan { moment: now(), checkpoint: None, before: None, files, left: Vec::new(), empty: Vec::new() };
+        let restored = self.restore_as(&plan, change, origin, recorded.clone());
+        let is_done = |entry: &&EntryUndo| restored.files.iter().any(|(path, _)| *path == entry.path);
+        (entries.iter().filter(is_done).map(|entry| outcome(&entry.path, &entry.have, &entry.want)).collect(), restored)
+    }
+}
+
+/// What a restore does to a path besides the content of a file; `None` if nothing.
+pub(super) fn entry_change(file: &RestoreFile) -> Option<EntryChange> {
+    let is_more = match (&file.have, &file.want) {
+        (Thing::File { mode: Some(have), .. }, Thing::File { mode: Some(want), .. }) => have != want,
+        (Thing::File { .. } | Thing::Nothing, Thing::File { .. } | Thing::Nothing) => false,
+        (Thing::NotKept, _) | (_, Thing::NotKept) => false,
+        _ => true,
+    };
+    is_more.then(|| EntryChange { before: entry(&file.have), after: entry(&file.want) })
+}
+
+/// What has become of a path.
+pub(super) fn outcome(path: &RelPath, have: &Thing, want: &Thing) -> EntryOutcome {
+    let is = match (have, want) {
+        (_, Thing::Link { target }) => EntryState::Link(target.clone()),
+        (_, Thing::Directory { .. }) => EntryState::Directory,
+        (Thing::File { .. }, Thing::File { mode: Some(mode), .. }) => EntryState::Permissions(*mode),
+        (_, Thing::File { .. }) => EntryState::File,
+        (_, Thing::Nothing | Thing::NotKept) => EntryState::Nothing,
+    };
+    EntryOutcome { path: path.clone(), is }
+}
+
+/// What an event says of a path.
+pub(super) fn thing(entry: &PathEntry, version: Option<ContentHash>) -> Thing {
+    match (entry, version) {
+        (PathEntry::Link(target), _) => Thing::Link { target: target.clone() },
+        (PathEntry::Directory(mode), _) => Thing::Directory { mode: *mode },
+        (PathEntry::File(mode), Some(version)) => Thing::File { content: Content::Version(version), mode: *mode },
+        (PathEntry::File(_), None) | (PathEntry::Nothing, _) => Thing::Nothing,
+    }
+}
+
+fn entry(thing: &Thing) -> PathEntry {
+    match thing {
+        Thing::Link { target } => PathEntry::Link(target.clone()),
+        Thing::Directory { mode } => PathEntry::Directory(*mode),
+        Thing::File { mode, .. } => PathEntry::File(*mode),
+        Thing::Nothing | Thing::NotKept => PathEntry::Nothing,
+    }
+}
+
+fn is_empty(place: &std::path::Path) -> bool {
+    std::fs::read_dir(place).is_ok_and(|mut entries| entries.next().is_none())
+}

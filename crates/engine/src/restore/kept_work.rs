@@ -1,0 +1,65 @@
+//! The work that a checkpoint keeps: how its files differ from the commit.
+
+use surehand_core::{Content, RelPath, file_diff::FileDiff};
+use surehand_store::CheckpointId;
+
+use super::{
+    RestoreError,
+    picture::{Picture, Thing},
+};
+use crate::workspace::Workspace;
+
+/// So many bytes of files are compared; more are only named.
+const MOST_BYTES: usize = 16 << 20;
+
+/// A file that is not as the commit has it.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct KeptFile {
+    /// Where it is.
+    pub path: RelPath,
+    /// From the commit to the checkpoint; `None` if there is too much to compare, or if it cannot be read.
+    pub diff: Option<FileDiff>,
+}
+
+impl Workspace {
+    /// The files of a checkpoint whose content is not that of the commit, by path.
+    pub fn kept_work(&self, id: &CheckpointId) -> Result<Vec<KeptFile>, RestoreError> {
+        let checkpoint = self.ask(|store| store.checkpoint(id))?;
+        let checkpoint = checkpoint.ok_or_else(|| RestoreError::Gone(format!("checkpoint {id}")))?;
+        let picture = Picture::of(self, Some(&checkpoint)).map_err(RestoreError::Git)?;
+        let mut compared = 0;
+        let mut kept = Vec::new();
+        for file in &checkpoint.files {
+            let path = &file.path;
+            let things = [picture.committed_at(path), picture.at(path)];
+            if !things.iter().any(|thing| matches!(thing, Thing::File { .. })) {
+                continue;
+            }
+            if compared > MOST_BYTES {
+                kept.push(KeptFile { path: path.clone(), diff: None });
+                continue;
+            }
+            let [before, after] = things.map(|thing| self.content_of(path, &thing));
+            let (Ok(before), Ok(after)) = (before, after) else {
+                kept.push(KeptFile { path: path.clone(), diff: None });
+                continue;
+            };
+            compared += [&before, &after].into_iter().flatten().map(|content| content.bytes().len()).sum::<usize>();
+            if before != after {
+                let diff = FileDiff::between((path, before.as_ref()), (path, after.as_ref()));
+                kept.push(KeptFile { path: path.clone(), diff: Some(diff) });
+            }
+        }
+        Ok(kept)
+    }
+
+    /// What a file holds; `None` if there is no file.
+    fn content_of(&self, path: &RelPath, thing: &Thing) -> Result<Option<Content>, String> {
+        match thing {
+            Thing::File { content, .. } => content.load(self, path).map(|bytes| Some(Content::new(bytes))),
+            Thing::NotKept => Err("its content was not kept".to_owned()),
+            Thing::Nothing | Thing::Link { .. } | Thing::Directory { .. } => Ok(None),
+        }
+    }
+}

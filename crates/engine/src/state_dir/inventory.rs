@@ -1,0 +1,149 @@
+//! Finds the states that are kept for a user, and the checkouts that each of them is for. Makes nothing.
+
+use std::{
+    fs::{self, File},
+    io,
+    path::{Path, PathBuf},
+};
+
+use rustix::{
+    fs::{self as sys, CWD},
+    io::Errno,
+};
+
+use super::{
+    CheckoutKey, IN_GIT, StateHome,
+    identity::{identity_of, read_identity},
+    permissions::{check_private, open_dir},
+};
+use crate::git;
+
+/// The part of a state for each checkout.
+pub(crate) const CHECKOUTS: &str = "checkouts";
+
+/// Where the states are in the user's own directory.
+pub(crate) const ROOTS: &str = "roots";
+
+/// Where the boards of repositories are in the user's own directory.
+pub(crate) const BOARDS: &str = "boards";
+
+/// Whether the tree that something is kept for is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TreePresence {
+    /// It is there, or nothing says that it is not.
+    There,
+    /// It is gone, or another tree is in its place.
+    Gone,
+    /// It is the state of another tree, which was moved aside.
+    SetAside,
+}
+
+/// The state of a repository, or of a directory without one.
+#[derive(Debug)]
+pub(crate) struct FoundState {
+    pub path: PathBuf,
+    pub dir: File,
+}
+
+/// The part of a state that belongs to one checkout.
+#[derive(Debug)]
+pub(crate) struct FoundCheckout {
+    pub name: String,
+    /// The tree, as it was last known.
+    pub root: PathBuf,
+    /// Its name in the store.
+    pub key: CheckoutKey,
+    pub presence: TreePresence,
+}
+
+impl FoundState {
+    /// Opens a state; `None` where there is none. Nothing that another user could have made counts as one.
+    pub(crate) fn open(path: &Path) -> io::Result<Option<Self>> {
+        let dir = match open_dir(CWD, path) {
+            Ok(dir) => dir,
+            Err(Errno::NOENT | Errno::NOTDIR) => return Ok(None),
+            Err(errno) => return Err(errno.into()),
+        };
+        check_private(&sys::fstat(&dir)?).map_err(|why| io::Error::new(io::ErrorKind::PermissionDenied, why))?;
+        Ok(Some(Self { path: path.to_owned(), dir }))
+    }
+
+    /// Its checkouts, by name.
+    pub(crate) fn checkouts(&self) -> io::Result<Vec<FoundCheckout>> {
+        let checkouts = match open_dir(&self.dir, CHECKOUTS) {
+            Ok(checkouts) => checkouts,
+            Err(Errno::NOENT) => return Ok(Vec::new()),
+            Err(errno) => return Err(errno.into()),
+        };
+        let mut found = Vec::new();
+        for name in names_in(&self.path.join(CHECKOUTS))? {
+            let Ok(dir) = open_dir(&checkouts, &*name) else { continue };
+            let identity = read_identity(&dir).ok().flatten();
+            let root = identity.as_ref().map(|identity| identity.path.clone()).unwrap_or_default();
+            let is_gone = || match self.git_dir() {
+                Some(git_dir) => git::is_worktree_gone(git_dir, &name),
+                // The name of the directory is made from the path, so a tree that was moved has another one.
+                None => identity.as_ref().is_some_and(|known| match identity_of(&known.path) {
+                    Ok(here) => !known.is_same_tree(&here),
+                    Err(error) => matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory),
+                }),
+            };
+            let presence = match () {
+                () if is_set_aside(&name) && self.git_dir().is_none_or(|git| !git.join("worktrees").join(&name).exists()) => {
+                    TreePresence::SetAside
+                }
+                () if is_gone() => TreePresence::Gone,
+                () => TreePresence::There,
+            };
+            let key = identity.map(|identity| identity.key).unwrap_or_default();
+            found.push(FoundCheckout { name, root, key, presence });
+        }
+        Ok(found)
+    }
+
+    /// The git directory that it is in.
+    pub(crate) fn git_dir(&self) -> Option<&Path> {
+        self.path.parent().filter(|_| self.path.file_name().is_some_and(|name| name == IN_GIT))
+    }
+}
+
+/// The beginning of the name of a checkout that was moved aside.
+pub(super) const SET_ASIDE: &str = "old-";
+
+/// Whether it has the name that says when it was moved aside, in milliseconds.
+fn is_set_aside(name: &str) -> bool {
+    let moment = name.strip_prefix(SET_ASIDE).unwrap_or_default();
+    moment.len() >= 13 && moment.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// The directory of the user's that holds what is in no repository.
+pub(crate) fn home_dir(home: &StateHome) -> Option<&Path> {
+    home.fixed.as_deref().or(home.user.as_deref())
+}
+
+/// The paths of all states in the user's own directory.
+pub(crate) fn states_in_home(home: &StateHome) -> io::Result<Vec<PathBuf>> {
+    let Some(home) = home_dir(home).and_then(|home| home.canonicalize().ok()) else { return Ok(Vec::new()) };
+    let roots = home.join(ROOTS);
+    Ok(names_in(&roots)?.into_iter().map(|name| roots.join(name)).filter(|path| path.is_dir()).collect())
+}
+
+/// The path at which the state of a tree in a git repository is, if there is one.
+pub(crate) fn state_in_git(tree: &Path) -> Option<PathBuf> {
+    let found = git::discover(&tree.canonicalize().ok()?, None)?.git?;
+    Some(found.common.join(IN_GIT)).filter(|path| path.is_dir())
+}
+
+/// The names in a directory, sorted; none where there is no directory.
+pub(crate) fn names_in(dir: &Path) -> io::Result<Vec<String>> {
+    let entries = match fs::read_dir(dir) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries?,
+    };
+    let mut names = Vec::new();
+    for entry in entries {
+        names.extend(entry?.file_name().into_string().ok());
+    }
+    names.sort();
+    Ok(names)
+}

@@ -1,0 +1,309 @@
+//! Takes changes back out of a file that others have changed since: goes back through its history from the present text to the oldest of
+//! them, with an [`UndoDraft`], and leaves what is not proven to be theirs.
+
+use std::collections::{HashMap, HashSet};
+
+use surehand_core::{
+    Content, ContentHash, LineMap, Present, RelPath, Text,
+    line_map::Hunk,
+    outcome::undo::{LeftHunk, NotUndone, NotUndoneCause},
+    undo::{TextStep, UndoDraft, UndoneHunk, UndonePart},
+};
+use surehand_store::{ChangeId, EventFilter, FileEvent};
+
+use crate::{
+    event_log::{EventLog, has_effect},
+    workspace::Workspace,
+};
+
+/// A file of which changes are taken back, with all that happened to it.
+pub(super) struct FileHistory {
+    /// Its number in the log.
+    file: usize,
+    /// Newest first, with the differences between the contents, down to the oldest that is taken back.
+    events: Vec<FileEvent>,
+    /// The changes that are taken back.
+    chosen: HashSet<ChangeId>,
+    /// The name that it has, or had last.
+    pub(super) name: RelPath,
+    /// Whether another file has that name now.
+    has_lost_name: bool,
+}
+
+/// What a file is to become.
+#[derive(Debug)]
+pub(super) struct LineUndo {
+    /// The text; `None` if the file goes.
+    pub(super) text: Option<Text>,
+    /// From the present text to that one, if it is known exactly.
+    pub(super) lines: Option<LineMap>,
+    /// The name.
+    pub(super) name: RelPath,
+    /// The mode, if the file was deleted and comes back.
+    pub(super) mode: Option<u32>,
+    /// What was taken back by lines.
+    pub(super) undone: Vec<UndonePart>,
+    /// The lines that were left.
+    pub(super) left: Vec<LeftHunk>,
+    /// Why the name was left, if it was to be another.
+    pub(super) name_left: Option<NotUndoneCause>,
+}
+
+impl FileHistory {
+    /// The file of these events, which are newest first and are all about it.
+    pub(super) fn of(workspace: &Workspace, log: &EventLog, file: usize, chosen: &[&FileEvent]) -> Self {
+        let mut events = log.events_of(file);
+        let name = events.first().map_or_else(|| chosen[0].name_after().clone(), |last| last.name_after().clone());
+        let chosen: HashSet<ChangeId> = chosen.iter().map(|event| event.change.clone()).collect();
+        let oldest = events.iter().rposition(|event| chosen.contains(&event.change)).map_or(0, |last| last + 1);
+        events.truncate(oldest);
+        add_deltas(workspace, log, &mut events);
+        let has_lost_name = log.has_lost_name(file, &name);
+        Self { file, events, chosen, name, has_lost_name }
+    }
+
+    /// The changes that are taken back, newest first.
+    pub(super) fn changes(&self) -> Vec<ChangeId> {
+        let mut changes: Vec<ChangeId> = Vec::new();
+        for event in self.events.iter().filter(|event| self.is_chosen(event)) {
+            if !changes.contains(&event.change) {
+                changes.push(event.change.clone());
+            }
+        }
+        changes
+    }
+
+    fn is_chosen(&self, event: &FileEvent) -> bool {
+        self.chosen.contains(&event.change)
+    }
+
+    /// Takes the changes back out of what is there now; an error says why the whole file has to be left.
+    pub(super) fn take_back(&self, workspace: &Workspace, log: &EventLog, present: &Present) -> Result<LineUndo, NotUndoneCause> {
+        let now = match present {
+            Present::Text(_) | Present::Blob(..) | Present::Unreadable(_) if self.has_lost_name => {
+                return Err(NotUndoneCause::Deleted);
+            }
+            Present::Text(text) => Some(text.clone()),
+            // Only the one who deleted it may bring it back.
+            Present::Absent if self.events.first().is_some_and(|last| last.after.is_none() && self.is_chosen(last)) => None,
+            Present::Absent => return Err(NotUndoneCause::Deleted),
+            Present::Blob(..) | Present::Unreadable(_) => return Err(NotUndoneCause::NotText),
+        };
+        let mut walk = HistoryWalk {
+            workspace,
+            draft: UndoDraft::new(now.clone().unwrap_or_else(no_text)),
+            version: now.as_ref().map(Text::version),
+            bytes: now.as_ref().map(|text| text.bytes().to_vec()),
+            name: self.name.clone(),
+        };
+        let mut mode = None;
+        for (index, event) in self.events.iter().enumerate() {
+            walk.reach(event);
+            self.note_put_back(&mut walk.draft, &self.events[index..]);
+            if self.is_chosen(event) {
+                walk.take_back(event, &log.undone_hunks(self.file, &event.change))?;
+                mode = event.mode.or(mode);
+            } else {
+                walk.pass(event);
+            }
+            walk.step_back(event);
+        }
+        let undone = walk.draft.finish();
+        let (name, name_left) = self.old_name(workspace);
+        let is_ours = self.events.iter().any(|event| self.is_chosen(event) && event.before.is_none() && event.after.is_some());
+        let goes = is_ours && undone.left.is_empty() && undone.text.bytes().is_empty();
+        Ok(LineUndo {
+            lines: undone.lines.filter(|_| now.is_some()),
+            text: Some(undone.text).filter(|_| !goes),
+            name,
+            mode: mode.filter(|_| now.is_none()),
+            undone: undone.undone,
+            left: undone.left,
+            name_left,
+        })
+    }
+
+    /// Goes back over an undo: the lines that it brought back are those that were taken away.
+    fn note_put_back(&self, draft: &mut UndoDraft, from: &[FileEvent]) {
+        let Some((undo, older)) = from.split_first() else { return };
+        if !undo.undone.is_empty() {
+            draft.note_put_back(&undo.undone);
+        } else if let Some(oldest) = undo.undoes.last().filter(|_| has_effect(undo))
+            // What others did may have stayed.
+            && older.iter().any(|event| event.change == *oldest && event.before == undo.after)
+        {
+            draft.note_all_put_back(oldest);
+        }
+    }
+
+    /// The name that the file had before it was moved by the changes; or the one it has, and why it keeps that.
+    fn old_name(&self, workspace: &Workspace) -> (RelPath, Option<NotUndoneCause>) {
+        let (mut name, mut reached) = (self.name.clone(), self.name.clone());
+        for event in &self.events {
+            let Some(to) = &event.moved_to else { continue };
+            if self.is_chosen(event) && *to != name {
+                return (self.name.clone(), Some(NotUndoneCause::Moved));
+            }
+            if self.is_chosen(event) {
+                name = event.path.clone();
+            }
+            reached.clone_from(&event.path);
+        }
+        let is_taken = name != self.name && workspace.root().path().join(name.as_str()).symlink_metadata().is_ok();
+        match is_taken {
+            true => (self.name.clone(), Some(NotUndoneCause::NameTaken(name))),
+            false => (name, None),
+        }
+    }
+
+    /// What is left of the file.
+    pub(super) fn left(&self, text: Option<Text>, hunks: Vec<LeftHunk>, why: Option<NotUndoneCause>) -> Option<NotUndone> {
+        let is_left = !hunks.is_empty() || why.is_some();
+        is_left.then(|| NotUndone { path: self.name.clone(), text: text.filter(|_| !hunks.is_empty()), hunks, why })
+    }
+}
+
+/// The way back through the history of a file.
+struct HistoryWalk<'a> {
+    workspace: &'a Workspace,
+    draft: UndoDraft,
+    /// The version at the point that it has reached.
+    version: Option<ContentHash>,
+    /// What the file held there, if that is at hand.
+    bytes: Option<Vec<u8>>,
+    /// The name of the file there.
+    name: RelPath,
+}
+
+impl HistoryWalk<'_> {
+    /// Goes to what an event left. If that is not what was there before the next one, others wrote in between.
+    fn reach(&mut self, event: &FileEvent) {
+        if event.after != self.version {
+            let now = self.text();
+            (self.version, self.bytes) = (event.after, None);
+            self.name.clone_from(event.name_after());
+            match (self.text(), now) {
+                (Some(before), Some(now)) => self.draft.pass_texts(&before, &now),
+                _ => self.draft.lose_track(),
+            }
+        }
+        if let Some(version) = event.after {
+            self.draft.reach(version);
+        }
+    }
+
+    fn take_back(&mut self, event: &FileEvent, done: &[UndoneHunk]) -> Result<(), NotUndoneCause> {
+        if event.before == event.after {
+            return Ok(());
+        }
+        let after = self.text();
+        let before = self.text_before(event);
+        let (Some(before), Some(after)) = (before, after) else { return Err(self.why_unknown(event)) };
+        if event.after.is_none() && self.draft.text().bytes().is_empty() {
+            // It comes back with its encoding.
+            self.draft.replace(before, None);
+            return Ok(());
+        }
+        let done: Vec<Hunk> = done.iter().map(|undone| undone.hunk.clone()).collect();
+        let step = TextStep { change: &event.change, before: &before, after: &after, lines: event.lines.as_ref() };
+        self.draft.take_back(&step, &done);
+        Ok(())
+    }
+
+    /// Goes back over a change that stays.
+    fn pass(&mut self, event: &FileEvent) {
+        if event.before == event.after {
+            return;
+        }
+        if let Some(lines) = &event.lines {
+            self.draft.pass(&event.change, lines);
+            return;
+        }
+        match (self.text_before(event), self.text()) {
+            (Some(before), Some(after)) => self.draft.pass_texts(&before, &after),
+            _ => self.draft.lose_track(),
+        }
+    }
+
+    /// Goes to what was there before an event.
+    fn step_back(&mut self, event: &FileEvent) {
+        if event.before != event.after {
+            self.bytes = match (&event.delta, self.bytes.take()) {
+                (Some(delta), Some(after)) => delta.apply(&after),
+                _ => None,
+            };
+            self.version = event.before;
+        }
+        self.name.clone_from(&event.path);
+    }
+
+    /// The text at this point; `None` if it is not kept, or no text.
+    fn text(&mut self) -> Option<Text> {
+        let Some(version) = self.version else { return Some(no_text()) };
+        if let Some(bytes) = &self.bytes
+            && let Ok(text) = Text::new(bytes.clone())
+            && text.version() == version
+        {
+            return Some(text);
+        }
+        let text = match self.workspace.content_at(&self.name, &version)? {
+            Content::Text(text) => text,
+            Content::Blob(_) => return None,
+        };
+        self.bytes = Some(text.bytes().to_vec());
+        Some(text)
+    }
+
+    fn text_before(&mut self, event: &FileEvent) -> Option<Text> {
+        let Some(version) = event.before else { return Some(no_text()) };
+        if let (Some(delta), Some(after)) = (&event.delta, &self.bytes)
+            && let Some(before) = delta.apply(after)
+            && let Ok(text) = Text::new(before)
+            && text.version() == version
+        {
+            return Some(text);
+        }
+        match self.workspace.content_at(&event.path, &version)? {
+            Content::Text(text) => Some(text),
+            Content::Blob(_) => None,
+        }
+    }
+
+    /// Why the texts of an event are not known.
+    fn why_unknown(&self, event: &FileEvent) -> NotUndoneCause {
+        let is_blob = |path: &RelPath, version: Option<ContentHash>| {
+            version.and_then(|version| self.workspace.content_at(path, &version)).is_some_and(|content| content.text().is_none())
+        };
+        match is_blob(&event.path, event.before) || is_blob(event.name_after(), event.after) {
+            true => NotUndoneCause::NotText,
+            false => NotUndoneCause::NotKept,
+        }
+    }
+}
+
+/// A file that is not there is an empty text.
+fn no_text() -> Text {
+    Text::of(String::new()).expect("an empty text is a text")
+}
+
+/// Adds the differences between contents to the events of a file.
+fn add_deltas(workspace: &Workspace, log: &EventLog, events: &mut [FileEvent]) {
+    let Some(oldest) = events.last().cloned() else { return };
+    let names: HashSet<RelPath> = events.iter().map(|event| event.path.clone()).collect();
+    let mut places: HashMap<(ChangeId, RelPath), Vec<usize>> = HashMap::new();
+    for (place, event) in events.iter().enumerate() {
+        places.entry((event.change.clone(), event.path.clone())).or_default().push(place);
+    }
+    for name in names {
+        let newer = log.iter().take_while(|event| **event != oldest).filter(|event| event.is_about(&name)).count();
+        let which = EventFilter { path: Some(name), with_deltas: true, ..EventFilter::default() };
+        let stored = workspace.ask(|store| store.events(&which, newer + 1)).unwrap_or_default();
+        for stored in stored.into_iter().filter(|stored| stored.delta.is_some()) {
+            let of_change = places.get(&(stored.change, stored.path)).into_iter().flatten();
+            let is_same = |place: &&usize| (events[**place].before, events[**place].after) == (stored.before, stored.after);
+            if let Some(place) = of_change.copied().find(|place| is_same(&place)) {
+                events[place].delta = stored.delta;
+            }
+        }
+    }
+}

@@ -1,0 +1,524 @@
+//! Undo takes changes back: as a whole where nothing else has happened to the file, else line by line, as far as the lines are proven to
+//! be theirs. It overwrites later work only if the caller asks for that.
+
+mod by_lines;
+
+use std::collections::{HashMap, HashSet};
+
+use surehand_core::{
+    Blob, Cause, Content, ContentHash, LineMap, Present, Refusal, RelPath, Tool,
+    edit::{UndoRequest, UndoTarget, WhoseChanges},
+    outcome::{
+        UndoneChange,
+        undo::{NotUndone, NotUndoneCause, UndoExtent},
+    },
+    plan::{self, RestoredContent},
+    refusal::{BatchKind, BatchPlace},
+    undo::UndonePart,
+};
+use surehand_store::{ChangeId, FileEvent, StoreRecord};
+
+use self::by_lines::{FileHistory, LineUndo};
+use crate::{
+    change_log::{ChangeOrigin, ChangeSelection, NetChange, UndoRecord, fresh_change, merge_events},
+    event_log::{EventLog, EventRole},
+    file_cache::{GatheredFile, PlannedFile},
+    restore::EntryUndo,
+    session::{PlanBasis, Session},
+};
+
+/// The most changes in a row that may have been reverted by hand.
+const MOST_WITHOUT_EFFECT: usize = 1000;
+
+/// Changes that are to be taken back, and what that takes.
+#[derive(Debug)]
+pub(crate) struct UndoPlan {
+    pub files: Vec<PlannedFile>,
+    pub undid: Vec<UndoneChange>,
+    /// What is left of them.
+    pub left: Vec<NotUndone>,
+    /// Whether it takes undos back.
+    is_redo: bool,
+    /// What to record with each file that is written.
+    records: HashMap<RelPath, UndoRecord>,
+    /// What to record of files that are not written.
+    unwritten: Vec<UnwrittenUndo>,
+    /// What comes back besides contents.
+    pub entries: Vec<EntryUndo>,
+    events: Vec<FileEvent>,
+    force: bool,
+}
+
+/// An undo of which a file needs no write, or none that can be made.
+#[derive(Debug, Clone)]
+pub(crate) struct UnwrittenUndo {
+    path: RelPath,
+    /// What is there.
+    version: Option<ContentHash>,
+    record: UndoRecord,
+}
+
+/// What it takes to undo changes of one file.
+struct FileUndo {
+    /// Newest first.
+    changes: Vec<ChangeId>,
+    extent: UndoExtent,
+    files: Vec<PlannedFile>,
+    /// The names under which it is recorded.
+    paths: Vec<RelPath>,
+    record: UndoRecord,
+    /// What is there now.
+    version: Option<ContentHash>,
+    left: Option<NotUndone>,
+    /// Whether the path was something else than a file, and comes back as a whole.
+    is_entry: bool,
+}
+
+impl UndoPlan {
+    /// The tool under whose name it is recorded, and what it takes back of each file.
+    pub(crate) fn origin(&self) -> ChangeOrigin<'static> {
+        let tool = if self.is_redo { REDO } else { Tool::Undo.name() };
+        let entries = self.entries.iter().map(|entry| (entry.path().clone(), entry.record())).collect();
+        ChangeOrigin { tool, undoes: self.records.clone(), entries }
+    }
+
+    /// The paths of which something is recorded with the contents.
+    pub(crate) fn paths(&self) -> HashSet<RelPath> {
+        let written = self.files.iter().map(|file| file.planned.path());
+        written.chain(self.unwritten.iter().map(|file| &file.path)).cloned().collect()
+    }
+
+    /// What is on record of files that are not written.
+    pub(crate) fn unwritten(&self) -> &[UnwrittenUndo] {
+        &self.unwritten
+    }
+}
+
+/// What takes an undo back, in the log.
+const REDO: &str = "redo";
+
+impl Session {
+    /// Plans to take changes back. Changes that were already reverted by hand are skipped when the last change is looked for. If none
+    /// is left, no file is changed.
+    pub(crate) fn plan_undo(&mut self, undo: &UndoRequest) -> Result<UndoPlan, Refusal> {
+        let selection = self.selection(undo)?;
+        let log = self.workspace().event_log().map_err(|error| cannot(error.to_string()))?;
+        let (mut passed, mut unwritten): (Vec<ChangeId>, Vec<UnwrittenUndo>) = (Vec::new(), Vec::new());
+        for _ in 0..MOST_WITHOUT_EFFECT {
+            let mut events = log.select(&selection, &passed);
+            if let (true, ChangeSelection::Change(_)) = (events.is_empty(), &selection) {
+                events = self.workspace().select_events(&selection).map_err(|error| cannot(error.to_string()))?;
+            }
+            if events.is_empty() && passed.is_empty() {
+                return Err(cannot(nothing_found(&selection)));
+            }
+            if events.is_empty() {
+                break;
+            }
+            let mut plan = self.plan_undo_of(&log, events, undo.force)?;
+            unwritten.append(&mut plan.unwritten);
+            if !plan.files.is_empty() || !plan.entries.is_empty() {
+                return Ok(UndoPlan { unwritten, ..plan });
+            }
+            passed.extend(plan.events.iter().map(|event| event.change.clone()));
+            if !matches!(selection, ChangeSelection::Last(_) | ChangeSelection::LastUndo(_)) {
+                break;
+            }
+        }
+        Ok(UndoPlan {
+            files: Vec::new(),
+            undid: Vec::new(),
+            left: Vec::new(),
+            is_redo: false,
+            records: HashMap::new(),
+            unwritten,
+            entries: Vec::new(),
+            events: Vec::new(),
+            force: undo.force,
+        })
+    }
+
+    fn selection(&self, undo: &UndoRequest) -> Result<ChangeSelection, Refusal> {
+        let by = match &undo.by {
+            WhoseChanges::Mine => Some(self.id()),
+            WhoseChanges::Session(session) => Some(session.clone()),
+            WhoseChanges::Anyone => None,
+        };
+        Ok(match (&undo.which, by) {
+            (UndoTarget::Last, by) => ChangeSelection::Last(by),
+            (UndoTarget::LastUndo, by) => ChangeSelection::LastUndo(by),
+            (UndoTarget::File(path), by) => ChangeSelection::File(self.path_of(path)?, by),
+            (UndoTarget::Change(change), _) => ChangeSelection::Change(change.clone()),
+            (UndoTarget::All, Some(session)) => ChangeSelection::Session(session),
+            (UndoTarget::All, None) => return Err(cannot("name the session whose changes are to be taken back".to_owned())),
+        })
+    }
+
+    /// Plans the undo of these events, newest first.
+    fn plan_undo_of(&mut self, log: &EventLog, events: Vec<FileEvent>, force: bool) -> Result<UndoPlan, Refusal> {
+        let (entries, changed): (Vec<EntryUndo>, Vec<EntryUndo>) =
+            EntryUndo::of_events(&events).into_iter().partition(|entry| entry.is_as_left(self.workspace()));
+        let of_kind = entries.iter().chain(&changed).filter(|entry| entry.is_of_kind());
+        let of_kind: HashSet<RelPath> = of_kind.map(|entry| entry.path().clone()).collect();
+        let mut files = self.plan_files(log, &events, (&of_kind, force))?;
+        files.extend(entries.iter().filter(|entry| entry.is_of_kind()).map(FileUndo::of_entry));
+        files.extend(changed.iter().filter(|entry| entry.is_of_kind()).map(FileUndo::of_changed_entry));
+        let is_anything_done = !entries.is_empty() || files.iter().any(|file| !file.files.is_empty());
+        let of_mode = changed.iter().filter(|entry| !entry.is_of_kind()).map(|entry| NotUndone::whole(entry.path()));
+        let left: Vec<NotUndone> = files.iter().filter_map(|file| file.left.clone()).chain(of_mode).collect();
+        if !is_anything_done && !left.is_empty() {
+            let cause = Cause::ChangedSince { left };
+            let [only] = &files[..] else { return Err(Refusal::of_call(cause)) };
+            return Err(Refusal::of(&only.paths[0], cause));
+        }
+        let undid = undone_changes(&events, &files);
+        let is_redo = !events.is_empty() && events.iter().all(|event| log.role(event) == EventRole::Undo);
+        let (mut planned, mut records, mut unwritten) = (Vec::new(), HashMap::new(), Vec::new());
+        for file in files {
+            if file.is_entry {
+                records.insert(file.paths[0].clone(), file.record);
+            } else if file.files.is_empty() {
+                unwritten.push(UnwrittenUndo { path: file.paths[0].clone(), version: file.version, record: file.record });
+            } else {
+                records.extend(file.paths.into_iter().map(|path| (path, file.record.clone())));
+                planned.extend(file.files);
+            }
+        }
+        Ok(UndoPlan { files: planned, undid, left, is_redo, records, unwritten, entries, events, force })
+    }
+
+    pub(crate) fn replan_undo(&mut self, plan: UndoPlan) -> Result<UndoPlan, Refusal> {
+        let log = self.workspace().event_log().map_err(|error| cannot(error.to_string()))?;
+        self.plan_undo_of(&log, plan.events, plan.force)
+    }
+
+    /// Marks changes that were reverted by hand as undone, so that they are not found again and again.
+    pub(crate) fn mark_all_undone(&self, plan: &UndoPlan) -> Refusal {
+        self.mark_unwritten(&fresh_change(), &plan.origin(), plan.unwritten());
+        cannot("the files are already what they were before".to_owned())
+    }
+
+    /// Records what was undone or left without a write.
+    pub(crate) fn mark_unwritten(&self, change: &ChangeId, origin: &ChangeOrigin<'_>, unwritten: &[UnwrittenUndo]) {
+        for UnwrittenUndo { path, version, record } in unwritten {
+            self.workspace().record(StoreRecord::Happened(FileEvent {
+                before: *version,
+                after: *version,
+                undoes: record.undoes.clone(),
+                undone: record.undone.clone(),
+                ..self.event_of(origin, change, path)
+            }));
+        }
+    }
+
+    /// Plans the undo for each file but those that were something else.
+    fn plan_files(
+        &mut self,
+        log: &EventLog,
+        events: &[FileEvent],
+        (others, force): (&HashSet<RelPath>, bool),
+    ) -> Result<Vec<FileUndo>, Refusal> {
+        let mut nets = merge_events(events);
+        nets.retain(|net| !others.contains(&net.path_after));
+        let (nothing, nets): (Vec<NetChange>, Vec<NetChange>) = nets.into_iter().partition(NetChange::is_nothing);
+        if let Some(name) = used_twice(&nets) {
+            return Err(cannot(format!("{name} was the name of two files; undo the changes one by one, the last one first")));
+        }
+        let mut files: Vec<FileUndo> = Vec::new();
+        let mut by_lines: HashSet<usize> = HashSet::new();
+        let of = nets.len();
+        for (index, net) in nets.iter().enumerate() {
+            let place = BatchPlace { edit: index + 1, of, kind: BatchKind::Undo };
+            let in_batch = |refusal: Refusal| if of > 1 { refusal.at(place) } else { refusal };
+            let file = events.iter().find(|event| *event.name_after() == net.path_after).and_then(|event| log.file_of(event));
+            // Others may have moved the file in between, so that it comes twice.
+            let is_shared =
+                file.is_some_and(|file| nets.iter().filter(|other| file_of(log, events, other) == Some(file)).count() > 1);
+            let gathered = self.gather_by_name(PlanBasis::Disk, net.path_after.as_str()).map_err(in_batch)?;
+            if force || (!is_shared && is_as_left(net, &gathered)) {
+                files.push(self.plan_whole(events, net, gathered, force).map_err(in_batch)?);
+                continue;
+            }
+            let Some(file) = file else {
+                files.push(FileUndo::left_whole(net, &gathered, NotUndoneCause::NotKept));
+                continue;
+            };
+            if by_lines.insert(file) {
+                let chosen: Vec<&FileEvent> = events.iter().filter(|event| log.file_of(event) == Some(file)).collect();
+                let history = FileHistory::of(self.workspace(), log, file, &chosen);
+                files.push(self.plan_by_lines(log, &history).map_err(in_batch)?);
+            }
+        }
+        files.extend(nothing.into_iter().map(FileUndo::nothing));
+        Ok(files)
+    }
+
+    /// Plans to bring a file to what it was before, as a whole.
+    fn plan_whole(
+        &mut self,
+        events: &[FileEvent],
+        net: &NetChange,
+        gathered: GatheredFile,
+        force: bool,
+    ) -> Result<FileUndo, Refusal> {
+        let version = gathered.present.content().as_ref().map(Content::version);
+        let is_as_before = version == net.before && net.path_before == net.path_after;
+        let wanted = match net.before {
+            // Of a file whose permissions alone have changed, only git may have the content.
+            Some(version) if !is_as_before => Some(self.kept(&net.path_before, version)?),
+            _ => None,
+        };
+        let mut undo = FileUndo {
+            changes: net.changes.clone(),
+            extent: UndoExtent::Whole,
+            files: Vec::new(),
+            paths: vec![net.path_after.clone(), net.path_before.clone()],
+            record: UndoRecord { undoes: net.changes.clone(), undone: Vec::new() },
+            version,
+            left: None,
+            is_entry: false,
+        };
+        if net.path_before != net.path_after {
+            undo.files = match self.plan_move_back(net, gathered, wanted, force)? {
+                Ok(files) => files,
+                Err(why) => {
+                    undo.left = Some(NotUndone { path: net.path_after.clone(), text: None, hunks: Vec::new(), why: Some(why) });
+                    undo.record = UndoRecord::nothing_of(&net.changes);
+                    Vec::new()
+                }
+            };
+        } else if version != net.before {
+            let lines = way_back(events, net);
+            let restored = RestoredContent { content: wanted, mode: net.mode, lines };
+            let planned = plan::restore(&self.target(&gathered), restored)?;
+            undo.files = vec![PlannedFile::of(planned, &gathered)];
+        }
+        Ok(undo)
+    }
+
+    /// A file that was moved gets its name back, and its content if that changed as well. Says why not, if another file has the name.
+    fn plan_move_back(
+        &mut self,
+        net: &NetChange,
+        gathered: GatheredFile,
+        wanted: Option<Content>,
+        force: bool,
+    ) -> Result<Result<Vec<PlannedFile>, NotUndoneCause>, Refusal> {
+        let there = self.gather_for_writing(PlanBasis::Disk, net.path_before.as_str())?;
+        if there.present != Present::Absent {
+            let why = NotUndoneCause::NameTaken(net.path_before.clone());
+            let left = NotUndone { path: net.path_after.clone(), text: None, hunks: Vec::new(), why: Some(why.clone()) };
+            return match force {
+                // To overwrite the other file as well is more than was asked for.
+                true => Err(Refusal::of(&net.path_before, Cause::ChangedSince { left: vec![left] })),
+                false => Ok(Err(why)),
+            };
+        }
+        self.plan_move(gathered, there, wanted, net.mode).map(Ok)
+    }
+
+    /// Gives a file another name and content. `None` removes it.
+    fn plan_move(
+        &mut self,
+        gathered: GatheredFile,
+        there: GatheredFile,
+        wanted: Option<Content>,
+        mode: Option<u32>,
+    ) -> Result<Vec<PlannedFile>, Refusal> {
+        if gathered.present.content() == wanted && wanted.is_some() {
+            let planned = plan::move_back(&self.target(&gathered), &there.path);
+            return Ok(vec![PlannedFile::of(planned, &gathered)]);
+        }
+        let mut plans = Vec::new();
+        if wanted.is_some() {
+            let restored = RestoredContent { content: wanted, mode: gathered.mode.or(mode), lines: None };
+            plans.push(PlannedFile::of(plan::restore(&self.target(&there), restored)?, &there));
+        }
+        if gathered.present != Present::Absent {
+            plans.push(PlannedFile::of(plan::restore(&self.target(&gathered), RestoredContent::default())?, &gathered));
+        }
+        Ok(plans)
+    }
+
+    /// Plans to take lines back out of a file that others have changed.
+    fn plan_by_lines(&mut self, log: &EventLog, history: &FileHistory) -> Result<FileUndo, Refusal> {
+        let gathered = self.gather_by_name(PlanBasis::Disk, history.name.as_str())?;
+        let changes = history.changes();
+        let version = gathered.present.content().as_ref().map(Content::version);
+        let undo = match history.take_back(self.workspace(), log, &gathered.present) {
+            Ok(undo) => undo,
+            Err(why) => {
+                let record = UndoRecord::nothing_of(&changes);
+                let (extent, paths) = (UndoExtent::Partly, vec![history.name.clone()]);
+                let left = history.left(None, Vec::new(), Some(why));
+                return Ok(FileUndo { changes, extent, files: Vec::new(), paths, record, version, left, is_entry: false });
+            }
+        };
+        let LineUndo { text, lines, name, mode, undone, left, name_left } = undo;
+        let content = text.clone().map(Content::Text);
+        let is_same = gathered.present.content() == content;
+        let mut paths = vec![history.name.clone()];
+        let files = match (name == history.name, is_same) {
+            (true, true) => Vec::new(),
+            (true, false) => {
+                let planned = plan::restore(&self.target(&gathered), RestoredContent { content, mode, lines })?;
+                vec![PlannedFile::of(planned, &gathered)]
+            }
+            (false, _) => {
+                let there = self.gather_for_writing(PlanBasis::Disk, name.as_str())?;
+                paths.push(name);
+                self.plan_move(gathered, there, content, mode)?
+            }
+        };
+        let is_left = |change: &ChangeId| left.iter().any(|hunk| hunk.change == *change);
+        let undoes = changes.iter().filter(|change| name_left.is_none() && !is_left(change)).cloned().collect();
+        let mut record = UndoRecord { undoes, undone };
+        record.note_tried(&changes);
+        let extent = if left.is_empty() && name_left.is_none() { UndoExtent::ByLines } else { UndoExtent::Partly };
+        let left = history.left(text, left, name_left);
+        Ok(FileUndo { changes, extent, files, paths, record, version, left, is_entry: false })
+    }
+
+    /// A version that was replaced. What is too large to be shown comes back as bytes.
+    fn kept(&self, path: &RelPath, version: ContentHash) -> Result<Content, Refusal> {
+        let limit = self.limits().file_bytes;
+        let as_it_is = |content: Content| match content {
+            Content::Text(text) if text.bytes().len() as u64 > limit => Content::Blob(Blob::new(text.bytes().to_vec())),
+            content => content,
+        };
+        self.workspace().content_at(path, &version).map(as_it_is).ok_or_else(|| {
+            let why = format!(
+                "version {} is no longer kept (see versions.bytes and versions.days in surehand.toml); nothing was undone",
+                version.short()
+            );
+            Refusal::of(path, Cause::CannotUndo { why })
+        })
+    }
+}
+
+impl FileUndo {
+    /// A file that was made and taken away again.
+    fn nothing(net: NetChange) -> Self {
+        Self {
+            extent: UndoExtent::Whole,
+            files: Vec::new(),
+            paths: vec![net.path_after],
+            record: UndoRecord { undoes: net.changes.clone(), undone: Vec::new() },
+            changes: net.changes,
+            version: None,
+            left: None,
+            is_entry: false,
+        }
+    }
+
+    /// A path that comes back as a whole.
+    fn of_entry(entry: &EntryUndo) -> Self {
+        Self {
+            changes: entry.changes.clone(),
+            extent: UndoExtent::Whole,
+            files: Vec::new(),
+            paths: vec![entry.path().clone()],
+            record: UndoRecord { undoes: entry.changes.clone(), undone: Vec::new() },
+            version: None,
+            left: None,
+            is_entry: true,
+        }
+    }
+
+    /// A path that is something else by now.
+    fn of_changed_entry(entry: &EntryUndo) -> Self {
+        Self {
+            extent: UndoExtent::Partly,
+            record: UndoRecord::nothing_of(&entry.changes),
+            left: Some(NotUndone::whole(entry.path())),
+            is_entry: false,
+            ..Self::of_entry(entry)
+        }
+    }
+
+    /// A file that has to be left as a whole.
+    fn left_whole(net: &NetChange, gathered: &GatheredFile, why: NotUndoneCause) -> Self {
+        Self {
+            changes: net.changes.clone(),
+            extent: UndoExtent::Partly,
+            files: Vec::new(),
+            paths: vec![net.path_after.clone()],
+            record: UndoRecord::nothing_of(&net.changes),
+            version: gathered.present.content().as_ref().map(Content::version),
+            left: Some(NotUndone { path: net.path_after.clone(), text: None, hunks: Vec::new(), why: Some(why) }),
+            is_entry: false,
+        }
+    }
+
+    /// Whether some of a change was taken back.
+    fn is_done(&self, change: &ChangeId) -> bool {
+        let has_hunks = |part: &UndonePart| part.change == *change && !part.hunks.is_empty();
+        self.record.undoes.contains(change) || self.record.undone.iter().any(has_hunks)
+    }
+}
+
+/// What is taken back of each change, newest first.
+fn undone_changes(events: &[FileEvent], files: &[FileUndo]) -> Vec<UndoneChange> {
+    let mut undone: Vec<UndoneChange> = Vec::new();
+    for event in events {
+        let mut of_change = files.iter().filter(|file| file.changes.contains(&event.change));
+        let is_whole = |file: &FileUndo| file.record.undoes.contains(&event.change);
+        let is_known = undone.iter().any(|undone| undone.change == event.change);
+        if is_known || !of_change.clone().any(|file| file.is_done(&event.change)) {
+            continue;
+        }
+        let extent = match (of_change.clone().all(is_whole), of_change.all(|file| file.extent == UndoExtent::Whole)) {
+            (true, true) => UndoExtent::Whole,
+            (true, false) => UndoExtent::ByLines,
+            (false, _) => UndoExtent::Partly,
+        };
+        undone.push(UndoneChange { change: event.change.clone(), tool: event.tool.clone(), extent });
+    }
+    undone
+}
+
+/// Whether a file is what the changes left, and nothing else was done to it in between.
+fn is_as_left(net: &NetChange, gathered: &GatheredFile) -> bool {
+    let now = gathered.present.content().as_ref().map(Content::version);
+    let is_before = now == net.before && net.path_before == net.path_after;
+    is_before || (now == net.after && !net.is_mixed)
+}
+
+fn file_of(log: &EventLog, events: &[FileEvent], net: &NetChange) -> Option<usize> {
+    events.iter().find(|event| *event.name_after() == net.path_after).and_then(|event| log.file_of(event))
+}
+
+/// From what the changes of a file left to what was there before them, if all of them are sums of edits.
+fn way_back(events: &[FileEvent], net: &NetChange) -> Option<LineMap> {
+    let mut way: Option<LineMap> = None;
+    let mut version = net.after;
+    for event in events.iter().filter(|event| event.path == net.path_after && event.before != event.after) {
+        if event.moved_to.is_some() || event.after != version {
+            return None;
+        }
+        let lines = event.lines.as_ref()?;
+        way = Some(way.map_or_else(|| lines.clone(), |way| lines.then(&way)));
+        version = event.before;
+    }
+    way.filter(|_| version == net.before).map(|way| way.inverse())
+}
+
+/// A name that two of the files have or had: they cannot get their places back all at once.
+fn used_twice(files: &[NetChange]) -> Option<&RelPath> {
+    let mut seen = HashSet::new();
+    files.iter().flat_map(|file| HashSet::from([&file.path_before, &file.path_after])).find(|name| !seen.insert(*name))
+}
+
+fn cannot(why: String) -> Refusal {
+    Refusal::of_call(Cause::CannotUndo { why })
+}
+
+fn nothing_found(selection: &ChangeSelection) -> String {
+    match selection {
+        ChangeSelection::Last(_) => "there is no change to undo".to_owned(),
+        ChangeSelection::LastUndo(_) => "there is no undo to take back".to_owned(),
+        ChangeSelection::File(path, _) => format!("there is no change of {path} to undo"),
+        ChangeSelection::Change(change) => format!("there is no change {change}"),
+        ChangeSelection::Session(session) => format!("session {session} has no change to undo"),
+    }
+}
