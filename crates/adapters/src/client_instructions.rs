@@ -1,13 +1,14 @@
-//! Which instruction files each client loads itself. Every rule was observed with the real program: files with these names were put at the
-//! root and below it, the client read and edited a file, and the request to its model was searched for them. The rule of Cursor is from its
-//! documentation.
+//! Which instruction files each client loads itself. Every rule was observed with the real program: files with these
+//! names were put at the root and below it, the client read and edited a file, and the request to its model was
+//! searched for them. The rule of Cursor is from its documentation.
 
 use surehand_engine::ClientInstructions;
 
 /// A client that loads none of the files that Surehand gives.
 pub(crate) const NOTHING: ClientInstructions = at_the_top(&[]);
 
-/// With a `CLAUDE.md` at the root it ignores every `AGENTS.md`. It also loads files from the directories of files that it reads.
+/// With a `CLAUDE.md` at the root it ignores every `AGENTS.md`. It also loads files from the directories of files that
+/// it reads.
 pub(crate) const CLAUDE: ClientInstructions = ClientInstructions {
     names: &["AGENTS.md", "CLAUDE.md"],
     instead: &["CLAUDE.md", ".claude/CLAUDE.md", "CLAUDE.local.md"],

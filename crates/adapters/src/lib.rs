@@ -1,5 +1,5 @@
-//! The protocols of other programs: the MCP server, and the hooks of other agents. They translate calls for the engine, which
-//! judges them.
+//! The protocols of other programs: the MCP server, and the hooks of other agents. They translate calls for the engine,
+//! which judges them.
 //!
 //! A hook reads what an agent is about to do, and answers whether it may:
 //!
@@ -25,7 +25,6 @@
 //! ```
 
 mod client_instructions;
-mod client_process;
 pub mod hooks;
 mod locked_json;
 pub mod mcp;

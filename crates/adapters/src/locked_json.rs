@@ -1,5 +1,5 @@
-//! Small values that several processes share: JSON files, changed under a lock. A value that cannot be read is the default, and a failed
-//! write is ignored, because none of them is worth failing a call.
+//! Small values that several processes share: JSON files, changed under a lock. A value that cannot be read is the
+//! default, and a failed write is ignored, because none of them is worth failing a call.
 
 use std::{
     fs::File,
@@ -79,7 +79,7 @@ fn parse<T: DeserializeOwned>(file: &mut File) -> io::Result<T> {
 mod tests {
     use super::*;
 
-    /// Each of many changes sees the one before, also where there was no file.
+    /// Each change sees the one before, even if there was no file at first.
     #[test]
     fn no_change_is_lost() {
         let dir = tempfile::tempdir().unwrap();

@@ -1,7 +1,9 @@
-//! The workspaces of a session. Its home is fixed when it starts, whatever directory the client reports later; files of other work trees
-//! are guarded in their own workspaces under the same session id. The record is kept in the user's state, where every workspace finds it.
+//! The workspaces of a session. Its home is fixed when it starts, whatever directory the client reports later; files of
+//! other work trees are guarded in their own workspaces under the same session id. The record is kept in the user's
+//! state, where every workspace finds it.
 
 use std::{
+    collections::BTreeSet,
     io,
     os::{fd::OwnedFd, unix::fs::DirBuilderExt},
     path::{Path, PathBuf},
@@ -13,7 +15,7 @@ use rustix::{
     io::Errno,
 };
 use serde::{Deserialize, Serialize};
-use surehand_engine::{SessionId, StateHome};
+use surehand_engine::{SessionId, StateHome, store::KeptAmount};
 
 use crate::locked_json;
 
@@ -31,6 +33,17 @@ pub struct SessionRoots {
 
 const DIRECTORY: &str = "sessions";
 
+/// What is kept of the workspaces of sessions.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SessionRootsUsage {
+    /// The records of all sessions.
+    pub records: KeptAmount,
+    /// Those of sessions whose workspaces are all gone.
+    pub gone: KeptAmount,
+    /// All workspaces, sorted.
+    pub roots: Vec<PathBuf>,
+}
+
 /// A record that was not changed for this long belongs to a session that has ended.
 const KEPT_FOR: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
@@ -40,6 +53,42 @@ impl SessionRoots {
     /// Reads the record of a session.
     pub fn of(state: &StateHome, session: &SessionId) -> Self {
         locked_json::read(directory(state).ok().as_ref(), &locked_json::file_name(session))
+    }
+
+    /// What is kept, for all sessions.
+    pub fn usage(state: &StateHome) -> io::Result<SessionRootsUsage> {
+        let mut usage = SessionRootsUsage::default();
+        let mut roots = BTreeSet::new();
+        each_record(state, |dir, name, size| {
+            let record: Self = locked_json::read(Some(dir), name);
+            let amount = KeptAmount { count: 1, bytes: size };
+            usage.records += amount;
+            if record.is_gone() {
+                usage.gone += amount;
+            }
+            roots.extend(record.home.into_iter().chain(record.others));
+            Ok(())
+        })?;
+        usage.roots = roots.into_iter().collect();
+        Ok(usage)
+    }
+
+    /// Removes the records of sessions whose workspaces are all gone.
+    pub fn remove_gone(state: &StateHome) -> io::Result<()> {
+        each_record(state, |dir, name, _| {
+            locked_json::change(Some(dir), name, |record: &mut Self| {
+                if record.is_gone() {
+                    *record = Self::default();
+                }
+            });
+            Ok(())
+        })
+    }
+
+    /// Whether none of its workspaces is there any more.
+    fn is_gone(&self) -> bool {
+        let mut roots = self.home.iter().chain(&self.others).peekable();
+        roots.peek().is_some() && roots.all(|root| is_missing(root))
     }
 
     /// Whether records can be written.
@@ -104,6 +153,27 @@ fn make_directory(state: &StateHome) -> io::Result<OwnedFd> {
     }
 }
 
+fn is_missing(root: &Path) -> bool {
+    let missing = |error: io::Error| matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory);
+    root.symlink_metadata().is_err_and(missing)
+}
+
+/// Calls a function with the name and size of each record.
+fn each_record(state: &StateHome, mut act: impl FnMut(&OwnedFd, &str, u64) -> io::Result<()>) -> io::Result<()> {
+    let dir = match directory(state) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        dir => dir?,
+    };
+    for entry in Dir::read_from(&dir)? {
+        let entry = entry?;
+        let Some(name) = entry.file_name().to_str().ok().filter(|name| name.len() == 64) else { continue };
+        if let Ok(stat) = sys::statat(&dir, name, AtFlags::SYMLINK_NOFOLLOW) {
+            act(&dir, name, u64::try_from(stat.st_size).unwrap_or_default())?;
+        }
+    }
+    Ok(())
+}
+
 fn forget_old(dir: &OwnedFd) -> io::Result<()> {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
     for entry in Dir::read_from(dir)? {
@@ -133,7 +203,7 @@ mod tests {
         let known = SessionRoots::of(&state, &session);
         assert_eq!((known.home.unwrap(), known.others), (PathBuf::from("/p"), vec![PathBuf::from("/q")]));
         assert_eq!(SessionRoots::of(&state, &SessionId("claude-2".to_owned())), SessionRoots::default());
-        // Where nothing can be kept, nothing is known, and nobody is stopped.
+        // If records cannot be kept, nothing is known, and no call is blocked.
         let nowhere = StateHome::default();
         assert!(SessionRoots::change(&nowhere, &session, |roots| roots.tell_once("x")));
     }

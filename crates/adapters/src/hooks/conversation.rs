@@ -1,44 +1,32 @@
-//! The conversation that a client is in. When it changes, as by `/clear`, the client tells its hooks, but not the MCP server that it started
-//! before. Hook and server have the same parent process, so the hook leaves a note under its name, and the server follows it.
+//! The conversation that a client is in. When it changes, as by `/clear`, the client runs its hooks, but does not tell
+//! the MCP server that it started before. Both have the same parent process, so the hook leaves a note under its name,
+//! and the server reads it.
 
-use std::{
-    fs::File,
-    io::{self, Read, Write},
-    os::fd::OwnedFd,
-};
+use std::{io, os::fd::OwnedFd};
 
-use rustix::fs::{self as sys, AtFlags, Dir, Mode, OFlags};
-use surehand_engine::{SessionId, Workspace};
+use rustix::fs::{self as sys, AtFlags, Dir};
+use surehand_engine::{SessionId, Workspace, client_process::ClientProcess};
 
 use super::pending_notes::open_directory;
-use crate::client_process::ClientProcess;
+use crate::locked_json;
 
 const PREFIX: &str = "client-";
-
-const MOST_BYTES: u64 = 1024;
 
 /// Notes the conversation of the client above this process. Failures are ignored.
 pub(super) fn enter(workspace: &Workspace, session: &SessionId) {
     let (Some(client), Ok(shelf)) = (ClientProcess::client(), open_directory(workspace)) else { return };
     let _ = forget_the_dead(&shelf);
-    let _ = write(&shelf, &client.name(), session);
+    locked_json::change(Some(&shelf), &file_name(&client.name()), |noted: &mut String| session.0.clone_into(noted));
 }
 
 /// The conversation of a client, if its hooks have noted it.
 pub(crate) fn of(workspace: &Workspace, client: &str) -> Option<SessionId> {
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let note = sys::openat(&open_directory(workspace).ok()?, format!("{PREFIX}{client}"), flags, Mode::empty()).ok()?;
-    let mut session = String::new();
-    File::from(note).take(MOST_BYTES).read_to_string(&mut session).ok()?;
-    Some(SessionId(session))
+    let noted: String = locked_json::read(open_directory(workspace).ok().as_ref(), &file_name(client));
+    (!noted.is_empty()).then_some(SessionId(noted))
 }
 
-fn write(shelf: &OwnedFd, client: &str, session: &SessionId) -> io::Result<()> {
-    let (name, new) = (format!("{PREFIX}{client}"), format!("{PREFIX}{client}.new"));
-    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let file = sys::openat(shelf, &new, flags, Mode::from_raw_mode(0o600))?;
-    File::from(file).write_all(session.0.as_bytes())?;
-    Ok(sys::renameat(shelf, &new, shelf, &name)?)
+fn file_name(client: &str) -> String {
+    format!("{PREFIX}{client}")
 }
 
 fn forget_the_dead(shelf: &OwnedFd) -> io::Result<()> {

@@ -20,7 +20,7 @@ pub(super) struct HookInput {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum HookEvent {
     Starts(SessionStart),
-    /// What was read is no longer in the context.
+    /// Earlier reads are no longer in the context.
     ContextLost,
     /// The person sent a prompt, and the client added these lines of files to it.
     Prompted(Vec<ShownLines>),
@@ -31,11 +31,10 @@ pub(super) enum HookEvent {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SessionStart {
     New,
-    /// With everything that was in the context.
+    /// With the whole earlier context.
     Resumed,
     /// With an empty context.
     Cleared,
-    /// With a summary of the context.
     Compacted,
 }
 
@@ -51,7 +50,7 @@ pub(super) enum ToolUse {
         directory: Option<String>,
     },
     Search {
-        /// The files or directories that are searched; none stands for the working directory.
+        /// The files or directories to search; empty for the working directory.
         paths: Vec<String>,
     },
 }
@@ -97,7 +96,8 @@ pub(super) fn line_number(value: &Value, name: &str) -> Option<u32> {
     value[name].as_u64().and_then(|number| u32::try_from(number).ok())
 }
 
-/// Joins rows that a tool numbered, and returns the number of the first; `None` if the numbers do not follow one another.
+/// Joins rows that a tool numbered, and returns the number of the first; `None` if the numbers do not follow one
+/// another.
 pub(super) fn join_rows(rows: Vec<(u32, String)>) -> Option<(u32, String)> {
     let start = rows.first()?.0;
     let follow = rows.windows(2).all(|pair| pair[0].0.checked_add(1) == Some(pair[1].0));
@@ -108,7 +108,7 @@ pub(super) fn edit(path: &str, old: &str, new: &str, all: bool) -> ToolUse {
     ToolUse::Change(Edit::Replace(replacement(path, old, new, all)))
 }
 
-/// The edits in a list, by the names of their fields. `None` if one of them is malformed.
+/// The edits in a list, given the names of their fields; `None` if one of them is malformed.
 pub(super) fn replacements(path: &str, edits: &Value, [old, new, all]: [&str; 3]) -> Option<Vec<TextReplacement>> {
     let of = |edit: &Value| Some(replacement(path, edit[old].as_str()?, edit[new].as_str()?, edit[all] == true));
     edits.as_array()?.iter().map(of).collect()

@@ -1,6 +1,6 @@
-//! Patches in the `*** Begin Patch` format that a client applies itself. It matches lines more loosely than Surehand, overwrites files when
-//! it adds them, and resolves paths in its own directory. So a patch is split by file, and the gate checks what each file needs even if
-//! Surehand could not apply the patch.
+//! Patches in the `*** Begin Patch` format that a client applies itself. It matches lines more loosely than Surehand,
+//! overwrites files when it adds them, and resolves paths in its own directory. So a patch is split by file, and the
+//! gate checks what each file needs even if Surehand could not apply the patch.
 
 use surehand_engine::{Edit, FileIntent};
 

@@ -1,5 +1,5 @@
-//! What one hook leaves for the next of its session: notes that the model has not read yet, the edits that the client's tools are making, and
-//! the position in the transcript. A small file per session, changed under a lock.
+//! The state between the hooks of a session: notes that the model has not read yet, the edits that the client's tools
+//! are making, and the position in the transcript. It is a small file per session, changed under a lock.
 
 use std::{
     io,
@@ -21,18 +21,20 @@ use crate::locked_json;
 pub(crate) struct PendingNotes {
     /// Text that the model has not read yet, oldest first.
     pub notes: String,
-    /// Whether the model must still be told that its context was reset.
+    /// Whether the model still has to learn that its context was reset.
     pub is_forgotten: bool,
     /// How far the transcript was read.
     pub transcript: Option<u64>,
     pub running: Vec<RunningEdit>,
+    /// The warnings that the model was told, oldest first.
+    pub told: Vec<String>,
 }
 
 /// An edit that one of the client's tools is making.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct RunningEdit {
     pub allowed: AllowedEdit,
-    /// Whether the tool is done, and its result could not be told from that of another call.
+    /// Whether the tool is done, and its result could not be distinguished from that of another call.
     #[serde(default)]
     is_made: bool,
     /// In seconds since 1970.
@@ -49,7 +51,8 @@ const LONGEST_RUN: u64 = 600;
 /// Other edits of the same file wait this long for it.
 const LONGEST_WAIT: u64 = 60;
 
-/// Above these limits the oldest running edits are dropped; when they are made, they are compared with the file as it is then.
+/// Above these limits the oldest running edits are dropped; when they are made, they are compared with the file as it
+/// is then.
 const MOST_RUNNING: usize = 32;
 const MOST_BYTES_RUNNING: usize = 8 << 20;
 
@@ -73,6 +76,19 @@ impl PendingNotes {
         }
     }
 
+    /// Notes that the model is told of something. Returns whether it is new.
+    pub(super) fn tell_once(&mut self, key: &str) -> bool {
+        const MOST: usize = 500;
+        if self.told.iter().any(|told| told == key) {
+            return false;
+        }
+        if self.told.len() >= MOST {
+            self.told.remove(0);
+        }
+        self.told.push(key.to_owned());
+        true
+    }
+
     /// Marks an edit as made while another tool still edits the same file.
     pub(super) fn mark_made(&mut self, edit: &Edit) {
         let waiting = self.running.iter_mut().find(|running| running.allowed.edit == *edit);
@@ -92,16 +108,17 @@ impl PendingNotes {
         self.at_work().any(|other| other.allowed.edit != *edit && concerns(&other.allowed, &paths))
     }
 
-    /// The edits that are probably being made now. Calls of one answer follow each other closely, so an edit that was allowed long ago and is
-    /// not reported did not happen.
+    /// The edits that are probably being made now. Calls of one answer follow each other closely, so an edit that was
+    /// allowed long ago and is not reported did not happen.
     fn at_work(&self) -> impl Iterator<Item = &RunningEdit> {
         let now = seconds();
         self.running.iter().filter(move |running| !running.is_made && now.saturating_sub(running.since) < LONGEST_WAIT)
     }
 
-    pub(super) fn end_edit(&mut self, edit: &Edit) -> Option<AllowedEdit> {
-        let index = self.running.iter().position(|running| running.allowed.edit == *edit)?;
-        Some(self.running.remove(index).allowed)
+    pub(super) fn end_edit(&mut self, edit: &Edit) {
+        if let Some(index) = self.running.iter().position(|running| running.allowed.edit == *edit) {
+            self.running.remove(index);
+        }
     }
 
     /// Changes the notes of a session under a lock.

@@ -1,4 +1,5 @@
-//! Files that the person named with `@` in a prompt. Gemini CLI and its forks append their text to the prompt that hooks get.
+//! Files that the person named with `@` in a prompt. Gemini CLI and its forks append their text to the prompt that
+//! hooks get.
 
 use super::event::ShownLines;
 

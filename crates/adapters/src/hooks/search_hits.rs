@@ -1,9 +1,10 @@
-//! Parses search hits as clients print them: below a heading with the path, or with the path on each line. A false hit does no harm: it
-//! counts only if the file has exactly that line at that number.
+//! Parses search hits as clients print them: below a heading with the path, or with the path on each line. A false hit
+//! does no harm: it counts only if the file has exactly that line at that number.
 
 use super::event::ShownLines;
 
-/// The lines of files in the output of a search. `only` is the file that was searched, if it was one: its path may be left out.
+/// The lines of files in the output of a search. `only` is the file that was searched, if it was one: its path may be
+/// left out.
 pub(super) fn hits(printed: &str, only: Option<&str>) -> Vec<ShownLines> {
     let mut hits: Vec<ShownLines> = Vec::new();
     let mut heading = only;

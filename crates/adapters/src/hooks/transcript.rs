@@ -1,5 +1,5 @@
-//! Reads the transcripts that clients write, one JSON object per line: whether messages left the context, and which files the client put into
-//! it.
+//! Reads the transcripts that clients write, one JSON object per line: whether messages left the context, and which
+//! files the client put into it.
 
 use std::{
     fs::File,

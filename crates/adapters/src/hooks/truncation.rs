@@ -5,7 +5,6 @@ const GAP: &str = "\u{0}\n";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CutSize {
-    /// Bytes of UTF-8.
     Bytes(usize),
     /// UTF-16 units: what JavaScript takes for characters.
     Units(usize),
@@ -68,7 +67,6 @@ pub(super) fn ends(text: &str, first: CutSize, last: CutSize) -> String {
     format!("{}{GAP}{}", head(text, first), tail(text, last))
 }
 
-/// All but the first line.
 pub(super) fn without_first_line(text: &str) -> &str {
     text.split_once('\n').map_or("", |(_, rest)| rest)
 }
@@ -78,8 +76,8 @@ pub(super) fn without_part_line(text: &str) -> &str {
     text.rfind('\n').map_or("", |end| &text[..=end])
 }
 
-/// A text in which the client replaced a cut by a marker line: without the marker and the partial lines on either side. Empty lines next to
-/// the marker belong to it.
+/// A text in which the client replaced a cut by a marker line: without the marker and the partial lines on either side.
+/// Empty lines next to the marker belong to it.
 pub(super) fn without_marker(text: &str, is_marker: impl Fn(&str) -> bool) -> String {
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
     let mut kept: Vec<&str> = Vec::new();

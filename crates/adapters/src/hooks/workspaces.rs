@@ -1,5 +1,5 @@
-//! The workspaces of a session: its home, and the workspaces of other files that it meets, opened when needed. A file belongs to the work
-//! tree nearest above it, whatever working directory the client reports.
+//! The workspaces of a session: its home, and the workspaces of other files that it meets, opened when needed. A file
+//! belongs to the work tree nearest above it, whatever working directory the client reports.
 
 use std::{
     collections::HashMap,
@@ -7,11 +7,12 @@ use std::{
     sync::Arc,
 };
 
-use surehand_engine::{Session, SessionId, StateHome, Workspace, find_root, work_tree_of};
+use surehand_engine::{Session, SessionId, ShellCommand, StateHome, Workspace, core::shell::mentions, find_root, work_tree_of};
 
+use super::event::absolute_path;
 use crate::session_roots::SessionRoots;
 
-/// What a hook needs from its process.
+/// The environment of a hook.
 pub struct HookEnvironment<'a> {
     /// Where state may be kept.
     pub state: StateHome,
@@ -41,9 +42,9 @@ pub(super) struct SessionWorkspaces<'a> {
     session: SessionId,
     home: Session,
     others: Vec<Session>,
-    /// The work trees of the directories that were asked about.
+    /// The work trees of directories, as far as they were looked up.
     trees: HashMap<PathBuf, Option<PathBuf>>,
-    /// Why files are not guarded as they should be.
+    /// Why files are not guarded properly.
     pub troubles: Vec<String>,
 }
 
@@ -90,12 +91,33 @@ impl<'a> SessionWorkspaces<'a> {
 
     pub(super) fn all(&mut self) -> impl Iterator<Item = &mut Session> {
         for root in SessionRoots::of(&self.environment.state, &self.session).others {
-            // A removed workspace has nothing to forget.
+            // A removed workspace has no views.
             if root.is_dir() {
                 self.open_other(&root);
             }
         }
         self.opened()
+    }
+
+    /// Opens the workspaces that a command may touch: those of the session, the one that it runs in, and those of the
+    /// paths that it names.
+    pub(super) fn of_command(&mut self, command: &ShellCommand<'_>) -> impl Iterator<Item = &mut Session> {
+        const MOST_BASES: usize = 6;
+        const MOST_NAMES: usize = 100;
+        let mentioned = mentions::in_command(command.line);
+        let bases = [".".to_owned()].into_iter().chain(mentioned.directories).take(MOST_BASES);
+        let bases: Vec<String> = bases.map(|base| absolute_path(command.directory, &base)).collect();
+        let home = self.home.workspace().path();
+        let printed = mentions::in_output(command.output).into_iter().take(MOST_NAMES);
+        // A path that is only printed does not open a workspace outside of the home.
+        let printed = printed.filter(|name| !Path::new(name).is_absolute() || Path::new(name).starts_with(home));
+        let names: Vec<String> = mentioned.paths.into_iter().take(MOST_NAMES).chain(printed).collect();
+        let named = bases.iter().flat_map(|base| names.iter().map(move |name| absolute_path(base, name)));
+        let inside = bases.iter().filter(|base| Path::new(base).is_dir()).map(|base| format!("{base}/any file"));
+        for path in inside.chain(named.filter(|path| Path::new(path).is_file())) {
+            let _ = self.session_for(&path);
+        }
+        self.all()
     }
 
     pub(super) fn opened(&mut self) -> impl Iterator<Item = &mut Session> {
@@ -161,7 +183,8 @@ fn open_session(
     Ok(Session::continued(workspace, session.clone()))
 }
 
-/// The root of the home: of the project that the client names, else of the recorded home, else of the working directory.
+/// The root of the home: of the project that the client names, else of the recorded home, else of the working
+/// directory.
 fn home_root(environment: &HookEnvironment<'_>, known: Option<&Path>, directory: &Path) -> Result<PathBuf, String> {
     let named = environment.project.as_deref().into_iter().chain(known).filter(|dir| dir.is_dir());
     let mut roots = named.filter_map(|dir| find_root(dir, &environment.state).ok());

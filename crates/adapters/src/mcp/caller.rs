@@ -1,13 +1,13 @@
-//! Whose call it is. A connection is a session, unless the client names its conversation: then its hooks know it by that name as
-//! well, and both have one session. Over the newest revision there is no connection to speak of, only calls.
+//! Finds the session of a call. A connection is a session, unless the client names its conversation: then its hooks use
+//! that name as well, and both share one session. The newest revision of the protocol has no connections, only calls.
 
 use surehand_engine::SessionId;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Caller {
-    /// A session that is known to this server alone.
+    /// A session that only this server uses.
     Own(SessionId),
-    /// One that other processes may have as well.
+    /// A session that other processes may use as well.
     Shared(SessionId),
 }
 
@@ -19,10 +19,10 @@ impl Caller {
     }
 }
 
-/// A conversation as the environment of a server names it, which the client has started.
+/// A conversation that the client names in the environment of the server it started.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NamedConversation {
-    /// The client, as hooks call it. What it calls itself begins with that.
+    /// The client's name for hooks. Its MCP name begins with that.
     client: &'static str,
     conversation: String,
 }
@@ -34,19 +34,19 @@ const VARIABLES: [(&str, &str); 4] = [
     ("COPILOT_AGENT_SESSION_ID", "copilot"),
 ];
 
-/// A longer name is nobody's.
+/// Longer names are ignored.
 const MOST_CHARACTERS: usize = 200;
 
 impl NamedConversation {
-    /// The conversations that an environment names. There may be several, when one agent runs in another's shell.
+    /// The conversations that an environment names. If one agent runs in another's shell, there are several.
     pub fn in_environment(variable: impl Fn(&str) -> Option<String>) -> Vec<Self> {
         let named = |(name, client)| Some(Self { client, conversation: variable(name).filter(|name| is_name(name))? });
         VARIABLES.into_iter().filter_map(named).collect()
     }
 }
 
-/// The session that the environment names for this client, or the one that the client is in by now, as its hooks say. A name that is there for
-/// another client was only inherited.
+/// The session of this client: the one that its hooks noted last, or else the one that the environment names. Variables
+/// of other clients were inherited and do not count.
 pub(super) fn by_environment(
     named: &[NamedConversation],
     client: &str,
@@ -58,7 +58,7 @@ pub(super) fn by_environment(
     Some(present().filter(is_this_client).unwrap_or_else(first))
 }
 
-/// The session that a call names itself, in what is sent along with it.
+/// The session that a call names in its metadata.
 pub(super) fn by_call<'a>(client: &str, meta: impl Fn(&str) -> Option<&'a str>) -> Option<SessionId> {
     let name = |key: &str| meta(key).filter(|name| is_name(name));
     if let Some(conversation) = name("agent-session-id") {
@@ -68,12 +68,12 @@ pub(super) fn by_call<'a>(client: &str, meta: impl Fn(&str) -> Option<&'a str>) 
         return None;
     }
     let conversation = name("sessionId")?;
-    // A thread besides the first has a context of its own.
+    // Every thread but the first has its own context.
     let thread = name("threadId").filter(|thread| *thread != conversation).map(|thread| format!("-{thread}"));
     Some(SessionId(format!("codex-{conversation}{}", thread.unwrap_or_default())))
 }
 
-/// The session that somebody has written into the configuration of a client.
+/// The session that a header names, as set in the client's configuration.
 pub(super) fn by_header(header: &str) -> Option<SessionId> {
     is_name(header).then(|| SessionId(header.to_owned()))
 }

@@ -1,5 +1,5 @@
-//! What a client is told in its log: warnings, if it wants to hear them.
-#![expect(deprecated, reason = "the newest revision has no log of its own any more, but the others have")]
+//! Sends warnings to the client's log, if it asked for that level.
+#![expect(deprecated, reason = "the newest revision dropped logging, but the others have it")]
 
 use rmcp::{
     Peer, RoleServer,
@@ -8,10 +8,10 @@ use rmcp::{
 };
 use serde_json::Value;
 
-/// Logs a warning for a client that wants to hear of what is as grave as this.
+/// Sends a warning if the client asked for this level.
 pub(super) async fn warn(text: &str, least: LogLevel, peer: &Peer<RoleServer>) {
     if let Some(warning) = warning(text, least) {
-        // A client that is gone will not miss it.
+        // The client may be gone.
         let _ = peer.send_notification(warning).await;
     }
 }
@@ -22,7 +22,7 @@ pub(super) fn warning(text: &str, least: LogLevel) -> Option<ServerNotification>
     (least <= LogLevel::WARNING).then_some(warning)
 }
 
-/// How grave something is: the place in the protocol's list.
+/// A log level, as its index in the protocol's list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct LogLevel(u8);
 
@@ -43,7 +43,7 @@ impl LogLevel {
         })
     }
 
-    /// What a call asks for, by the newest revision. There, who asks for nothing hears nothing.
+    /// The level that a call asks for by the newest revision, in which a call without a level gets no log messages.
     pub(super) fn asked_for(context: &RequestContext<RoleServer>) -> Option<Self> {
         let asked = context.meta.log_level().map(LogLevel::of);
         let is_new = context.meta.protocol_version().is_some();

@@ -1,16 +1,18 @@
-//! What clients call our tools. Most put the name of the server before ours, and a model finds its way. But some have a `read_file` of their own, which does
-//! not count here: to their models ours must be named as they see it.
+//! The names that clients give to our tools. Most put the server's name before ours, which models understand. But some
+//! have their own `read_file`, which Surehand does not see, so texts for their models must use the full name of ours.
 
 use surehand_engine::{Tool, ToolNames};
 
-/// The clients that have tools of the same names as ours: what their names begin with, and what they put around the name of the server before ours.
+/// The clients with tools of the same names as ours: the start of the client's name, and the text around the server's
+/// name.
 const CLIENTS: &[(&str, &str, &str)] =
     &[("gemini-cli", "mcp_", "_"), ("qwen-cli-mcp-client", "mcp__", "__"), ("reasonix", "mcp-tool:", "/")];
 
-/// The tools that are offered, by the names that this client gives them; `None` if there is no other tool that they could be taken for.
+/// The offered tools by the names that this client gives them; `None` if they cannot be mistaken for other tools.
 pub(super) fn as_seen_by(client: &str, offered: &ToolNames) -> Option<ToolNames> {
     let (start, before, after) = CLIENTS.iter().find(|(start, ..)| client.starts_with(start))?;
-    // Qwen Code says what the server is called in its settings; of the others we take what `surehand init` and the guide call it.
+    // Qwen Code sends the name of the server in its settings. For the others, this is the name that `surehand init`
+    // writes.
     let said = client.strip_prefix(start).and_then(|rest| rest.strip_prefix('-')).filter(|_| start.starts_with("qwen"));
     let prefix = format!("{before}{}{after}", said.unwrap_or("surehand"));
     let tools = Tool::ALL.into_iter().filter_map(|tool| Some((tool, offered.get(tool)?)));

@@ -1,6 +1,6 @@
-//! The roots that a client works in. They change nothing here: the workspace is the one that the server was started with. But where
-//! a client means another tree, it is told so, because its paths will be refused.
-#![expect(deprecated, reason = "the newest revision has no roots any more, but the others have")]
+//! The roots that a client works in. The workspace stays the one that the server was started with. If the client works
+//! in another tree, a warning says so, because its paths will be refused.
+#![expect(deprecated, reason = "the newest revision dropped roots, but the others have them")]
 
 use std::path::{Path, PathBuf};
 
@@ -14,11 +14,11 @@ pub(super) async fn ask(peer: &Peer<RoleServer>) -> Vec<String> {
     answer.map(|answer| answer.roots.into_iter().map(|root| root.uri).collect()).unwrap_or_default()
 }
 
-/// What there is to say about roots, given the workspace that is served.
+/// A warning for each root outside of the served workspace.
 pub(super) fn notes(workspace: &Path, roots: &[String]) -> Vec<String> {
     let elsewhere = |uri: &String| {
         let Some(root) = path_of(uri) else { return Some(uri.chars().take(200).collect()) };
-        // By any spelling; one that is not there is taken as it is.
+        // A root that does not exist keeps its spelling.
         let root = root.canonicalize().unwrap_or(root);
         let is_here = root.starts_with(workspace) || workspace.starts_with(&root);
         (!is_here).then(|| root.display().to_string())
@@ -32,14 +32,13 @@ pub(super) fn notes(workspace: &Path, roots: &[String]) -> Vec<String> {
     roots.iter().filter_map(elsewhere).map(note).collect()
 }
 
-/// The path that a `file:` address means on this machine.
+/// The path of a `file:` URL on this machine.
 fn path_of(uri: &str) -> Option<PathBuf> {
     let rest = uri.strip_prefix("file://")?;
     let path = rest.strip_prefix("localhost").unwrap_or(rest);
     path.starts_with('/').then(|| decoded(path))?.map(PathBuf::from)
 }
 
-/// Text in which `%20` stands for a space.
 fn decoded(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

@@ -1,8 +1,8 @@
-//! Calls over standard input that are answered where they arrive. For every call the SDK makes a task, two cancellation tokens
-//! and a way through two queues, which together take longer than a read. A plain call of a client that the SDK has let in needs
-//! none of them: it can neither be cancelled nor tell how far it is, because it is done before the next line is looked at.
+//! Answers plain calls over standard input where they arrive. For each call the SDK starts a task, makes two
+//! cancellation tokens and passes two queues, which together take longer than a read. A plain call needs none of them:
+//! it is done before the next line is parsed, so it can be neither cancelled nor followed.
 
-use std::sync::Arc;
+use std::{ops::Range, sync::Arc};
 
 use rmcp::{
     RoleServer,
@@ -14,7 +14,7 @@ use rmcp::{
 };
 use serde::{Deserialize, Serialize, de::IgnoredAny};
 use serde_json::Value;
-use surehand_engine::{CallProgress, ClientInstructions, Outcome, ToolNames, render};
+use surehand_engine::{CallProgress, ClientInstructions, Done, Outcome, ReplyGroup, ToolNames, Workspace, render};
 
 use super::{
     CallThread, ClientLink, Server, client_log, client_name,
@@ -24,7 +24,7 @@ use super::{
 };
 use crate::client_instructions;
 
-/// A call without anything that only the SDK knows what to do with.
+/// A call without fields that need the SDK.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct PlainCall<'a> {
@@ -43,7 +43,7 @@ pub(super) struct PlainParams {
     meta: Option<IdleMeta>,
 }
 
-/// What clients send along that makes no difference to a call that is answered at once.
+/// Metadata that makes no difference to a call that is answered at once.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct IdleMeta {
@@ -54,7 +54,7 @@ struct IdleMeta {
 }
 
 impl PlainCall<'_> {
-    /// The same for the SDK; nothing if it came with more than is kept here.
+    /// The call as the SDK parses it; `None` if it had metadata, which is not kept here.
     pub(super) fn into_message(self) -> Option<RxJsonRpcMessage<RoleServer>> {
         let PlainParams { name, arguments, meta: None } = self.params else { return None };
         let mut call = CallToolRequestParams::new(name);
@@ -63,14 +63,39 @@ impl PlainCall<'_> {
     }
 }
 
-/// A client whose first call the SDK has let in.
+/// A client whose first call went through the SDK.
 pub(super) struct KnownClient {
     name: String,
     names: Arc<ToolNames>,
     instructions: &'static ClientInstructions,
 }
 
-/// An answer up to its text, which is rendered in place.
+/// An answer that says that files were changed, and must not be sent before [`Workspace::complete_replies`].
+pub(super) struct IncompleteAnswer {
+    pub workspace: Arc<Workspace>,
+    pub id: RequestId,
+    /// Its line in the output.
+    pub line: Range<usize>,
+}
+
+impl IncompleteAnswer {
+    /// The line to send instead, if the change could not be completed.
+    pub(super) fn failed(&self, error: &std::io::Error) -> Vec<u8> {
+        let why = format!(
+            "The change was made, but the disk did not confirm it ({error}); after a power cut it may be lost. Read the file \
+             again before you edit it."
+        );
+        let mut line = Vec::new();
+        put(&AnswerHead { jsonrpc: "2.0", id: &self.id }, &mut line);
+        line.pop();
+        line.extend_from_slice(br#","result":{"content":[{"type":"text","text":"#);
+        put(&why, &mut line);
+        line.extend_from_slice(b"}],\"isError\":true}}\n");
+        line
+    }
+}
+
+/// The start of an answer. Its text is rendered in place.
 #[derive(Serialize)]
 struct AnswerHead<'a> {
     jsonrpc: &'static str,
@@ -78,11 +103,11 @@ struct AnswerHead<'a> {
 }
 
 impl Server {
-    /// Remembers a client that has shaken hands: its next plain calls need not go through the SDK. By the newest revision every
-    /// call says anew who makes it, so there is nothing to remember.
+    /// Remembers a client after its handshake: its next plain calls need not go through the SDK. By the newest revision
+    /// every call names its client, so there is nothing to remember.
     pub(super) fn remember_client(&self, context: &RequestContext<RoleServer>) {
         let is_old = context.meta.protocol_version().is_none() && context.peer.peer_info().is_some();
-        if is_old && matches!(self.door, ClientLink::Stdio { .. }) {
+        if is_old && matches!(self.link, ClientLink::Stdio { .. }) {
             self.known_client.get_or_init(|| {
                 let name = client_name(context);
                 let instructions = client_instructions::of_mcp_client(&name);
@@ -91,17 +116,22 @@ impl Server {
         }
     }
 
-    /// Answers a call at once, at the end of `out`, with what is to be said before the answer. Gives the call back if it takes a
-    /// while, or if the SDK has not let the client in yet.
-    pub(super) fn answer<'a>(&self, plain: PlainCall<'a>, out: &mut Vec<u8>) -> Result<(), PlainCall<'a>> {
+    /// Answers a call at once and appends the answer to `out`, after its notifications. Returns the answer if others must
+    /// complete it. Returns the call if it may take long, or if the client has not made a call through the SDK yet.
+    pub(super) fn answer<'a>(
+        &self,
+        plain: PlainCall<'a>,
+        replies: ReplyGroup,
+        out: &mut Vec<u8>,
+    ) -> Result<Option<IncompleteAnswer>, PlainCall<'a>> {
         let Some(client) = self.known_client.get() else { return Err(plain) };
         let tool = &plain.params.name;
-        let is_quick = self.hub.tool(tool).is_some() && matches!(self.place(tool), CallThread::Here);
-        if !is_quick || self.hub.follow_root().is_err() {
+        let is_quick = self.pool.tool(tool).is_some() && matches!(self.place(tool), CallThread::Here);
+        if !is_quick || self.pool.follow_root().is_err() {
             return Err(plain);
         }
-        let seat = self.hub.seat(&self.caller_over_stdio(&client.name));
-        let Ok(mut session) = seat.try_lock() else { return Err(plain) };
+        let shared = self.pool.session_of(&self.caller_over_stdio(&client.name));
+        let Ok(mut session) = shared.try_lock() else { return Err(plain) };
         let PlainCall { id, params: PlainParams { name, arguments, .. }, .. } = plain;
         let tool_call = ToolCall {
             tool: name,
@@ -111,13 +141,18 @@ impl Server {
             instructions: client.instructions,
         };
         let start = out.len();
-        call(&mut session, &CallProgress::default(), tool_call, |outcome, call| {
-            // If it did not get to the end of the last one.
+        session.set_reply_group(replies);
+        let change = call(&mut session, &CallProgress::default(), tool_call, |outcome, call| {
+            // If an earlier attempt panicked, its output is incomplete.
             out.truncate(start);
             self.notify(&outcome, out);
+            let line = out.len();
             put_answer(&id, &outcome, &call.names, &self.take_notes(), out);
+            matches!(outcome.result, Ok(Done::Changed(_))).then(|| line..out.len())
         });
-        Ok(())
+        session.set_reply_group(ReplyGroup::Alone);
+        let line = change.filter(|_| replies == ReplyGroup::WithOthers);
+        Ok(line.map(|line| IncompleteAnswer { workspace: session.workspace().clone(), id, line }))
     }
 
     fn notify(&self, outcome: &Outcome, out: &mut Vec<u8>) {
@@ -126,7 +161,7 @@ impl Server {
             client_log::warning(&render::notice::notice(warning), level).into_iter().for_each(|warning| put_line(warning, out));
         }
         for uri in touched(outcome).addresses() {
-            self.hub.resources.tell(ResourceChange { uri, by: self.number });
+            self.pool.resources.tell(ResourceChange { uri, by: self.number });
             if self.subscriptions.has(uri) {
                 let updated = ResourceUpdatedNotification::new(ResourceUpdatedNotificationParam::new(*uri));
                 put_line(ServerNotification::ResourceUpdatedNotification(updated), out);
@@ -148,12 +183,12 @@ fn put(value: &impl Serialize, out: &mut Vec<u8>) {
 /// The answer as the SDK would send it.
 fn put_answer(id: &RequestId, outcome: &Outcome, names: &ToolNames, notes: &str, out: &mut Vec<u8>) {
     put(&AnswerHead { jsonrpc: "2.0", id }, out);
-    // In the place of the brace at its end.
+    // Replaces the closing brace.
     out.pop();
     out.extend_from_slice(br#","result":{"content":[{"type":"text","text":""#);
     render::text_in_json(outcome, names, out);
     if !notes.is_empty() {
-        // Goes on in the same string.
+        // Continues the same string.
         let start = out.len();
         put(&notes, out);
         out.remove(start);
@@ -162,4 +197,24 @@ fn put_answer(id: &RequestId, outcome: &Outcome, names: &ToolNames, notes: &str,
     out.extend_from_slice(br#""}],"isError":"#);
     put(&outcome.is_refused(), out);
     out.extend_from_slice(b"}}\n");
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use surehand_engine::Config;
+
+    use super::*;
+
+    #[test]
+    fn a_change_that_the_disk_does_not_confirm_is_an_error() {
+        let dir = surehand_testkit::repository();
+        let workspace = Workspace::open(dir.path(), Config::default()).unwrap();
+        let answer = IncompleteAnswer { workspace, id: RequestId::Number(7), line: 0..0 };
+        let line = answer.failed(&io::Error::other("no \"disk\""));
+        let answer: Value = serde_json::from_slice(line.strip_suffix(b"\n").unwrap()).unwrap();
+        assert_eq!((&answer["id"], &answer["result"]["isError"]), (&Value::from(7), &Value::from(true)));
+        assert!(answer["result"]["content"][0]["text"].as_str().unwrap().contains("(no \"disk\")"));
+    }
 }

@@ -1,148 +1,92 @@
-//! The server over HTTP, at one address for any number of clients. Who may come in is decided here: by user, token, and the `Host` and
-//! `Origin` that a browser sends along; what is said then is the SDK's.
+//! The server over HTTP, at one address for any number of clients. This module decides which requests are accepted: by
+//! token, and by the `Host` and `Origin` that a browser sends. The SDK handles accepted requests.
 
 use std::{
-    convert::Infallible,
     io,
-    net::{IpAddr, SocketAddr, TcpListener},
-    pin::pin,
+    net::{IpAddr, SocketAddr},
     sync::{Arc, Mutex},
     time::Duration,
 };
 
-use http_body_util::{BodyExt, Full, LengthLimitError, Limited, combinators::BoxBody};
+use http_body_util::{BodyExt, Full};
 use hyper::{
-    HeaderMap, Method, Request, Response, StatusCode,
-    body::{Bytes, Incoming},
+    HeaderMap, Method, Request, StatusCode,
+    body::Incoming,
     header::{
         ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS,
         CONTENT_TYPE, HeaderValue, ORIGIN, VARY, WWW_AUTHENTICATE,
     },
-    server::conn::http1,
-    service::service_fn,
 };
-use hyper_util::rt::{TokioIo, TokioTimer};
 use rmcp::transport::{
     StreamableHttpServerConfig, StreamableHttpService,
     streamable_http_server::session::{SessionState, SessionStore, SessionStoreError, local::LocalSessionManager},
 };
 use surehand_engine::SessionId;
-use tokio::{
-    io::AsyncWriteExt,
-    net::TcpStream,
-    signal::unix::{SignalKind, signal},
-    task::JoinSet,
-    time::{sleep, timeout},
+use surehand_http::{
+    Callers, ConnectionLimits, ConnectionPhase, GuardedBody, Handler, HttpAnswer, HttpConnection, HttpServer, ListenError,
+    Listener, RequestGuard, Stopper, Token, plain, read_body, wait_for_stop,
 };
 use tokio_util::sync::CancellationToken;
 
 use super::{
     Server,
-    bearer_token::Token,
     caller::Caller,
-    connection::{ConnectionLimits, ConnectionPhase, ConnectionTable, GuardedBody, HttpConnection, RequestGuard},
+    peer_process,
     sessions::{SessionPool, lock},
-    socket_table::{SocketOwner, SocketTable},
 };
 
-/// Where the tools are served.
 const PATH: &str = "/mcp";
 
-/// A session that is idle for so long is put away. When its client comes back it goes on.
+/// A session that is idle for this long is put away, and resumed when its client calls again.
 const IDLE: Duration = Duration::from_secs(30 * 60);
 
-/// So many sessions that were put away can go on.
+/// The most sessions that can be resumed.
 const MOST_IDLE: usize = 1000;
-
-/// So many connections may wait to be accepted.
-const BACKLOG: i32 = 1024;
-
-/// A connection that says nothing for so long after an answer is closed.
-const SILENCE: Duration = Duration::from_secs(75);
-
-/// So many refused connections at once get an answer. More are just closed.
-const MOST_REFUSED: usize = 32;
-
-/// How long a connection that is to be closed stays open for its last answer.
-const LAST_ANSWER: Duration = Duration::from_secs(2);
 
 const OTHER_USER: &str = "Forbidden: without a token, only processes of the user who runs this server are served. Start it with --token and \
      send the header Authorization: Bearer TOKEN";
 
-/// How long the answers that are under way may take when the server is to end.
-const FAREWELL: Duration = Duration::from_secs(5);
-
-type HttpAnswer = Response<BoxBody<Bytes, Infallible>>;
-
-/// Why a server cannot be reached where it should be.
+/// Why a server cannot listen at its address.
 #[derive(Debug, thiserror::Error)]
 pub enum EndpointError {
-    /// Others could reach it, and nothing would hold them back.
+    /// Other machines could reach it without a token.
     #[error("{0} can be reached from other machines: that needs a token (--token makes one)")]
     NeedsToken(SocketAddr),
-    /// The system does not give us the address.
-    #[error("{address}: cannot listen: {error}")]
-    Listen {
-        /// Where.
-        address: SocketAddr,
-        /// What the system said.
-        error: io::Error,
-    },
-    /// No browser sends this.
+    /// The system does not provide the address.
+    #[error(transparent)]
+    Listen(#[from] ListenError),
+    /// No browser sends such an origin.
     #[error("{0:?} is no origin: write https://HOST or https://HOST:PORT, as a browser sends it")]
     NotAnOrigin(String),
 }
 
-/// Where a server listens, and whom it lets in.
+/// The address of a server, and the rules for who may call.
 #[derive(Debug)]
 pub struct Endpoint {
-    listener: TcpListener,
-    address: SocketAddr,
+    listener: Listener,
     token: Option<Token>,
     origins: Vec<String>,
     idle: Duration,
     limits: ConnectionLimits,
-    stop: CancellationToken,
-}
-
-/// Ends a server from elsewhere.
-#[derive(Debug, Clone)]
-pub struct Stopper(CancellationToken);
-
-impl Stopper {
-    /// Answers what is under way, then ends.
-    pub fn stop(&self) {
-        self.0.cancel();
-    }
+    stopper: Stopper,
 }
 
 impl Endpoint {
-    /// Takes an address. One that others can reach needs a token. Pages of these origins may call from a browser; no others may.
+    /// Listens at an address. One that other machines can reach needs a token. Only web pages of these origins may call
+    /// from a browser.
     pub fn bind(address: SocketAddr, token: Option<Token>, origins: &[String]) -> Result<Self, EndpointError> {
         if !address.ip().is_loopback() && token.is_none() {
             return Err(EndpointError::NeedsToken(address));
         }
         let origins = origins.iter().map(|origin| as_origin(origin)).collect::<Result<_, _>>()?;
-        let failed = |error| EndpointError::Listen { address, error };
-        let listener = TcpListener::bind(address).map_err(failed)?;
-        // The queue that the library gives it is short: in a rush of connections others would wait a second for their next try.
-        rustix::net::listen(&listener, BACKLOG).map_err(|error| failed(error.into()))?;
-        listener.set_nonblocking(true).map_err(failed)?;
-        let address = listener.local_addr().map_err(failed)?;
-        Ok(Self {
-            listener,
-            address,
-            token,
-            origins,
-            idle: IDLE,
-            limits: ConnectionLimits::default(),
-            stop: CancellationToken::new(),
-        })
+        let listener = Listener::bind(address)?;
+        let (limits, stopper) = (ConnectionLimits::default(), Stopper::default());
+        Ok(Self { listener, token, origins, idle: IDLE, limits, stopper })
     }
 
-    /// The address as clients need it.
+    /// The URL for clients.
     pub fn url(&self) -> String {
-        format!("http://{}{PATH}", self.address)
+        format!("http://{}{PATH}", self.listener.address())
     }
 
     /// Whether clients must send a token.
@@ -150,15 +94,15 @@ impl Endpoint {
         self.token.is_some()
     }
 
-    /// To end the server that is going to listen here.
+    /// Ends the server that will listen here.
     pub fn stopper(&self) -> Stopper {
-        Stopper(self.stop.clone())
+        self.stopper.clone()
     }
 
-    /// The names by which a browser on this machine may know us. Somebody's page that has its name lead here is not let in. Where
-    /// others can reach us we do not know all our names, and the token holds such a page back.
+    /// The host names that a browser on this machine may use, against DNS rebinding. If other machines can reach the
+    /// server, it cannot know all its names, and the token keeps such pages out.
     fn hosts(&self) -> Vec<String> {
-        match self.address.ip() {
+        match self.listener.address().ip() {
             ip if ip.is_loopback() => {
                 ["localhost", "127.0.0.1", "::1"].map(str::to_owned).into_iter().chain([ip.to_string()]).collect()
             }
@@ -167,7 +111,7 @@ impl Endpoint {
     }
 }
 
-/// An origin as browsers send it: in small letters, without a path.
+/// An origin as browsers send it: in lower case, without a path.
 fn as_origin(typed: &str) -> Result<String, EndpointError> {
     let origin = typed.trim_end_matches('/').to_ascii_lowercase();
     let host = origin.strip_prefix("https://").or_else(|| origin.strip_prefix("http://"));
@@ -175,83 +119,43 @@ fn as_origin(typed: &str) -> Result<String, EndpointError> {
     if is_origin { Ok(origin) } else { Err(EndpointError::NotAnOrigin(typed.to_owned())) }
 }
 
-/// What all connections share.
-struct HttpServer {
+/// Answers the requests of all connections.
+struct McpHandler {
     service: StreamableHttpService<Server, LocalSessionManager>,
-    sockets: SocketTable,
     token: Option<Token>,
     origins: Vec<String>,
-    /// How many bytes the body of a request may have.
     largest_body: usize,
-    limits: ConnectionLimits,
-    closing: CancellationToken,
+    body_time: Duration,
 }
 
-/// Serves until it is told to stop, by a signal or from elsewhere.
-pub(super) async fn serve(hub: Arc<SessionPool>, endpoint: Endpoint) -> io::Result<()> {
-    let listener = tokio::net::TcpListener::from_std(endpoint.listener.try_clone()?)?;
+/// Serves until a signal or the stopper ends it.
+pub(super) async fn serve(pool: Arc<SessionPool>, endpoint: Endpoint) -> io::Result<()> {
     let end = CancellationToken::new();
-    let door = Arc::new(HttpServer {
-        service: service(&hub, &endpoint, end.clone()),
-        closing: hub.closing.clone(),
-        sockets: SocketTable::detect(endpoint.address),
+    let handler = Arc::new(McpHandler {
+        service: service(&pool, &endpoint, end.clone()),
         token: endpoint.token,
         origins: endpoint.origins,
-        largest_body: largest_body(&hub),
-        limits: endpoint.limits,
+        largest_body: largest_body(&pool),
+        body_time: endpoint.limits.body,
     });
-    let (mut connections, mut refused) = (ConnectionTable::new(endpoint.limits.count), JoinSet::new());
-    let mut asked_to_stop = pin!(asked_to_stop(endpoint.stop));
-    loop {
-        tokio::select! {
-            stop = &mut asked_to_stop => {
-                stop?;
-                break;
-            }
-            accepted = accept(&listener) => match accepted {
-                // They take no place among the connections that are served.
-                Ok((stream, far, near)) if !door.may_connect(far, near) => {
-                    while refused.try_join_next().is_some() {}
-                    if refused.len() < MOST_REFUSED {
-                        refused.spawn(timeout(LAST_ANSWER, turn_away(stream)));
-                    }
-                }
-                Ok((stream, far, near)) => {
-                    let connection = Arc::new(HttpConnection::new(far, near, door.sockets));
-                    connections.insert(connection.clone(), attend(door.clone(), stream, connection));
-                }
-                // Too many open files, say: it will pass.
-                Err(_) => sleep(Duration::from_millis(50)).await,
-            },
-        }
-    }
-    drop((listener, endpoint.listener));
-    hub.closing.cancel();
-    let _ = timeout(FAREWELL, connections.join()).await;
+    let callers = if handler.token.is_some() { Callers::Anyone } else { Callers::ThisUser { otherwise: OTHER_USER } };
+    let Endpoint { listener, limits, stopper, .. } = endpoint;
+    let server = HttpServer { listener, callers, limits, closing: pool.closing.clone(), handler };
+    server.serve(wait_for_stop(&stopper)).await?;
     end.cancel();
-    hub.workspace().flush();
+    pool.workspace().flush();
     Ok(())
 }
 
-/// The next connection, with its far and its near address.
-async fn accept(listener: &tokio::net::TcpListener) -> io::Result<(TcpStream, SocketAddr, SocketAddr)> {
-    loop {
-        let (stream, far) = listener.accept().await?;
-        // Some systems give no address if the client is gone already.
-        if let Ok(near) = stream.local_addr() {
-            return Ok((stream, far, near));
-        }
-    }
-}
-
-/// The SDK's part, as we want it.
+/// The SDK's service with our settings.
 fn service(
-    hub: &Arc<SessionPool>,
+    pool: &Arc<SessionPool>,
     endpoint: &Endpoint,
     end: CancellationToken,
 ) -> StreamableHttpService<Server, LocalSessionManager> {
     let mut sessions = LocalSessionManager::default();
-    // Some clients drop a server whose streams begin with an empty event, which this and the same setting below would send.
+    // Some clients drop a server whose streams begin with an empty event, which this setting and the one below would
+    // send.
     sessions.session_config.sse_retry = None;
     sessions.session_config.keep_alive = Some(endpoint.idle);
     let mut config = StreamableHttpServerConfig::default()
@@ -260,86 +164,19 @@ fn service(
         .with_allowed_hosts(endpoint.hosts())
         .with_allowed_origins(endpoint.origins.iter().cloned())
         .enforce_origin_validation()
-        .with_max_request_body_bytes(largest_body(hub));
-    config.session_store = Some(Arc::new(IdleSessions { hub: hub.clone(), sessions: Mutex::default() }));
-    let hub = hub.clone();
-    StreamableHttpService::new(move || Ok(Server::over_http(hub.clone())), Arc::new(sessions), config)
+        .with_max_request_body_bytes(largest_body(pool));
+    config.session_store = Some(Arc::new(IdleSessions { pool: pool.clone(), sessions: Mutex::default() }));
+    let pool = pool.clone();
+    StreamableHttpService::new(move || Ok(Server::over_http(pool.clone())), Arc::new(sessions), config)
 }
 
-/// A file at its limit, every byte escaped, and something around it.
-fn largest_body(hub: &SessionPool) -> usize {
-    let file_bytes = usize::try_from(hub.workspace().config().limits.file_bytes).unwrap_or(usize::MAX);
+/// Room for a file at the size limit with every byte escaped, and for the message around it.
+fn largest_body(pool: &SessionPool) -> usize {
+    let file_bytes = usize::try_from(pool.workspace().config().limits.file_bytes).unwrap_or(usize::MAX);
     file_bytes.saturating_mul(6).saturating_add(1 << 20)
 }
 
-/// Until somebody presses Ctrl-C, the system wants us to end, or the stopper is used.
-async fn asked_to_stop(stop: CancellationToken) -> io::Result<()> {
-    let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
-    tokio::select! {
-        _ = interrupt.recv() => {}
-        _ = terminate.recv() => {}
-        () = stop.cancelled() => {}
-    }
-    Ok(())
-}
-
-/// Answers the requests of one connection.
-async fn attend(door: Arc<HttpServer>, mut stream: TcpStream, connection: Arc<HttpConnection>) {
-    // Answers are small, and somebody waits for each.
-    let _ = stream.set_nodelay(true);
-    let service = service_fn(|request| {
-        let (door, connection) = (door.clone(), connection.clone());
-        async move { Ok::<HttpAnswer, Infallible>(door.answer(request, connection).await) }
-    });
-    let mut builder = http1::Builder::new();
-    builder.timer(TokioTimer::new()).header_read_timeout(SILENCE);
-    let mut serving = Box::pin(builder.serve_connection(TokioIo::new(&mut stream), service));
-    tokio::select! {
-        biased;
-        () = connection.evicted.cancelled() => {
-            // What was answered may still be on the way.
-            if connection.phase() == ConnectionPhase::Idle {
-                serving.as_mut().graceful_shutdown();
-                let _ = timeout(LAST_ANSWER, serving).await;
-            }
-        }
-        () = door.closing.cancelled() => {
-            // A connection on which nothing is owed would not end by itself.
-            if !matches!(connection.phase(), ConnectionPhase::Unproven | ConnectionPhase::Listening) {
-                serving.as_mut().graceful_shutdown();
-                let _ = serving.await;
-            }
-        }
-        // Whatever went wrong, the client is gone or has its answer.
-        _ = serving.as_mut() => {
-            drop(serving);
-            let _ = timeout(LAST_ANSWER, hang_up(stream)).await;
-        }
-        () = connection.overdue(door.limits.first_head) => {}
-    }
-}
-
-/// Answers a connection of another user, whatever it asks.
-async fn turn_away(mut stream: TcpStream) {
-    let service = service_fn(|_| async { Ok::<HttpAnswer, Infallible>(plain(StatusCode::FORBIDDEN, OTHER_USER)) });
-    let _ = http1::Builder::new().keep_alive(false).serve_connection(TokioIo::new(&mut stream), service).await;
-    hang_up(stream).await;
-}
-
-/// Says that no more comes, and waits until the client hangs up. Closing a socket that has unread bytes resets the connection, and the
-/// client might lose the answer.
-async fn hang_up(mut stream: TcpStream) {
-    let _ = stream.shutdown().await;
-    let _ = tokio::io::copy(&mut stream, &mut tokio::io::sink()).await;
-}
-
-impl HttpServer {
-    /// Whether requests of this connection are looked at. With a token, each request must show it. Without one, the far end must be a
-    /// socket of our own user, and if that cannot be determined, it is not: a port forward from a container, say, hides who calls.
-    fn may_connect(&self, far: SocketAddr, near: SocketAddr) -> bool {
-        self.token.is_some() || self.sockets.owner(far, near).is_some_and(SocketOwner::is_this_user)
-    }
-
+impl Handler for McpHandler {
     async fn answer(&self, request: Request<Incoming>, connection: Arc<HttpConnection>) -> HttpAnswer {
         let origin = match self.origin(request.headers()) {
             Ok(origin) => origin,
@@ -357,20 +194,22 @@ impl HttpServer {
         }
         answer
     }
+}
 
-    /// Has the SDK answer a request that was let in, and mends the statuses that it gets wrong.
+impl McpHandler {
+    /// Passes an accepted request to the SDK, and corrects the statuses that the SDK gets wrong.
     async fn call(&self, request: Request<Incoming>, connection: Arc<HttpConnection>) -> Result<HttpAnswer, HttpAnswer> {
         let guard = RequestGuard::new(connection.clone());
         let (mut head, body) = request.into_parts();
-        let body = self.collect(body).await?;
+        let body = read_body(body, self.largest_body, self.body_time).await.map_err(|error| error.answer())?;
         let (method, is_json) = (head.method.clone(), is_json(&head.headers));
         guard.enter(if method == Method::GET { ConnectionPhase::Listening } else { ConnectionPhase::Answering });
         head.extensions.insert(connection);
         let mut answer = self.service.handle(Request::from_parts(head, Full::new(body))).await;
         let status = match answer.status() {
-            // Some clients take "accepted" for a failure.
+            // Some clients treat "accepted" as a failure.
             StatusCode::ACCEPTED if method == Method::DELETE => StatusCode::NO_CONTENT,
-            // The type is right, so it is the content that is wrong.
+            // The content type is right, so the content is wrong.
             StatusCode::UNSUPPORTED_MEDIA_TYPE if is_json => StatusCode::BAD_REQUEST,
             status => status,
         };
@@ -378,22 +217,7 @@ impl HttpServer {
         Ok(answer.map(|body| GuardedBody::new(body, guard).boxed()))
     }
 
-    /// The whole body of a request. The SDK would answer 500 to a body that cannot be read, such as one with a malformed chunk.
-    async fn collect(&self, body: Incoming) -> Result<Bytes, HttpAnswer> {
-        let Ok(collected) = timeout(self.limits.body, Limited::new(body, self.largest_body).collect()).await else {
-            return Err(plain(StatusCode::REQUEST_TIMEOUT, "Request Timeout: the body took too long"));
-        };
-        match collected {
-            Ok(body) => Ok(body.to_bytes()),
-            Err(error) if error.is::<LengthLimitError>() => {
-                let why = format!("Payload Too Large: the body has more than {} bytes", self.largest_body);
-                Err(plain(StatusCode::PAYLOAD_TOO_LARGE, why))
-            }
-            Err(error) => Err(plain(StatusCode::BAD_REQUEST, format!("Bad Request: the body cannot be read: {error}"))),
-        }
-    }
-
-    /// The page that a browser calls for, if it is a browser; pages of other origins are refused.
+    /// The origin of a call from a browser. Other origins than the allowed ones are refused.
     fn origin(&self, headers: &HeaderMap) -> Result<Option<HeaderValue>, HttpAnswer> {
         let is_allowed = |origin: &HeaderValue| {
             origin.to_str().is_ok_and(|origin| self.origins.iter().any(|allowed| allowed.eq_ignore_ascii_case(origin)))
@@ -406,12 +230,12 @@ impl HttpServer {
         }
     }
 
-    /// What is wrong with a request before anybody reads what it says.
+    /// Refuses a request by its head, or returns `None`.
     fn refuse(&self, request: &Request<Incoming>) -> Option<HttpAnswer> {
         if request.uri().path().trim_end_matches('/') != PATH {
             return Some(plain(StatusCode::NOT_FOUND, "Not Found: the tools are served at /mcp"));
         }
-        // What a browser asks first, without the token. Only pages that may call come here.
+        // A browser's preflight, which has no token. `origin` has refused other pages.
         if request.method() == Method::OPTIONS && request.headers().contains_key(ORIGIN) {
             return Some(preflight());
         }
@@ -428,12 +252,6 @@ fn is_json(headers: &HeaderMap) -> bool {
     headers.get(CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(b"application/json"))
 }
 
-fn plain(status: StatusCode, why: impl Into<Bytes>) -> HttpAnswer {
-    let mut answer = Response::new(Full::new(why.into()).boxed());
-    *answer.status_mut() = status;
-    answer
-}
-
 fn preflight() -> HttpAnswer {
     const HEADERS: &str = "Authorization, Content-Type, Last-Event-ID, Mcp-Method, Mcp-Name, Mcp-Protocol-Version, Mcp-Session-Id, Surehand-Session";
     let mut answer = plain(StatusCode::NO_CONTENT, "");
@@ -442,14 +260,22 @@ fn preflight() -> HttpAnswer {
     answer
 }
 
-/// The session of a client that has shaken hands, by the id that it was given.
+/// The session of a client after its handshake, by the id that it got.
 pub(super) fn with_id(id: &str) -> Caller {
     Caller::Own(SessionId(format!("http-{id}")))
 }
 
-/// Sessions that may have been put away, with what their clients said when they shook hands. What they have seen is in the store.
+/// A session for a client that names none.
+pub(super) fn session_of(connection: &HttpConnection, client: &str) -> SessionId {
+    SessionId(match connection.peer_name(peer_process::holding) {
+        Some(process) => format!("process-{process}"),
+        None => format!("peer-{}-{client}", connection.far().ip()),
+    })
+}
+
+/// The handshakes of sessions that may have been put away. Their views are in the store.
 struct IdleSessions {
-    hub: Arc<SessionPool>,
+    pool: Arc<SessionPool>,
     sessions: Mutex<Vec<(String, SessionState)>>,
 }
 
@@ -468,24 +294,26 @@ impl SessionStore for IdleSessions {
         Ok(())
     }
 
-    /// The client has ended the session.
+    /// Called when the client ends the session.
     async fn delete(&self, id: &str) -> Result<(), SessionStoreError> {
         lock(&self.sessions).retain(|(known, _)| known != id);
-        self.hub.leave(&with_id(id));
+        self.pool.leave(&with_id(id));
         Ok(())
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::io::{Read, Write};
+    use std::{
+        io::{Read, Write},
+        net::SocketAddr,
+    };
 
     use serde_json::json;
     use surehand_engine::{Config, Workspace, core::EditDialect};
 
     use super::{super::serve_http, *};
 
-    /// A server in a thread of its own.
     struct RunningServer {
         address: SocketAddr,
         stopper: Stopper,
@@ -499,7 +327,7 @@ mod tests {
             let workspace = Workspace::open(dir.path(), Config::default()).unwrap();
             let mut endpoint = Endpoint::bind("127.0.0.1:0".parse().unwrap(), None, &[]).unwrap();
             change(&mut endpoint);
-            let (address, stopper) = (endpoint.address, endpoint.stopper());
+            let (address, stopper) = (endpoint.listener.address(), endpoint.stopper());
             let open = |_: &std::path::Path| Err("it is not made again here".to_owned());
             let thread = std::thread::spawn(move || serve_http(workspace, Box::new(open), &EditDialect::ALL, endpoint));
             Self { address, stopper, thread, _dir: dir }
@@ -514,7 +342,7 @@ mod tests {
             std::net::TcpStream::connect(self.address).unwrap()
         }
 
-        /// Sends a request and gives all of the answer.
+        /// Sends a request and returns the whole answer.
         fn send(&self, method: &str, session: &str, body: &serde_json::Value) -> String {
             let mut stream = self.connect();
             let (session, body) =
@@ -531,7 +359,7 @@ mod tests {
             answer
         }
 
-        /// Shakes hands; gives the id of the session.
+        /// Makes the handshake and returns the id of the session.
         #[track_caller]
         fn shake_hands(&self) -> String {
             let client = json!({ "name": "test", "version": "0" });
@@ -549,7 +377,7 @@ mod tests {
         stream.peek(&mut [0]).is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
     }
 
-    /// Writes one byte again and again. Gives what the server says before it hangs up.
+    /// Writes one byte again and again. Returns what the server sends before it hangs up.
     fn trickle(mut stream: std::net::TcpStream) -> String {
         stream.set_read_timeout(Some(Duration::from_millis(10))).unwrap();
         let mut answer = Vec::new();
@@ -600,7 +428,7 @@ mod tests {
         let mut stream = server.connect();
         stream.write_all(b"POST /mcp HTTP/1.1\r\nhost: ").unwrap();
         assert_eq!(trickle(stream), "");
-        // Nor do requests that are not let in keep a connection.
+        // Refused requests do not keep a connection open either.
         let mut stream = server.connect();
         stream.write_all(b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\nGET /").unwrap();
         assert!(trickle(stream).starts_with("HTTP/1.1 404"));

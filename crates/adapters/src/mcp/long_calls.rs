@@ -1,5 +1,5 @@
-//! Calls that may take a while run on a thread of their own, so that the server hears meanwhile that one is no longer wanted, can
-//! say how far it has come, and answers other sessions.
+//! Runs calls that may take long on their own threads. Meanwhile the server can cancel them, report their progress, and
+//! answer other sessions.
 
 use std::{io, panic, time::Duration};
 
@@ -7,10 +7,10 @@ use surehand_engine::CallProgress;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 use tokio_util::sync::CancellationToken;
 
-/// How often it is told how far a call has come.
+/// The interval between progress reports.
 pub(super) const EVERY: Duration = Duration::from_millis(500);
 
-/// Stops a course when nobody waits for it any more, for whatever reason.
+/// Stops a call when its future is dropped, for whatever reason.
 struct StopOnDrop(CallProgress);
 
 impl Drop for StopOnDrop {
@@ -19,20 +19,20 @@ impl Drop for StopOnDrop {
     }
 }
 
-/// Waits for a piece of work on a thread of its own. Stops its course when it is cancelled, and tells now and then how many files
-/// it has come by.
-pub(super) async fn attend<T: Send + 'static, Told: Future<Output = ()>>(
-    course: CallProgress,
+/// Runs `work` on its own thread and waits for it. Stops it on cancellation, and reports now and then how many files it
+/// has processed.
+pub(super) async fn attend<T: Send + 'static, Report: Future<Output = ()>>(
+    progress: CallProgress,
     cancelled: CancellationToken,
     every: Duration,
-    tell: impl Fn(u64) -> Told,
+    report: impl Fn(u64) -> Report,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> io::Result<T> {
-    let StopOnDrop(course) = &StopOnDrop(course);
+    let StopOnDrop(progress) = &StopOnDrop(progress);
     let mut running = tokio::task::spawn_blocking(work);
     let mut ticks = interval_at(Instant::now() + every, every);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut told = 0;
+    let mut reported = 0;
     loop {
         tokio::select! {
             done = &mut running => return match done {
@@ -40,12 +40,12 @@ pub(super) async fn attend<T: Send + 'static, Told: Future<Output = ()>>(
                 Err(error) if error.is_panic() => panic::resume_unwind(error.into_panic()),
                 Err(error) => Err(io::Error::other(error)),
             },
-            () = cancelled.cancelled(), if !course.is_stopped() => course.stop(),
+            () = cancelled.cancelled(), if !progress.is_stopped() => progress.stop(),
             _ = ticks.tick() => {
-                // A client may take the same number twice for a mistake.
-                if course.files() > told {
-                    told = course.files();
-                    tell(told).await;
+                // A client may treat the same number twice as an error.
+                if progress.files() > reported {
+                    reported = progress.files();
+                    report(reported).await;
                 }
             }
         }
@@ -67,8 +67,8 @@ mod tests {
 
     #[test]
     fn work_that_is_cancelled_is_stopped() {
-        let (course, cancelled) = (CallProgress::default(), CancellationToken::new());
-        let theirs = (course.clone(), cancelled.clone());
+        let (progress, cancelled) = (CallProgress::default(), CancellationToken::new());
+        let theirs = (progress.clone(), cancelled.clone());
         let work = move || {
             theirs.1.cancel();
             while !theirs.0.is_stopped() {
@@ -76,20 +76,20 @@ mod tests {
             }
             "stopped"
         };
-        let done = block_on(attend(course, cancelled, EVERY, |_| std::future::ready(()), work));
+        let done = block_on(attend(progress, cancelled, EVERY, |_| std::future::ready(()), work));
         assert_eq!(done.unwrap(), "stopped");
     }
 
     #[test]
     fn work_that_is_left_alone_is_stopped() {
-        let course = CallProgress::default();
-        let attended = attend(course.clone(), CancellationToken::new(), EVERY, |_| std::future::ready(()), || ());
+        let progress = CallProgress::default();
+        let attended = attend(progress.clone(), CancellationToken::new(), EVERY, |_| std::future::ready(()), || ());
         block_on(async {
             let mut attended = Box::pin(attended);
-            // Once, so that it has begun.
+            // Polled once, so that the work has begun.
             let _ = poll_once(attended.as_mut()).await;
         });
-        assert!(course.is_stopped());
+        assert!(progress.is_stopped());
     }
 
     async fn poll_once<T>(mut future: std::pin::Pin<&mut impl Future<Output = T>>) -> Option<T> {
@@ -107,20 +107,20 @@ mod tests {
         for name in ["a", "b"] {
             session.call("write_file", &json!({ "path": name, "content": "x\n" }));
         }
-        let course = CallProgress::default();
-        let (theirs, told) = (course.clone(), Arc::new(Mutex::new(Vec::new())));
+        let progress = CallProgress::default();
+        let (theirs, reported) = (progress.clone(), Arc::new(Mutex::new(Vec::new())));
         let (heard, hears) = mpsc::channel();
         let work = move || {
             let _ = session.run_tool(&theirs, "list_files", &json!({}));
-            // Not before it was told.
+            // The work ends only after the report.
             hears.recv().unwrap();
         };
-        let tell = |files| {
-            told.lock().unwrap().push(files);
+        let report = |files| {
+            reported.lock().unwrap().push(files);
             heard.send(()).unwrap();
             std::future::ready(())
         };
-        block_on(attend(course, CancellationToken::new(), Duration::from_millis(1), tell, work)).unwrap();
-        assert_eq!(*told.lock().unwrap(), [2]);
+        block_on(attend(progress, CancellationToken::new(), Duration::from_millis(1), report, work)).unwrap();
+        assert_eq!(*reported.lock().unwrap(), [2]);
     }
 }

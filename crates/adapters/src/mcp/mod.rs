@@ -1,11 +1,10 @@
-//! The MCP server, by the official SDK: over standard input and output for the client that starts it, or over HTTP for several.
+//! The MCP server, built on the official SDK: over standard input and output for the client that starts it, or over
+//! HTTP for several.
 
-mod bearer_token;
 mod caller;
 mod client_log;
 mod client_names;
 mod client_roots;
-mod connection;
 mod fast_path;
 mod http;
 mod long_calls;
@@ -13,7 +12,6 @@ mod peer_process;
 mod prompts;
 mod resources;
 mod sessions;
-mod socket_table;
 mod stdio_transport;
 
 use std::{
@@ -26,7 +24,7 @@ use std::{
 };
 
 use hyper::http::request::Parts;
-#[expect(deprecated, reason = "the newest revision has no log of its own any more, but the others have")]
+#[expect(deprecated, reason = "the newest revision dropped logging, but the others have it")]
 use rmcp::model::SetLevelRequestParams;
 use rmcp::{
     ErrorData, Peer, RoleServer, ServerHandler, ServiceExt,
@@ -40,21 +38,25 @@ use rmcp::{
     service::{NotificationContext, RequestContext, ServerInitializeError, SubscriptionContext},
 };
 use serde_json::Value;
-use surehand_engine::{CallProgress, Done, Outcome, Tool as EngineTool, ToolNames, Workspace, core::EditDialect, render};
+use surehand_engine::{
+    CallProgress, Done, Outcome, Tool as EngineTool, ToolNames, Workspace, client_process::ClientProcess, core::EditDialect,
+    render,
+};
+use surehand_http::HttpConnection;
 
 use crate::client_instructions;
-use crate::{client_process::ClientProcess, hooks::conversation};
+use crate::hooks::conversation;
+
+pub use surehand_http::{Stopper, Token};
 
 pub use self::{
-    bearer_token::Token,
     caller::NamedConversation,
-    http::{Endpoint, EndpointError, Stopper},
+    http::{Endpoint, EndpointError},
     sessions::OpenRoot,
 };
 use self::{
     caller::{Caller, by_call, by_environment, by_header},
     client_log::LogLevel,
-    connection::HttpConnection,
     fast_path::KnownClient,
     long_calls::{EVERY, attend},
     resources::{ResourceChange, Subscriptions, TouchedResource},
@@ -62,8 +64,8 @@ use self::{
     stdio_transport::StdioTransport,
 };
 
-/// Serves one client over standard input and output until it hangs up. `open` is asked when the root was removed and made again; `named` is
-/// what the environment calls the conversation of the client.
+/// Serves one client over standard input and output until it hangs up. `open` opens the workspace again if the root was
+/// removed and created anew; `named` are the conversations that the environment names.
 pub fn serve_stdio(
     workspace: Arc<Workspace>,
     open: OpenRoot,
@@ -71,43 +73,43 @@ pub fn serve_stdio(
     named: Vec<NamedConversation>,
 ) -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
-    let hub = Arc::new(SessionPool::new(workspace, open, dialects));
+    let pool = Arc::new(SessionPool::new(workspace, open, dialects));
     runtime.block_on(async {
-        let server = Arc::new(Server::over_stdio(hub, named));
+        let server = Arc::new(Server::over_stdio(pool, named));
         let transport = StdioTransport::open(server.clone())?;
         match server.serve(transport).await {
             Ok(running) => running.waiting().await.map(drop).map_err(io::Error::other),
-            // A client that hangs up before it has said anything has not done anything wrong.
+            // A client may hang up before its first message.
             Err(ServerInitializeError::ConnectionClosed(_)) => Ok(()),
             Err(error) => Err(io::Error::other(error)),
         }
     })
 }
 
-/// So many calls at once; more wait.
+/// The most calls at once; more wait.
 const MOST_THREADS: usize = 64;
 
-/// Calls that are not done when the server ends are left to themselves after this.
+/// When the server ends, it waits this long for running calls.
 const LAST_CALLS: Duration = Duration::from_secs(5);
 
-/// Serves any number of clients over HTTP until it is told to stop. `open` is asked when the root was removed and made again.
+/// Serves any number of clients over HTTP until it is stopped. `open` opens the workspace again if the root was removed
+/// and created anew.
 pub fn serve_http(workspace: Arc<Workspace>, open: OpenRoot, dialects: &[EditDialect], endpoint: Endpoint) -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().max_blocking_threads(MOST_THREADS).build()?;
-    let hub = Arc::new(SessionPool::new(workspace, open, dialects));
-    let served = runtime.block_on(http::serve(hub, endpoint));
+    let pool = Arc::new(SessionPool::new(workspace, open, dialects));
+    let served = runtime.block_on(http::serve(pool, endpoint));
     runtime.shutdown_timeout(LAST_CALLS);
     served
 }
 
-/// One connection; over the newest revision and HTTP, one request.
+/// One connection; over HTTP with the newest revision, one request.
 struct Server {
-    hub: Arc<SessionPool>,
-    door: ClientLink,
+    pool: Arc<SessionPool>,
+    link: ClientLink,
     number: u64,
     subscriptions: Arc<Subscriptions>,
-    /// How grave something must be for the client to hear of it.
+    /// The lowest log level that the client gets.
     level: Mutex<LogLevel>,
-    /// What is to be said with the next reply.
     notes: Mutex<Vec<String>>,
     /// The client over standard input, once it has made a call.
     known_client: OnceLock<KnownClient>,
@@ -121,7 +123,7 @@ enum ClientLink {
         client: Option<String>,
     },
     Http {
-        /// Whether the client has shaken hands, and so has an id.
+        /// Whether the client has completed the handshake and so has an id.
         has_id: AtomicBool,
     },
 }
@@ -132,22 +134,22 @@ enum CallThread {
 }
 
 impl Server {
-    fn over_stdio(hub: Arc<SessionPool>, named: Vec<NamedConversation>) -> Self {
-        let own = hub.fresh_seat();
+    fn over_stdio(pool: Arc<SessionPool>, named: Vec<NamedConversation>) -> Self {
+        let own = pool.new_session();
         let client = if named.is_empty() { None } else { ClientProcess::client().map(|client| client.name()) };
-        Self::new(hub, ClientLink::Stdio { own, named, client })
+        Self::new(pool, ClientLink::Stdio { own, named, client })
     }
 
-    fn over_http(hub: Arc<SessionPool>) -> Self {
-        Self::new(hub, ClientLink::Http { has_id: AtomicBool::new(false) })
+    fn over_http(pool: Arc<SessionPool>) -> Self {
+        Self::new(pool, ClientLink::Http { has_id: AtomicBool::new(false) })
     }
 
-    fn new(hub: Arc<SessionPool>, door: ClientLink) -> Self {
+    fn new(pool: Arc<SessionPool>, link: ClientLink) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         Self {
-            hub,
-            door,
+            pool,
+            link,
             number,
             subscriptions: Arc::default(),
             level: Mutex::new(LogLevel::WARNING),
@@ -157,80 +159,82 @@ impl Server {
     }
 
     fn caller(&self, context: &RequestContext<RoleServer>) -> Caller {
-        let is_anonymous = context.meta.is_empty() && matches!(&self.door, ClientLink::Stdio { named, .. } if named.is_empty());
+        let is_anonymous = context.meta.is_empty() && matches!(&self.link, ClientLink::Stdio { named, .. } if named.is_empty());
         let client = if is_anonymous { None } else { context.client_info().map(|client| client.name) };
         let client = client.as_deref().unwrap_or_default();
         if let Some(id) = by_call(client, |key| context.meta.get(key).and_then(Value::as_str)) {
             return Caller::Shared(id);
         }
-        match &self.door {
+        match &self.link {
             ClientLink::Stdio { .. } => self.caller_over_stdio(client),
             ClientLink::Http { has_id } => over_http(context.extensions.get::<Parts>(), has_id.load(Ordering::Relaxed), client),
         }
     }
 
-    /// Whose call it is that the client over standard input makes and that does not say so itself.
+    /// The session of a call over standard input that names none.
     fn caller_over_stdio(&self, client: &str) -> Caller {
-        let ClientLink::Stdio { own, named, client: process } = &self.door else { return http::with_id("nobody") };
-        let present = || process.as_ref().and_then(|process| conversation::of(&self.hub.workspace(), process));
+        let ClientLink::Stdio { own, named, client: process } = &self.link else { return http::with_id("nobody") };
+        let present = || process.as_ref().and_then(|process| conversation::of(&self.pool.workspace(), process));
         by_environment(named, client, present).map_or_else(|| own.clone(), Caller::Shared)
     }
 
-    /// The tools, by the names that the model of this client sees.
+    /// The tools by the names that the model of this client sees.
     fn names_for(&self, context: &RequestContext<RoleServer>) -> Arc<ToolNames> {
-        client_names::as_seen_by(&client_name(context), &self.hub.names).map_or_else(|| self.hub.names.clone(), Arc::new)
+        client_names::as_seen_by(&client_name(context), &self.pool.names).map_or_else(|| self.pool.names.clone(), Arc::new)
     }
 
-    /// Carries out a call where it disturbs nobody.
+    /// Runs a call on the thread that `place` chooses.
     async fn carry_out(
         &self,
-        seat: SharedSession,
+        shared: SharedSession,
         tool_call: ToolCall,
         context: &RequestContext<RoleServer>,
     ) -> io::Result<RenderedAnswer> {
-        if let (CallThread::Here, Ok(mut session)) = (self.place(&tool_call.tool), seat.try_lock()) {
+        if let (CallThread::Here, Ok(mut session)) = (self.place(&tool_call.tool), shared.try_lock()) {
             return Ok(call(&mut session, &CallProgress::default(), tool_call, RenderedAnswer::of));
         }
-        let course = CallProgress::default();
-        let followed = course.clone();
+        let call_progress = CallProgress::default();
+        let followed_progress = call_progress.clone();
         let token = context.meta.get_progress_token();
-        let tell = |files: u64| {
+        let report = |files: u64| {
             let progress = token.clone().map(|token| {
                 ProgressNotificationParam::new(token, files as f64).with_message(format!("{files} files looked at"))
             });
             async {
                 if let Some(progress) = progress {
-                    // A client that is gone will not miss it.
+                    // The client may be gone.
                     let _ = context.peer.notify_progress(progress).await;
                 }
             }
         };
-        attend(course, context.ct.clone(), EVERY, tell, move || call(&mut lock(&seat), &followed, tool_call, RenderedAnswer::of))
-            .await
+        attend(call_progress, context.ct.clone(), EVERY, report, move || {
+            call(&mut lock(&shared), &followed_progress, tool_call, RenderedAnswer::of)
+        })
+        .await
     }
 
-    /// Most calls take microseconds to milliseconds: for one client alone they run where they arrive, because to hand them to
-    /// another thread would cost as much as the call itself.
+    /// Most calls take microseconds to milliseconds: with one client they run where they arrive, because handing them
+    /// to another thread would cost as much as the call itself.
     fn place(&self, tool: &str) -> CallThread {
-        let walks = matches!(EngineTool::named(tool), Some(EngineTool::SearchFiles | EngineTool::ListFiles));
-        match &self.door {
+        let walks = EngineTool::named(tool).is_some_and(EngineTool::walks_directories);
+        match &self.link {
             ClientLink::Stdio { .. } if !walks => CallThread::Here,
             ClientLink::Stdio { .. } | ClientLink::Http { .. } => CallThread::OnAThread,
         }
     }
 
-    /// Says what a call has changed to whoever wants to know.
-    async fn tell_touched(&self, touched: TouchedResource, peer: &Peer<RoleServer>) {
+    /// Notifies the subscribers of the resources that a call has changed.
+    async fn notify_subscribers(&self, touched: TouchedResource, peer: &Peer<RoleServer>) {
         for uri in touched.addresses() {
-            self.hub.resources.tell(ResourceChange { uri, by: self.number });
+            self.pool.resources.tell(ResourceChange { uri, by: self.number });
             if self.subscriptions.has(uri) {
-                // A client that is gone will not miss it.
+                // The client may be gone.
                 let _ = peer.notify_resource_updated(ResourceUpdatedNotificationParam::new(*uri)).await;
             }
         }
     }
 
-    /// What was noted since the last call, in words.
+    /// Takes the notes since the last call.
     fn take_notes(&self) -> String {
         std::mem::take(&mut *lock(&self.notes)).iter().map(|note| format!("note: {note}\n")).collect()
     }
@@ -242,9 +246,9 @@ impl Server {
         }
     }
 
-    /// Notes, and logs, when a client that says where it works does so elsewhere.
-    async fn look_at_roots(&self, peer: &Peer<RoleServer>) {
-        let notes = client_roots::notes(self.hub.workspace().path(), &client_roots::ask(peer).await);
+    /// Notes and logs roots of the client outside of the workspace.
+    async fn check_roots(&self, peer: &Peer<RoleServer>) {
+        let notes = client_roots::notes(self.pool.workspace().path(), &client_roots::ask(peer).await);
         for note in &notes {
             let least = *lock(&self.level);
             client_log::warn(note, least, peer).await;
@@ -252,15 +256,15 @@ impl Server {
         *lock(&self.notes) = notes;
     }
 
-    /// Does something that may take a while, on a thread.
+    /// Does work that may take long on another thread.
     async fn aside<T: Send + 'static>(&self, work: impl FnOnce(&SessionPool) -> T + Send + 'static) -> Result<T, ErrorData> {
-        let hub = self.hub.clone();
-        let done = tokio::task::spawn_blocking(move || work(&hub)).await;
+        let pool = self.pool.clone();
+        let done = tokio::task::spawn_blocking(move || work(&pool)).await;
         done.map_err(|error| ErrorData::internal_error(error.to_string(), None))
     }
 }
 
-/// Whose call it is that came over HTTP and does not say so itself.
+/// The session of a call over HTTP that names none in its metadata.
 fn over_http(request: Option<&Parts>, has_id: bool, client: &str) -> Caller {
     let header = |name: &str| request.and_then(|request| request.headers.get(name)?.to_str().ok());
     if let Some(id) = header("surehand-session").and_then(by_header) {
@@ -270,22 +274,22 @@ fn over_http(request: Option<&Parts>, has_id: bool, client: &str) -> Caller {
         return http::with_id(id);
     }
     match request.and_then(|request| request.extensions.get::<Arc<HttpConnection>>()) {
-        Some(connection) => Caller::Own(connection.who(client)),
+        Some(connection) => Caller::Own(http::session_of(connection, client)),
         None => http::with_id("nobody"),
     }
 }
 
-/// What was read counts until the connection ends. One over HTTP ends when the client says so.
+/// Views last until the connection ends. Over HTTP the client ends its session.
 impl Drop for Server {
     fn drop(&mut self) {
-        if let ClientLink::Stdio { own, .. } = &self.door {
-            self.hub.leave(own);
+        if let ClientLink::Stdio { own, .. } = &self.link {
+            self.pool.leave(own);
         }
     }
 }
 
 impl ServerHandler for Server {
-    #[expect(deprecated, reason = "the newest revision has no log of its own any more, but the others have")]
+    #[expect(deprecated, reason = "the newest revision dropped logging, but the others have it")]
     fn get_info(&self) -> ServerConfig {
         let capabilities = ServerCapabilities::builder()
             .enable_tools()
@@ -296,7 +300,7 @@ impl ServerHandler for Server {
             .build();
         ServerConfig::new(capabilities)
             .with_server_info(Implementation::new("surehand", env!("CARGO_PKG_VERSION")))
-            .with_instructions(render::rules::instructions(&self.hub.names))
+            .with_instructions(render::rules::instructions(&self.pool.names))
     }
 
     async fn initialize(
@@ -304,7 +308,7 @@ impl ServerHandler for Server {
         request: InitializeRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<InitializeResult, ErrorData> {
-        if let ClientLink::Http { has_id } = &self.door {
+        if let ClientLink::Http { has_id } = &self.link {
             has_id.store(true, Ordering::Relaxed);
         }
         let answer = self.negotiate_initialize(&request);
@@ -313,14 +317,14 @@ impl ServerHandler for Server {
     }
 
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
-        self.look_at_roots(&context.peer).await;
+        self.check_roots(&context.peer).await;
     }
 
     async fn on_roots_list_changed(&self, context: NotificationContext<RoleServer>) {
-        self.look_at_roots(&context.peer).await;
+        self.check_roots(&context.peer).await;
     }
 
-    #[expect(deprecated, reason = "the newest revision has no log of its own any more, but the others have")]
+    #[expect(deprecated, reason = "the newest revision dropped logging, but the others have it")]
     async fn set_level(&self, request: SetLevelRequestParams, _: RequestContext<RoleServer>) -> Result<(), ErrorData> {
         *lock(&self.level) = LogLevel::of(request.level);
         Ok(())
@@ -331,14 +335,14 @@ impl ServerHandler for Server {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        Ok(ListToolsResult::with_all_items(self.hub.tools.clone()))
+        Ok(ListToolsResult::with_all_items(self.pool.tools.clone()))
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
-        self.hub.tool(name).cloned()
+        self.pool.tool(name).cloned()
     }
 
-    /// What the SDK could not make a request of, by its method or by its parameters.
+    /// Answers requests whose method or parameters the SDK does not know.
     async fn on_custom_request(&self, request: CustomRequest, _: RequestContext<RoleServer>) -> Result<CustomResult, ErrorData> {
         let method: String = request.method.chars().take(60).collect();
         if method == "tools/call" {
@@ -361,8 +365,9 @@ impl ServerHandler for Server {
         request: GetPromptRequestParams,
         _: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
-        let get =
-            move |hub: &SessionPool| prompts::get(hub.current_workspace(), &request.name, request.arguments.as_ref(), &hub.names);
+        let get = move |pool: &SessionPool| {
+            prompts::get(pool.current_workspace(), &request.name, request.arguments.as_ref(), &pool.names)
+        };
         self.aside(get).await?.map(Into::into)
     }
 
@@ -371,7 +376,7 @@ impl ServerHandler for Server {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        Ok(ListResourcesResult::with_all_items(self.hub.resources.list()))
+        Ok(ListResourcesResult::with_all_items(self.pool.resources.list()))
     }
 
     async fn read_resource(
@@ -379,12 +384,12 @@ impl ServerHandler for Server {
         request: ReadResourceRequestParams,
         _: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        self.aside(move |hub| hub.resources.read(&hub.current_workspace(), &request.uri)).await?.map(Into::into)
+        self.aside(move |pool| pool.resources.read(&pool.current_workspace(), &request.uri)).await?.map(Into::into)
     }
 
     async fn subscribe(&self, request: SubscribeRequestParams, context: RequestContext<RoleServer>) -> Result<(), ErrorData> {
         if self.subscriptions.add(&request.uri)? {
-            let (subscriptions, changed, me) = (self.subscriptions.clone(), self.hub.resources.listen(), self.number);
+            let (subscriptions, changed, me) = (self.subscriptions.clone(), self.pool.resources.listen(), self.number);
             tokio::spawn(async move { subscriptions.pass_on(changed, me, context.peer).await });
         }
         Ok(())
@@ -396,21 +401,21 @@ impl ServerHandler for Server {
     }
 
     fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
-        Some(self.hub.resources.accept(requested))
+        Some(self.pool.resources.accept(requested))
     }
 
-    /// Passes on what changes until the client has heard enough.
+    /// Passes on changes until the client cancels.
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
-        let mut changed = self.hub.resources.listen();
+        let mut changed = self.pool.resources.listen();
         loop {
             let news = tokio::select! {
                 () = context.cancelled() => return Ok(()),
-                () = self.hub.closing.cancelled() => return Ok(()),
+                () = self.pool.closing.cancelled() => return Ok(()),
                 news = changed.recv() => news,
             };
-            // Whoever fell behind hears of the next change, which is as good.
+            // A client that fell behind gets the next change, which is enough.
             let Ok(news) = news else { continue };
-            // One that was not asked for, or a client that is gone: neither is for us to judge.
+            // It fails if the client did not subscribe to this resource, or is gone.
             let _ = context.sink().notify_resource_updated(news.uri).await;
         }
     }
@@ -428,21 +433,22 @@ impl ServerHandler for Server {
             wants_object: wants_object(&context),
             instructions: client_instructions::of_mcp_client(&client_name(&context)),
         };
-        let refused = self.hub.refuse_hidden(&tool_call.tool).or_else(|| self.hub.follow_root().err());
+        let refused = self.pool.refuse_hidden(&tool_call.tool).or_else(|| self.pool.follow_root().err());
         let answer = match refused {
             Some(refused) => RenderedAnswer::of(refused, &tool_call),
             None => {
-                let seat = self.hub.seat(&self.caller(&context));
-                let carried_out = self.carry_out(seat, tool_call, &context).await;
+                let shared = self.pool.session_of(&self.caller(&context));
+                let carried_out = self.carry_out(shared, tool_call, &context).await;
                 carried_out.map_err(|error| ErrorData::internal_error(error.to_string(), None))?
             }
         };
         let RenderedAnswer { outcome, text, object } = answer;
         self.warn(&outcome, &context).await;
-        self.tell_touched(touched(&outcome), &context.peer).await;
+        self.notify_subscribers(touched(&outcome), &context.peer).await;
         let content = vec![ContentBlock::text(text + &self.take_notes())];
         let mut result = if outcome.is_refused() { CallToolResult::error(content) } else { CallToolResult::success(content) };
-        // Not as structured content, and not unasked: some clients would show the model that instead of the text, or beside it.
+        // Not as structured content, and only on request: some clients would show it to the model instead of the text,
+        // or beside it.
         if let Some(object) = object {
             result.meta = Some(MetaObject(JsonObject::from_iter([(OBJECT.to_owned(), object)])));
         }
@@ -450,15 +456,15 @@ impl ServerHandler for Server {
     }
 }
 
-/// What a program asks for in the `_meta` of a call, and finds in that of the result: the result as an object.
+/// The key in the `_meta` of a call that requests the result as an object, and in the `_meta` of the result that holds
+/// it.
 const OBJECT: &str = "surehand/result";
 
 fn wants_object(context: &RequestContext<RoleServer>) -> bool {
-    // From a command line it may come as a word.
+    // Command-line clients may send it as a string.
     context.meta.get(OBJECT).is_some_and(|wanted| *wanted == true || *wanted == "true")
 }
 
-/// What a call changed of what is shown as a resource.
 fn touched(outcome: &Outcome) -> TouchedResource {
     match &outcome.result {
         Ok(Done::Changed(_)) => TouchedResource::Files,

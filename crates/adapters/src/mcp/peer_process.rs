@@ -1,13 +1,14 @@
-//! The process at the other end of a connection on this machine. Over the newest revision of the protocol a call does not say whose
-//! it is, and clients open and close connections as they like; but the process stays the same as long as the client runs.
+//! The process at the other end of a connection on this machine. By the newest revision of the protocol a call does not
+//! name its session, and clients open and close connections at any time; but the process stays the same while the
+//! client runs.
 
 use std::fs;
 
-use super::socket_table::SocketOwner;
-use crate::client_process::ClientProcess;
+use surehand_engine::client_process::ClientProcess;
+use surehand_http::SocketOwner;
 
-/// A name for the process that has a socket open: its number and when it began. Of several, one that was forked from the other, the
-/// first. `None` where the system does not tell: of another user, or not on Linux.
+/// A name for the process that has a socket open: its number and its start. If a fork shares the socket, the older
+/// process counts. `None` for processes of other users, and on other systems than Linux.
 pub(super) fn holding(socket: SocketOwner) -> Option<String> {
     let socket = format!("socket:[{}]", socket.inode);
     let mut numbers: Vec<u32> =
@@ -24,7 +25,9 @@ pub(super) fn holding(socket: SocketOwner) -> Option<String> {
 mod tests {
     use std::net::{TcpListener, TcpStream};
 
-    use super::{super::socket_table::SocketTable, *};
+    use surehand_http::SocketTable;
+
+    use super::*;
 
     #[test]
     fn both_ends_of_a_connection_within_a_process_are_that_process() {

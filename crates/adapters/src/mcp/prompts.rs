@@ -1,4 +1,4 @@
-//! Prompts: what a person picks to begin a story, or to go on with the work.
+//! Prompts that a person picks to start a story or to continue the work.
 
 use std::sync::Arc;
 
@@ -16,14 +16,10 @@ const START: &str = "start";
 const CONTINUE: &str = "continue";
 
 pub(super) fn list() -> Vec<Prompt> {
-    let story = PromptArgument::new("story").with_description("What is to be done").with_required(true);
+    let story = PromptArgument::new("story").with_description("The work to do").with_required(true);
     vec![
-        Prompt::new(
-            START,
-            Some("Begin a story: the rules, the state of the repository, and what is to be done"),
-            Some(vec![story]),
-        ),
-        Prompt::new(CONTINUE, Some("Go on with the work: the state of the repository and what is open"), None),
+        Prompt::new(START, Some("Start a story: the rules, the state of the repository, and the work to do"), Some(vec![story])),
+        Prompt::new(CONTINUE, Some("Continue the work: the state of the repository and the open tasks"), None),
     ]
 }
 
@@ -38,9 +34,9 @@ pub(super) fn get(
         START => {
             let story = arguments.and_then(|arguments| arguments.get("story")?.as_str()).map(str::trim);
             let Some(story) = story.filter(|story| !story.is_empty()) else {
-                return Err(ErrorData::invalid_params("start needs the argument story: what is to be done", None));
+                return Err(ErrorData::invalid_params("start needs the argument story: the work to do", None));
             };
-            // Whoever begins has to know which files there are. If they cannot be counted, the model finds out.
+            // A new story should know the repository's files. If they cannot be counted, the state leaves them out.
             drop(workspace.count_files());
             start(&state(), story, names)
         }
@@ -56,8 +52,8 @@ pub(super) fn get(
 fn start(state: &RepoState, story: &str, names: &ToolNames) -> String {
     let tasks = names.get(Tool::UpdateTasks).map(|tasks| format!(" with {tasks}")).unwrap_or_default();
     format!(
-        "{}\n{}\nThe story:\n{story}\n\nLook at what it touches, write down the tasks{tasks}, then do them one \
-         after the other: start each, complete it when it is done and checked.\n",
+        "{}\n{}\nThe story:\n{story}\n\nLook at the code that it touches, write down the tasks{tasks}, then do them one \
+         after the other: start each, and complete it when it is done and checked.\n",
         instructions(names),
         format_for_prompt(state, names)
     )
@@ -66,14 +62,14 @@ fn start(state: &RepoState, story: &str, names: &ToolNames) -> String {
 fn go_on(state: &RepoState, names: &ToolNames) -> String {
     let next = match state.tasks.open().first() {
         Some(task) => format!("The next task is {}", line(task)),
-        None => "No task is open: ask what is to be done next.\n".to_owned(),
+        None => "No task is open: ask what to do next.\n".to_owned(),
     };
     format!(
-        "Go on with the work in this repository.\n\n{}\n{next}What you had read in another conversation no longer counts: read what \
-         you want to edit.{}\n",
+        "Continue the work in this repository.\n\n{}\n{next}Reads in another conversation no longer count: read a file before you \
+         edit it.{}\n",
         format_for_prompt(state, names),
         match (names.get(Tool::RepoState), names.get(Tool::UpdateTasks)) {
-            (Some(state), Some(tasks)) => format!(" {state} tells more, {tasks} keeps the list."),
+            (Some(state), Some(tasks)) => format!(" {state} shows more, {tasks} updates the list."),
             _ => String::new(),
         }
     )

@@ -1,4 +1,4 @@
-//! What a client may read and subscribe to: the state of the repository, its tasks, and the changes that were made.
+//! The resources that a client may read and subscribe to: the state of the repository, its tasks, and the last changes.
 
 use std::{
     collections::BTreeSet,
@@ -24,12 +24,11 @@ use tokio::sync::broadcast;
 
 use super::sessions::lock;
 
-/// The state of the repository as a model gets it.
+/// The state of the repository as models get it.
 const SNAPSHOT: &str = "surehand://snapshot";
 
 const TASKS: &str = "surehand://tasks";
 
-/// The changes that were made last.
 const JOURNAL: &str = "surehand://journal";
 
 const MOST_CHANGES: usize = 50;
@@ -43,9 +42,8 @@ const ALL: [(&str, &str, &str, &str); 3] = [
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TouchedResource {
-    /// Nothing that is shown here.
     Nothing,
-    /// Files, and with them the snapshot and the journal.
+    /// Files, which changes the snapshot and the journal.
     Files,
     Tasks,
 }
@@ -102,7 +100,7 @@ impl Resources {
         Ok(ReadResourceResult::new(vec![ResourceContents::text(text, *uri).with_mime_type(*kind)]))
     }
 
-    /// What of a wish can be granted: news of our resources.
+    /// The part of a subscription that can be served: our own resources.
     pub(super) fn accept(&self, requested: &SubscriptionFilter) -> SubscriptionFilter {
         let wanted = requested.resource_subscriptions.iter().flatten();
         let ours = wanted.filter(|uri| ALL.iter().any(|(known, ..)| known == uri)).cloned().collect();
@@ -116,12 +114,12 @@ impl Resources {
     }
 
     pub(super) fn tell(&self, news: ResourceChange) {
-        // Nobody listening is not an error.
+        // It fails if no client listens.
         let _ = self.changed.send(news);
     }
 }
 
-/// What one connection has subscribed to, the old way.
+/// The subscriptions of one connection, by the older revisions.
 #[derive(Debug, Default)]
 pub(super) struct Subscriptions {
     addresses: Mutex<BTreeSet<String>>,
@@ -129,7 +127,7 @@ pub(super) struct Subscriptions {
 }
 
 impl Subscriptions {
-    /// Remembers that the client wants to hear of a resource. Says whether it is the first: then somebody must pass it on.
+    /// Adds a subscription. Returns whether it is the first, for which the caller must start `pass_on`.
     pub(super) fn add(&self, uri: &str) -> Result<bool, ErrorData> {
         if !ALL.iter().any(|(known, ..)| *known == uri) {
             return Err(unknown(uri));
@@ -138,7 +136,6 @@ impl Subscriptions {
         Ok(!self.is_passed_on.swap(true, Ordering::Relaxed))
     }
 
-    /// The client does not want to hear of it any more.
     pub(super) fn remove(&self, uri: &str) {
         lock(&self.addresses).remove(uri);
     }
@@ -147,12 +144,12 @@ impl Subscriptions {
         lock(&self.addresses).contains(uri)
     }
 
-    /// Passes on what others change, as long as the client is there. What it changes itself it hears before the answer.
+    /// Passes on changes by others while the client is connected. Its own changes are announced before their answers.
     pub(super) async fn pass_on(&self, mut changed: broadcast::Receiver<ResourceChange>, me: u64, peer: Peer<RoleServer>) {
         loop {
             let news = match changed.recv().await {
                 Ok(news) => news,
-                // Whoever fell behind hears of the next change, which is as good.
+                // A client that fell behind gets the next change, which is enough.
                 Err(broadcast::error::RecvError::Lagged(_)) => continue,
                 Err(broadcast::error::RecvError::Closed) => return,
             };
@@ -160,14 +157,13 @@ impl Subscriptions {
                 return;
             }
             if news.by != me && self.has(news.uri) {
-                // A client that is gone will not miss it.
+                // The client may be gone.
                 let _ = peer.notify_resource_updated(ResourceUpdatedNotificationParam::new(news.uri)).await;
             }
         }
     }
 }
 
-/// The changes that were made last, newest first.
 fn journal(workspace: &Workspace) -> Result<String, StoreError> {
     let log = workspace.log(&EventFilter::default(), MOST_CHANGES)?;
     if log.is_empty() {

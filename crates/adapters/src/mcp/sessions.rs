@@ -1,4 +1,5 @@
-//! What all connections of a server share: the workspace, the tools that are offered, the sessions, and news of what changes.
+//! The state that all connections of a server share: the workspace, the offered tools, the sessions, and the
+//! announcements of changes.
 
 use std::{
     collections::HashMap,
@@ -23,30 +24,30 @@ use super::{caller::Caller, resources::Resources};
 
 pub(super) type SharedSession = Arc<Mutex<Session>>;
 
-/// So many sessions are in memory. One that was used longest ago makes room for another, and goes on from the store when it is
-/// needed again.
-const MOST_SEATS: usize = 32;
+/// The most sessions in memory. The least recently used one makes room for another, and is loaded from the store when
+/// it is needed again.
+const MOST_SESSIONS: usize = 32;
 
-/// Opens the workspace at a root, with the settings that count there now; says why not.
+/// Opens the workspace at a root with its present settings, or says why it cannot.
 pub type OpenRoot = Box<dyn Fn(&Path) -> Result<Arc<Workspace>, String> + Send + Sync>;
 
 pub(super) struct SessionPool {
-    /// Another one when its root was removed and made again.
+    /// Replaced when its root was removed and created again.
     workspace: Mutex<Arc<Workspace>>,
     open: OpenRoot,
-    /// The tools that are offered, by their names.
+    /// The offered tools by their names.
     pub names: Arc<ToolNames>,
-    /// The same as clients get to see them.
+    /// The offered tools as clients see them.
     pub tools: Vec<Offered>,
     pub resources: Resources,
-    /// The server is about to end.
+    /// Cancelled when the server is about to end.
     pub closing: CancellationToken,
-    seats: Mutex<HashMap<SessionId, PooledSession>>,
+    sessions: Mutex<HashMap<SessionId, PooledSession>>,
     uses: AtomicU64,
 }
 
 struct PooledSession {
-    seat: SharedSession,
+    session: SharedSession,
     last_use: u64,
 }
 
@@ -61,7 +62,7 @@ impl SessionPool {
             tools: offered.map(|tool| describe(tool, &names)).collect(),
             names: Arc::new(names),
             closing: CancellationToken::new(),
-            seats: Mutex::default(),
+            sessions: Mutex::default(),
             uses: AtomicU64::new(0),
         }
     }
@@ -70,15 +71,15 @@ impl SessionPool {
         lock(&self.workspace).clone()
     }
 
-    /// The same, of the directory that is at the root now. If there is none, the one that was.
+    /// The workspace of the directory that is at the root now, or else the last one.
     pub(super) fn current_workspace(&self) -> Arc<Workspace> {
-        // A call says what is wrong with it.
+        // A call reports the error.
         drop(self.follow_root());
         self.workspace()
     }
 
-    /// Goes on with the directory that is at the root now, if that is another one: what sessions have seen of the old one counts no
-    /// longer. Says why there is nothing to go on with.
+    /// Changes to the directory that is at the root now, if it is a new one. Views of the old directory no longer
+    /// count. Returns an error if there is no directory, or it cannot be opened.
     pub(super) fn follow_root(&self) -> Result<(), Outcome> {
         let mut workspace = lock(&self.workspace);
         let fail = |why: String| Err(failure(Cause::Io { why }));
@@ -86,79 +87,81 @@ impl SessionPool {
         match workspace.root_now() {
             RootStatus::Same => Ok(()),
             RootStatus::Gone => {
-                fail(format!("{root}, the directory of this workspace, was removed; make it again and repeat the call"))
+                fail(format!("{root}, the directory of this workspace, was removed; create it again and repeat the call"))
             }
             RootStatus::Another => match (self.open)(workspace.path()) {
                 Ok(opened) => {
                     opened.take_over_from(&workspace);
                     *workspace = opened;
-                    // Whoever looks for a seat asks for the workspace while he has them.
+                    // Other threads lock the workspace while they hold the sessions.
                     drop(workspace);
-                    self.seats().clear();
+                    self.sessions().clear();
                     Ok(())
                 }
-                Err(why) => fail(format!("{root}, the directory of this workspace, was made again and cannot be opened: {why}")),
+                Err(why) => {
+                    fail(format!("{root}, the directory of this workspace, was created again and cannot be opened: {why}"))
+                }
             },
         }
     }
 
-    /// A new session that nobody else knows of.
-    pub(super) fn fresh_seat(&self) -> Caller {
+    /// A new session for this server alone.
+    pub(super) fn new_session(&self) -> Caller {
         let mut session = Session::new(self.workspace());
         let id = session.tracker().expect("a new session has one").session().clone();
-        self.put(&mut self.seats(), &id, session);
+        self.put(&mut self.sessions(), &id, session);
         Caller::Own(id)
     }
 
-    pub(super) fn seat(&self, caller: &Caller) -> SharedSession {
-        let mut seats = self.seats();
-        if let Some(seated) = seats.get_mut(caller.id()) {
-            seated.last_use = self.uses.fetch_add(1, Ordering::Relaxed);
-            return seated.seat.clone();
+    pub(super) fn session_of(&self, caller: &Caller) -> SharedSession {
+        let mut sessions = self.sessions();
+        if let Some(pooled) = sessions.get_mut(caller.id()) {
+            pooled.last_use = self.uses.fetch_add(1, Ordering::Relaxed);
+            return pooled.session.clone();
         }
-        self.make_room(&mut seats);
+        self.make_room(&mut sessions);
         let session = match caller {
             Caller::Own(id) => Session::continued(self.workspace(), id.clone()),
             Caller::Shared(id) => Session::shared(self.workspace(), id.clone()),
         };
-        self.put(&mut seats, caller.id(), session)
+        self.put(&mut sessions, caller.id(), session)
     }
 
-    /// What a caller has read counts no longer: its connection has ended. Others may go on with a session that is shared.
+    /// Forgets the views of a caller whose connection has ended. Other processes may still use a shared session.
     pub(super) fn leave(&self, caller: &Caller) {
-        let left = self.seats().remove(caller.id());
+        let left = self.sessions().remove(caller.id());
         if let Caller::Own(id) = caller {
-            let seat = left.map(|left| left.seat);
+            let session = left.map(|left| left.session);
             let forget = |session: &mut Session| session.reset();
-            match seat {
-                Some(seat) => forget(&mut lock(&seat)),
+            match session {
+                Some(session) => forget(&mut lock(&session)),
                 None => forget(&mut Session::continued(self.workspace(), id.clone())),
             }
         }
     }
 
-    fn put(&self, seats: &mut HashMap<SessionId, PooledSession>, id: &SessionId, session: Session) -> SharedSession {
-        let seat = Arc::new(Mutex::new(session));
+    fn put(&self, sessions: &mut HashMap<SessionId, PooledSession>, id: &SessionId, session: Session) -> SharedSession {
+        let session = Arc::new(Mutex::new(session));
         let last_use = self.uses.fetch_add(1, Ordering::Relaxed);
-        seats.insert(id.clone(), PooledSession { seat: seat.clone(), last_use });
-        seat
+        sessions.insert(id.clone(), PooledSession { session: session.clone(), last_use });
+        session
     }
 
-    fn make_room(&self, seats: &mut HashMap<SessionId, PooledSession>) {
-        if seats.len() < MOST_SEATS {
+    fn make_room(&self, sessions: &mut HashMap<SessionId, PooledSession>) {
+        if sessions.len() < MOST_SESSIONS {
             return;
         }
-        // One in which a call is being made stays.
-        let idle = seats.iter().filter(|(_, seated)| Arc::strong_count(&seated.seat) == 1);
-        if let Some(id) = idle.min_by_key(|(_, seated)| seated.last_use).map(|(id, _)| id.clone()) {
-            seats.remove(&id);
-            // It will ask the store what it has seen.
+        // A session with a running call stays.
+        let idle = sessions.iter().filter(|(_, pooled)| Arc::strong_count(&pooled.session) == 1);
+        if let Some(id) = idle.min_by_key(|(_, pooled)| pooled.last_use).map(|(id, _)| id.clone()) {
+            sessions.remove(&id);
+            // It will load its views from the store.
             self.workspace().flush();
         }
     }
 
-    fn seats(&self) -> MutexGuard<'_, HashMap<SessionId, PooledSession>> {
-        self.seats.lock().unwrap_or_else(PoisonError::into_inner)
+    fn sessions(&self) -> MutexGuard<'_, HashMap<SessionId, PooledSession>> {
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The tool of this name, if it is offered.
@@ -166,7 +169,7 @@ impl SessionPool {
         self.tools.iter().find(|tool| tool.name == name)
     }
 
-    /// What is said to a call of a tool that is not offered, though there is one; nothing about others.
+    /// The refusal of a call of a tool that exists but is not offered.
     pub(super) fn refuse_hidden(&self, name: &str) -> Option<Outcome> {
         if self.tool(name).is_some() || Tool::named(name).is_none() {
             return None;
@@ -175,16 +178,16 @@ impl SessionPool {
     }
 }
 
-/// Calls a tool and renders what came of it. A fault of ours in one call must not be the end of the others.
+/// Calls a tool and renders the outcome. A panic in one call must not end the others.
 pub(super) fn call<T>(
     session: &mut Session,
-    course: &CallProgress,
+    progress: &CallProgress,
     mut call: ToolCall,
     mut render: impl FnMut(Outcome, &ToolCall) -> T,
 ) -> T {
     let called = panic::catch_unwind(AssertUnwindSafe(|| {
         session.foreign_tools().were_instructed_at_start(call.instructions);
-        let outcome = session.run_owned_tool(course, &call.tool, std::mem::take(&mut call.arguments));
+        let outcome = session.run_owned_tool(progress, &call.tool, std::mem::take(&mut call.arguments));
         render(outcome, &call)
     }));
     called.unwrap_or_else(|_| {
@@ -197,15 +200,15 @@ pub(super) fn call<T>(
 pub(super) struct ToolCall {
     pub tool: String,
     pub arguments: Value,
-    /// What the tools of its model are called.
+    /// The names of the tools for this client's model.
     pub names: Arc<ToolNames>,
     /// Whether the client wants the outcome as an object as well.
     pub wants_object: bool,
-    /// What the client gives the model by itself.
+    /// The instruction files that the client loads by itself.
     pub instructions: &'static ClientInstructions,
 }
 
-/// What came of a call, as the client gets it. It is rendered where the call was carried out, because that may take a while.
+/// The outcome of a call, rendered on the thread of the call, because rendering may take long.
 pub(super) struct RenderedAnswer {
     pub outcome: Outcome,
     pub text: String,
@@ -220,7 +223,7 @@ impl RenderedAnswer {
     }
 }
 
-/// A call that did not get as far as a session.
+/// The outcome of a call that failed before it reached a session.
 pub(super) fn failure(cause: Cause) -> Outcome {
     Outcome::new(Err(RefusedOutcome { refusal: Box::new(Refusal::of_call(cause)), repeat: 1, text: None }))
 }
@@ -234,7 +237,7 @@ fn describe(tool: Tool, names: &ToolNames) -> Offered {
         ToolKind::Reads | ToolKind::Forgets => ToolAnnotations::new().read_only(true).idempotent(true),
         ToolKind::Edits | ToolKind::Tasks => ToolAnnotations::new().read_only(false).destructive(true).idempotent(false),
     };
-    // Several clients hide the tools of a server behind a search unless they are marked.
+    // Several clients hide a server's tools behind a search unless they have this mark.
     let always = MetaObject(JsonObject::from_iter([("anthropic/alwaysLoad".to_owned(), Value::Bool(true))]));
     Offered::new(tool.name(), tools::description(tool, names), Arc::new(tools::input_schema(tool, names)))
         .with_annotations(annotations.open_world(false))
@@ -248,7 +251,7 @@ mod tests {
 
     use super::*;
 
-    fn hub() -> (tempfile::TempDir, SessionPool) {
+    fn pool() -> (tempfile::TempDir, SessionPool) {
         let dir = surehand_testkit::repository();
         let open: OpenRoot = Box::new(|root: &Path| Workspace::open(root, Config::default()).map_err(|error| error.to_string()));
         let workspace = open(dir.path()).unwrap();
@@ -261,30 +264,30 @@ mod tests {
 
     #[test]
     fn a_session_that_made_room_for_others_still_knows_what_it_read() {
-        let (_dir, hub) = hub();
+        let (_dir, pool) = pool();
         let try_edit = |caller: &Caller, old: &str, new: &str| {
             let edit = json!({ "path": "a.txt", "old_string": old, "new_string": new });
-            lock(&hub.seat(caller)).call("edit_file", &edit)
+            lock(&pool.session_of(caller)).call("edit_file", &edit)
         };
-        lock(&hub.seat(&own(0))).call("write_file", &json!({ "path": "a.txt", "content": "0\n" }));
-        for number in 1..2 * MOST_SEATS {
+        lock(&pool.session_of(&own(0))).call("write_file", &json!({ "path": "a.txt", "content": "0\n" }));
+        for number in 1..2 * MOST_SESSIONS {
             assert!(try_edit(&own(number), "0", "x").is_error, "session {number} has read nothing");
         }
-        assert!(hub.seats().len() <= MOST_SEATS);
-        assert!(!hub.seats().contains_key(own(0).id()));
+        assert!(pool.sessions().len() <= MOST_SESSIONS);
+        assert!(!pool.sessions().contains_key(own(0).id()));
         assert!(!try_edit(&own(0), "0", "1").is_error);
     }
 
     #[test]
     fn a_session_that_was_left_knows_nothing_and_a_shared_one_goes_on() {
-        let (_dir, hub) = hub();
+        let (_dir, pool) = pool();
         let shared = Caller::Shared(SessionId("t".to_owned()));
         for caller in [&own(0), &shared] {
             let path = format!("{}.txt", caller.id().0);
-            lock(&hub.seat(caller)).call("write_file", &json!({ "path": path, "content": "0\n" }));
-            hub.leave(caller);
+            lock(&pool.session_of(caller)).call("write_file", &json!({ "path": path, "content": "0\n" }));
+            pool.leave(caller);
             let edit = json!({ "path": path, "old_string": "0", "new_string": "1" });
-            assert_eq!(lock(&hub.seat(caller)).call("edit_file", &edit).is_error, *caller == own(0), "{caller:?}");
+            assert_eq!(lock(&pool.session_of(caller)).call("edit_file", &edit).is_error, *caller == own(0), "{caller:?}");
         }
     }
 }

@@ -1,8 +1,8 @@
 //! Standard input and output as a transport of the SDK, one JSON message per line.
 //!
-//! The SDK's own reader drops what it cannot parse without a word, and a client that waits for an answer then waits for ever.
-//! This one answers every line with something: the message, or an error that says what is wrong, with the id where there is one.
-//! Pipes and sockets are read as such; only other files need the thread pool that the runtime uses for standard input.
+//! The SDK's own reader silently drops lines that it cannot parse, and a client that waits for an answer then waits
+//! forever. This one answers each line: with the result, or with an error and the id if there is one. Pipes and sockets
+//! are read asynchronously; only other files need the thread pool that the runtime uses for standard input.
 
 use std::{
     io,
@@ -20,46 +20,56 @@ use rmcp::{
 use rustix::fs::FileType;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use surehand_engine::ReplyGroup;
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
     net::{UnixStream, unix::pipe},
     sync::Mutex,
 };
 
-use super::{Server, fast_path::PlainCall};
+use super::{
+    Server,
+    fast_path::{IncompleteAnswer, PlainCall},
+};
 
 type Reader = Box<dyn AsyncRead + Send + Unpin>;
 type Writer = Box<dyn AsyncWrite + Send + Unpin>;
 
-/// The longest message that is taken: a file at its limit, every byte escaped.
+/// The longest accepted message: a file at the size limit with every byte escaped.
 const MAX_LINE: usize = 400 << 20;
 const CHUNK: usize = 64 << 10;
 
-/// Answers wait for those to the next calls if these have come already, until there are so many bytes of them or so much time has
-/// passed: one system call sends them all.
+/// If the next calls have already arrived, answers are collected up to this size and this time, so that one system call
+/// sends them all.
 const ENOUGH_BYTES: usize = 64 << 10;
 const ENOUGH_TIME: Duration = Duration::from_micros(200);
+
+/// Changes that arrive together share what must be on the disk before their answers, so they wait for each other longer.
+const MOST_CHANGES: usize = 16;
+const ENOUGH_TIME_FOR_CHANGES: Duration = Duration::from_millis(5);
 
 pub(super) struct StdioTransport {
     server: Arc<Server>,
     reader: Reader,
-    /// What has been read and not yet given out.
+    /// Bytes that were read but not processed.
     buffer: Vec<u8>,
     start: usize,
-    /// How far the buffer has been searched for the end of a line.
+    /// How far the buffer was searched for the end of a line.
     searched: usize,
-    /// Whether the rest of a line that was too long is still to come.
+    /// Whether the rest of an oversized line is being skipped.
     skipping: bool,
     opened: bool,
     output: Arc<Mutex<AnswerQueue>>,
-    /// Answers that are not with the output yet.
+    /// Answers that were not passed to the output yet.
     answers: Vec<u8>,
-    /// When the first call was made whose answer has not gone out.
+    /// When the first call arrived whose answer was not sent.
     waiting_since: Option<Instant>,
+    /// The answers among them that must be completed first.
+    incomplete: Vec<IncompleteAnswer>,
 }
 
 impl StdioTransport {
-    /// Calls that can be answered at once are answered by the server, all other messages are for the SDK.
+    /// Plain calls go to the server's fast path, all other messages to the SDK.
     pub(super) fn open(server: Arc<Server>) -> io::Result<Self> {
         let output = Arc::new(Mutex::new(AnswerQueue { writer: Some(output()?), unsent: Vec::new(), sent: 0 }));
         Ok(Self {
@@ -73,24 +83,30 @@ impl StdioTransport {
             output,
             answers: Vec::new(),
             waiting_since: None,
+            incomplete: Vec::new(),
         })
     }
 
-    /// Answers a call at once, if that can be done, and what is no message; gives any other message.
-    fn take_in(&mut self, line: &[u8]) -> Option<RxJsonRpcMessage<RoleServer>> {
+    /// Answers a plain call or a malformed line at once, and returns any other message.
+    fn take_in(&mut self, line: &[u8], replies: ReplyGroup) -> Option<RxJsonRpcMessage<RoleServer>> {
         if line.iter().all(u8::is_ascii_whitespace) {
             return None;
         }
-        // The SDK tries one kind of message after the other and keeps a copy meanwhile, which takes longer than many a call; so
-        // the plain form of the call that comes all the time is recognised first.
+        // The SDK tries one kind of message after the other on a copy, which takes longer than many calls. So the most
+        // frequent form is tried first.
         if let Ok(call @ PlainCall { jsonrpc: "2.0", method: "tools/call", .. }) = serde_json::from_slice(line) {
             let began = Instant::now();
-            let Err(call) = self.server.answer(call, &mut self.answers) else {
-                self.waiting_since.get_or_insert(began);
-                return None;
-            };
-            if let Some(message) = call.into_message() {
-                return Some(message);
+            match self.server.answer(call, replies, &mut self.answers) {
+                Ok(incomplete) => {
+                    self.waiting_since.get_or_insert(began);
+                    self.incomplete.extend(incomplete);
+                    return None;
+                }
+                Err(call) => {
+                    if let Some(message) = call.into_message() {
+                        return Some(message);
+                    }
+                }
             }
         }
         let parsed = serde_json::from_slice(line);
@@ -105,9 +121,28 @@ impl StdioTransport {
         }
     }
 
-    /// Sends the answers that wait. Can be dropped half-way without losing anything.
+    /// Whether the answer to the next call goes out with others.
+    fn reply_group(&self) -> ReplyGroup {
+        let has_more = !self.incomplete.is_empty() || memchr::memchr(b'\n', &self.buffer[self.start..]).is_some();
+        if has_more { ReplyGroup::WithOthers } else { ReplyGroup::Alone }
+    }
+
+    /// Completes the collected answers that say that files were changed. If that fails, they say so instead.
+    fn complete_answers(&mut self) {
+        let incomplete = std::mem::take(&mut self.incomplete);
+        // Nearly always all of them have one workspace, and only the first has something to do.
+        let completed: Vec<_> = incomplete.iter().map(|answer| answer.workspace.complete_replies()).collect();
+        if let Some(error) = completed.into_iter().find_map(Result::err) {
+            for answer in incomplete.into_iter().rev() {
+                self.answers.splice(answer.line.clone(), answer.failed(&error));
+            }
+        }
+    }
+
+    /// Sends the collected answers. Cancel-safe.
     async fn send_answers(&mut self) -> io::Result<()> {
         if self.waiting_since.is_some() {
+            self.complete_answers();
             let mut output = self.output.lock().await;
             output.take(&mut self.answers);
             output.send().await?;
@@ -117,15 +152,20 @@ impl StdioTransport {
     }
 
     fn have_waited_enough(&self) -> bool {
-        self.answers.len() > ENOUGH_BYTES || self.waiting_since.is_some_and(|since| since.elapsed() > ENOUGH_TIME)
+        let (enough_time, changes) = match self.incomplete.len() {
+            0 => (ENOUGH_TIME, 0),
+            changes => (ENOUGH_TIME_FOR_CHANGES, changes),
+        };
+        let is_time = self.waiting_since.is_some_and(|since| since.elapsed() > enough_time);
+        is_time || self.answers.len() > ENOUGH_BYTES || changes >= MOST_CHANGES
     }
 
-    /// The next line, without its end; `None` when there are no more. Can be dropped half-way without losing anything.
+    /// The next line without its ending; `None` at the end of the input. Cancel-safe.
     async fn line(&mut self) -> io::Result<Option<InputLine>> {
         loop {
             if self.have_waited_enough() {
                 self.send_answers().await?;
-                // However many calls there are, what else the server does gets its turn.
+                // Other tasks of the server must get their turn, however many calls arrive.
                 tokio::task::yield_now().await;
             }
             if let Some(at) = memchr::memchr(b'\n', &self.buffer[self.searched..]) {
@@ -161,7 +201,7 @@ impl StdioTransport {
 }
 
 enum InputLine {
-    /// In the buffer, where it is until the next one is asked for.
+    /// Its range in the buffer, valid until the next line is requested.
     Whole(Range<usize>),
     TooLong,
 }
@@ -184,12 +224,13 @@ impl Transport<RoleServer> for StdioTransport {
                     continue;
                 }
             };
-            // Lent for the moment: a large line is not copied.
+            // Moved out for the moment, so that a large line is not copied.
+            let replies = self.reply_group();
             let buffer = std::mem::take(&mut self.buffer);
-            let message = self.take_in(&buffer[line]);
+            let message = self.take_in(&buffer[line], replies);
             self.buffer = buffer;
             let Some(message) = message else { continue };
-            // Before the first request there is nothing that a notification or a response could be about.
+            // Notifications and responses before the first request make no sense.
             self.opened |= matches!(message, RxJsonRpcMessage::<RoleServer>::Request(_));
             if self.opened {
                 return Some(message);
@@ -203,11 +244,11 @@ impl Transport<RoleServer> for StdioTransport {
     }
 }
 
-/// A line that is no message, as the error to answer it with.
+/// The error that answers a malformed line.
 #[derive(Serialize)]
 struct ErrorAnswer {
     jsonrpc: &'static str,
-    /// Null where it could not be made out.
+    /// Null if it is not known.
     id: Value,
     error: ErrorBody,
 }
@@ -221,7 +262,7 @@ struct ErrorBody {
 const PARSE_ERROR: i32 = -32700;
 const INVALID_REQUEST: i32 = -32600;
 
-/// What can be made out even where the rest is broken: everything else is skipped, not understood.
+/// The fields that are readable even if the rest is malformed.
 #[derive(Deserialize)]
 struct MessageHead {
     id: Option<Value>,
@@ -234,7 +275,7 @@ impl ErrorAnswer {
         Self { jsonrpc: "2.0", id, error: ErrorBody { code, message: message.into() } }
     }
 
-    /// What is wrong with a line. `None` for notifications that we do not know: nobody waits for an answer.
+    /// Finds the error in a line. `None` for unknown notifications, which expect no answer.
     fn find(line: &[u8], error: &serde_json::Error) -> Option<Self> {
         let head: MessageHead = match serde_json::from_slice(line) {
             Ok(head) => head,
@@ -255,7 +296,7 @@ impl ErrorAnswer {
             return mistake("the id must be a string or a whole number");
         }
         if error.is_syntax() || error.is_eof() {
-            // The head was read all the same, so it is a string or the nesting that is broken.
+            // The head was readable, so a string or the nesting is broken.
             return Some(Self::new(PARSE_ERROR, format!("not valid JSON: {error}"), id));
         }
         let why = if head.jsonrpc != Some(Value::from("2.0")) {
@@ -270,14 +311,14 @@ impl ErrorAnswer {
 }
 
 struct AnswerQueue {
-    /// Gone once the transport is closed.
+    /// `None` after the transport was closed.
     writer: Option<Writer>,
-    /// What is to be sent. The room is kept, because making room for a large answer takes as long as writing it.
+    /// Bytes to send. The buffer is kept, because allocating room for a large answer takes as long as writing it.
     unsent: Vec<u8>,
     sent: usize,
 }
 
-/// More room than this is not kept.
+/// A larger buffer is not kept.
 const MAX_KEPT: usize = 4 << 20;
 
 impl AnswerQueue {
@@ -291,7 +332,7 @@ impl AnswerQueue {
         self.send().await
     }
 
-    /// Takes whole lines to be sent; gives the room back that they were in.
+    /// Takes whole lines to send, and gives back an empty buffer.
     fn take(&mut self, lines: &mut Vec<u8>) {
         if self.unsent.is_empty() {
             std::mem::swap(&mut self.unsent, lines);
@@ -300,7 +341,7 @@ impl AnswerQueue {
         }
     }
 
-    /// Sends all that is to be sent. If it is dropped half-way, the next one goes on.
+    /// Sends all bytes. If it is dropped halfway, the next call continues.
     async fn send(&mut self) -> io::Result<()> {
         let writer = self.writer.as_mut().ok_or_else(|| io::Error::from(io::ErrorKind::NotConnected))?;
         while self.sent < self.unsent.len() {
@@ -341,7 +382,7 @@ fn output() -> io::Result<Writer> {
     })
 }
 
-/// Lets a large message go through a pipe in fewer pieces. Where that is not allowed, it goes in more.
+/// Enlarges a pipe, so that a large message takes fewer system calls. It may fail.
 #[cfg(target_os = "linux")]
 fn widen(pipe: &OwnedFd) {
     let _ = rustix::pipe::fcntl_setpipe_size(pipe, 1 << 20);

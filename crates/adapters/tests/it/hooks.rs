@@ -1,5 +1,5 @@
-//! Sessions of all clients that have hooks, played as the clients play them: before a tool runs the hook is asked, then the tool does what
-//! it does, then the hook is told. Every transcript is played for every client.
+//! Sessions of all clients with hooks, played as the clients play them: the hook runs before a tool, then the tool,
+//! then the hook again. Every transcript is played for every client.
 #![expect(clippy::disallowed_methods, reason = "tests play the other programs")]
 
 use std::{
@@ -193,7 +193,7 @@ impl<'a> Agent<'a> {
         matches!(self.client, HookClient::Goose | HookClient::Reasonix)
     }
 
-    /// It passes, and the model hears these words, if it hears anything.
+    /// The call passes, and the model gets these words if its client passes anything on.
     #[track_caller]
     fn told(&self, heard: Heard, words: &[&str]) {
         if self.is_deaf() {
@@ -540,7 +540,7 @@ impl<'a> Agent<'a> {
             }
             HookClient::Copilot => self.heard(&self.tell("preCompact", json!({ "trigger": "auto" }))).unwrap(),
             HookClient::Goose => {
-                // It writes all messages anew; those that the model no longer has are hidden.
+                // goose writes all messages again, and hides those that the model no longer has.
                 let database = rusqlite::Connection::open(self.database()).unwrap();
                 database.execute("UPDATE messages SET id = id + 1000, metadata_json = '{\"agentVisible\":false}'", ()).unwrap();
                 String::new()
@@ -854,7 +854,7 @@ fn claude_gives_its_own_file_where_there_is_one() {
     passes(Agent::named(HookClient::Claude, &place, "s2").read("a.txt", None));
 }
 
-/// With a `CLAUDE.md` at the root, Claude Code gives no `AGENTS.md` at all; nobody but Copilot gives one in lower case.
+/// With a `CLAUDE.md` at the root, Claude Code gives no `AGENTS.md` at all. Only Copilot gives one in lower case.
 #[test]
 fn what_a_client_does_not_load_is_given() {
     let files = &[("CLAUDE.md", "own rules\n"), ("sub/AGENTS.md", "nested rules\n"), ("sub/b.txt", "one\n")];
@@ -934,7 +934,7 @@ fn what_goose_finds_late_is_what_the_files_were_then() {
     let place = Place::with(ABC);
     let agent = Agent::new(HookClient::Goose, &place);
     passes(agent.shell("cat a.txt"));
-    // Nobody has looked at the result yet.
+    // No hook has checked the result yet.
     place.write("a.txt", "alpha\nbeta by hand\ngamma\n");
     denied(agent.edit("a.txt", "beta", "BETA"), &["a.txt was modified since last read", "2|beta by hand"]);
     passes(agent.edit("a.txt", "beta by hand", "BETA by hand"));
@@ -1524,7 +1524,7 @@ fn anything() -> impl Strategy<Value = Value> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 150, ..ProptestConfig::default() })]
 
-    /// Whatever a client tells, nothing is denied without a reason, and nothing breaks.
+    /// Whatever a client sends, no call is denied without a reason, and no hook fails.
     #[test]
     fn mutilated_input_never_breaks_anything(which in any::<prop::sample::Index>(), at in any::<prop::sample::Index>(), with in anything()) {
         let place = Place::with(ABC);
@@ -1535,7 +1535,7 @@ proptest! {
         let at: &String = at.get(&found);
         *input.pointer_mut(at).unwrap() = with;
         let answer = place.answer(client, &input.to_string());
-        // A directory that is none is the only thing that stops it.
+        // Only a directory that is not one stops a hook.
         let is_stopped = |why: &String| why.starts_with("cannot guard this session");
         prop_assert!(client == HookClient::Generic || answer.failed.as_ref().is_none_or(is_stopped), "{:?}", answer.failed);
         prop_assert_eq!(answer.exit_code == 2, !answer.stderr.trim().is_empty());
@@ -1593,7 +1593,7 @@ fn calls_of_one_answer_are_nobody_elses_changes() {
     let apply = |place: &Place, old: &str, new: &str| place.write("a.txt", &place.content("a.txt").replacen(old, new, 1));
     for_every_client(TEN, |agent, place| {
         passes(agent.read("a.txt", None));
-        // Both are asked about, then both are made, then both are told, in all orders; the lines are neighbours.
+        // Both edits are judged, then made, then reported, in all orders. Their lines are neighbours.
         passes(agent.edit_by("a.txt", "two", "TWO", || {
             passes(agent.edit_by("a.txt", "three", "THREE", || {
                 apply(place, "two", "TWO");
@@ -1621,7 +1621,7 @@ fn a_file_that_another_call_is_writing_is_not_believed() {
         for_every_client(TEN, |agent, place| {
             passes(agent.read("a.txt", None));
             passes(agent.edit_by("a.txt", "two", "TWO", || {
-                // The first call is done, and told, while the second has emptied the file to write it anew.
+                // The first call is done and reported while the second has emptied the file to rewrite it.
                 passes(agent.edit_by("a.txt", "five", "FIVE", || place.write("a.txt", "")));
                 place.write("a.txt", &TEN[0].1.replace("five", "FIVE").replace("two", second));
             }));
@@ -1637,7 +1637,7 @@ fn calls_of_one_answer_on_several_files_are_nobody_elses_changes() {
     for_every_client(&[("a.txt", "alpha\nbeta\n"), ("b.txt", "alpha\nbeta\n"), ("c.txt", "alpha\nbeta\n")], |agent, place| {
         let change = |path: &str| place.write(path, "alpha\nBETA\n");
         ["a.txt", "b.txt", "c.txt"].iter().for_each(|path| passes(agent.read(path, None)));
-        // All are asked about, then all are made, then all are told.
+        // All edits are judged, then all are made, then all are reported.
         passes(agent.edit_by("a.txt", "beta", "BETA", || {
             passes(agent.edit_by("b.txt", "beta", "BETA", || {
                 passes(agent.edit_by("c.txt", "beta", "BETA", || ["a.txt", "b.txt", "c.txt"].into_iter().for_each(change)));
@@ -1791,7 +1791,7 @@ fn a_formatter_that_runs_after_each_edit_is_not_in_the_way() {
         ] {
             let said = agent.edit("a.rs", old, new).expect("only the format has changed");
             assert!(!said.contains("refused"), "{said}");
-            // The formatter is done after our hook was told.
+            // The formatter finishes after our hook has run.
             place.write("a.rs", &place.content("a.rs").replacen(new, formatted, 1));
         }
         assert!(place.content("a.rs").contains("h();\n    let b = f(1, 2);\n    let c = g(3);\n"));
@@ -1831,7 +1831,7 @@ fn a_command_is_not_blamed_for_what_others_did() {
             place.write(&format!("b{number}.txt"), "one\n");
             passes(agent.read(&format!("b{number}.txt"), None));
         }
-        // Nobody looks at a file that was read so long ago, until a command names it.
+        // No hook checks a file that was read so long ago, until a command names it.
         place.write("a.txt", "alpha\nHUMAN\ngamma\n");
         let said = agent.shell("cat a.txt").unwrap();
         assert!(!said.contains("by your command"), "{said}");

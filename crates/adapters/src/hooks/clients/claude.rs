@@ -3,7 +3,7 @@
 use serde_json::Value;
 use surehand_engine::{Tool, ToolNames};
 
-use super::{ClientAdapter, DEFAULTS, FIELDS, InputFields, TranscriptUse, session_start};
+use super::{ClientAdapter, DEFAULTS, FIELDS, InputFields, TranscriptUse, parse_like_claude};
 use crate::{
     client_instructions,
     hooks::{
@@ -35,17 +35,13 @@ fn parse(event: &str, input: &Value) -> Option<HookEvent> {
     if input.get("cursor_version").is_some() {
         return None;
     }
-    Some(match event {
-        "SessionStart" => HookEvent::Starts(session_start(input)),
+    match event {
         // For the main agent, a `SessionStart` reports it.
-        "PostCompact" if input["agent_id"].is_string() => HookEvent::ContextLost,
-        "UserPromptSubmit" => HookEvent::Prompted(Vec::new()),
-        "PreToolUse" => HookEvent::Before(parse_tool_use(input)?),
-        "PostToolUse" => HookEvent::After(parse_tool_use(input)?, parse_outcome(input)),
+        "PostCompact" if !input["agent_id"].is_string() => None,
         // A command that exits with an error has still run.
-        "PostToolUseFailure" => HookEvent::After(parse_tool_use(input)?, parse_failure(input)),
-        _ => return None,
-    })
+        "PostToolUseFailure" => Some(HookEvent::After(parse_tool_use(input)?, parse_failure(input))),
+        _ => parse_like_claude(event, input, parse_tool_use, parse_outcome),
+    }
 }
 
 fn parse_tool_use(input: &Value) -> Option<ToolUse> {
@@ -102,7 +98,8 @@ fn read(input: &Value) -> ToolOutcome {
     }
 }
 
-/// What a command printed. When Claude Code puts a long output into a file, the model gets its beginning and the hook gets more.
+/// What a command printed. When Claude Code puts a long output into a file, the model gets its beginning and the hook
+/// gets more.
 fn printed(response: &Value) -> String {
     let output = response["stdout"].as_str().unwrap_or_default();
     let is_kept = response["persistedOutputPath"].as_str().is_some_and(|path| !path.is_empty());

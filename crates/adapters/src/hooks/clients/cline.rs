@@ -1,6 +1,6 @@
-//! Cline. Cancelling a call ends the whole task, so a denial replaces the arguments with some that can only fail, and adds the reason.
-//! A version that cannot replace arguments makes the call, and its model still reads the reason. Cline truncates long results after its
-//! hooks have run.
+//! Cline. Cancelling a call ends the whole task, so a denial replaces the arguments with some that can only fail, and
+//! adds the reason. A version that cannot replace arguments makes the call, and its model still reads the reason. Cline
+//! truncates long results after its hooks have run.
 
 use serde_json::{Value, json};
 use surehand_engine::{Tool, ToolNames};
@@ -87,7 +87,8 @@ fn parse_outcome(call: &Value) -> ToolOutcome {
     }
 }
 
-/// What the model sees of a result: the two ends of a long one. Cline keeps slightly more of each, depending on its marker.
+/// What the model sees of a result: the two ends of a long one. Cline keeps slightly more of each, depending on its
+/// marker.
 fn shortened(result: &str) -> String {
     const MOST: CutSize = CutSize::Units(8_000);
     const END: CutSize = CutSize::Units(3_980);
@@ -126,8 +127,8 @@ fn write_answer(input: &Value, verdict: &HookVerdict) -> Value {
     }
 }
 
-/// Arguments with which a tool can only fail: a device has no entries. Malformed arguments would fail as well, but Cline ends the task after
-/// three such calls in a row.
+/// Arguments that make a tool fail: a device has no entries. Malformed arguments would fail as well, but Cline ends the
+/// task after three such calls in a row.
 fn harmless(tool: Option<&str>) -> Value {
     const NOWHERE: &str = "/dev/null/denied-by-surehand";
     match tool {

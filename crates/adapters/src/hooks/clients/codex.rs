@@ -1,14 +1,14 @@
-//! Codex CLI. It has no read tool: its model reads with commands. It edits with patches, which it applies by its own rules. It ignores an
-//! answer with an unknown field.
+//! Codex CLI. It has no read tool: its model reads with commands. It edits with patches, which it applies by its own
+//! rules. It ignores an answer with an unknown field.
 
 use serde_json::Value;
 use surehand_engine::{Tool, ToolNames};
 
-use super::{ClientAdapter, DEFAULTS, session_start};
+use super::{ClientAdapter, DEFAULTS, parse_like_claude};
 use crate::{
     client_instructions,
     hooks::{
-        event::{HookEvent, ToolOutcome, ToolUse, text},
+        event::{ToolOutcome, ToolUse, text},
         truncation,
     },
 };
@@ -23,23 +23,12 @@ pub(super) const ADAPTER: ClientAdapter = ClientAdapter {
     // It shows the model only the beginning of more than 2,500 tokens, at four bytes each.
     max_context: 9_500,
     context_events: &["SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse"],
-    parse,
+    // After a `PostCompact` comes a `SessionStart`, but perhaps not for a subagent.
+    parse: |event, input| parse_like_claude(event, input, parse_tool_use, parse_outcome),
     person_field: Some("systemMessage"),
     instructions: &client_instructions::CODEX,
     ..DEFAULTS
 };
-
-fn parse(event: &str, input: &Value) -> Option<HookEvent> {
-    Some(match event {
-        "SessionStart" => HookEvent::Starts(session_start(input)),
-        // A `SessionStart` follows, but perhaps not for a subagent.
-        "PostCompact" => HookEvent::ContextLost,
-        "UserPromptSubmit" => HookEvent::Prompted(Vec::new()),
-        "PreToolUse" => HookEvent::Before(parse_tool_use(input)?),
-        "PostToolUse" => HookEvent::After(parse_tool_use(input)?, parse_outcome(input)),
-        _ => return None,
-    })
-}
 
 fn parse_tool_use(input: &Value) -> Option<ToolUse> {
     let command = text(&input["tool_input"], "command")?;

@@ -1,5 +1,6 @@
-//! GitHub Copilot CLI. Its input does not name the event: the command line of the hook does. It takes exit code 1 for a denial. It reports a
-//! compaction before it happens, and not after, so views are forgotten then. Its `create` refuses an existing file.
+//! GitHub Copilot CLI. Its input does not name the event: the command line of the hook does. It takes exit code 1 for a
+//! denial. It reports a compaction before it happens, and not after, so views are forgotten then. Its `create` refuses
+//! an existing file.
 
 use serde_json::{Value, json};
 use surehand_engine::{Tool, ToolNames};

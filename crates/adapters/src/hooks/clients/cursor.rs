@@ -1,6 +1,7 @@
-//! Cursor, from its documentation. It reports one action twice, as a tool and as an action (`preToolUse` and `beforeShellExecution`); the
-//! second report changes nothing. Only answers after a tool reach the model. It reports a compaction before it happens, and not after, so
-//! views are forgotten then, and the model reads that with the next result.
+//! Cursor, from its documentation. It reports one action twice, as a tool and as an action (`preToolUse` and
+//! `beforeShellExecution`); the second report changes nothing. Only answers after a tool reach the model. It reports a
+//! compaction before it happens, and not after, so views are forgotten then, and the model reads that with the next
+//! result.
 
 use serde_json::{Value, json};
 use surehand_engine::{Edit, Tool, ToolNames};

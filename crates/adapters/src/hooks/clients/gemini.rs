@@ -1,6 +1,6 @@
-//! Gemini CLI. It does not report a compression: `PreCompress` comes before every call of the model. Its record of the conversation shows it:
-//! compressing, truncating or masking results, and rewinding all replace messages there. Then all views are forgotten, even if little was
-//! lost. Its hooks do not tell a subagent from the main agent.
+//! Gemini CLI. It does not report a compression: `PreCompress` comes before every call of the model. Its record of the
+//! conversation shows it: compressing, truncating or masking results, and rewinding all replace messages there. Then
+//! all views are forgotten, even if little was lost. Its hooks do not distinguish a subagent from the main agent.
 
 use serde_json::Value;
 use surehand_engine::{Tool, ToolNames};
@@ -130,7 +130,8 @@ pub(super) fn shown_of_many(content: &str) -> Vec<ShownLines> {
     files
 }
 
-/// What a command printed, without the frame around it. Gemini shows the two ends of a long output after its hook has seen all of it.
+/// What a command printed, without the frame around it. Gemini shows the two ends of a long output after its hook has
+/// seen all of it.
 fn printed(content: &str) -> String {
     const MOST: CutSize = CutSize::Units(40_000);
     let content = if MOST.is_exceeded_by(content) {

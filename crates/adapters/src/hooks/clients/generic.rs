@@ -1,4 +1,5 @@
-//! The neutral protocol for any agent: one JSON object on standard input, one on standard output. See `docs/hook-protocol.md`.
+//! The neutral protocol for any agent: one JSON object on standard input, one on standard output. See
+//! `docs/hook-protocol.md`.
 
 use serde_json::{Value, json};
 use surehand_engine::{Edit, Tool, ToolNames};
@@ -109,7 +110,7 @@ fn shown(input: &Value) -> Vec<ShownLines> {
     input["shown"].as_array().into_iter().flatten().filter_map(of).collect()
 }
 
-/// What is wrong with an input that was not accepted.
+/// Explains why an input was rejected.
 pub(super) fn describe_mistake(input: &Value) -> String {
     let event = input["event"].as_str().unwrap_or_default();
     let missing = ["session", "directory"].into_iter().find(|name| text(input, name).is_none());

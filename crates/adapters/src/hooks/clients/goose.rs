@@ -1,6 +1,6 @@
-//! goose. Its model reads with commands, and its hooks do not get the output, but its session database has it, so each hook looks there first
-//! ([`super::goose_database`]). Only a denial reaches the model. goose reports an edit twice (`PostToolUse` and `AfterFileEdit`); only the
-//! first counts.
+//! goose. Its model reads with commands, and its hooks do not get the output, but its session database has it, so each
+//! hook looks there first ([`super::goose_database`]). Only a denial reaches the model. goose reports an edit twice
+//! (`PostToolUse` and `AfterFileEdit`); only the first counts.
 
 use std::path::Path;
 
@@ -31,7 +31,8 @@ pub(super) const ADAPTER: ClientAdapter = ClientAdapter {
     ..DEFAULTS
 };
 
-/// Adds to the input what goose does not send: its working directory and the path of its session database. `variable` reads the environment.
+/// Adds to the input what goose does not send: its working directory and the path of its session database. `variable`
+/// reads the environment.
 pub fn with_environment(input: &str, directory: &Path, variable: impl Fn(&str) -> Option<String>) -> String {
     let Ok(Value::Object(mut fields)) = serde_json::from_str(input) else { return input.to_owned() };
     if let (false, Some(directory)) = (fields.contains_key(DIRECTORY), directory.to_str()) {

@@ -1,5 +1,5 @@
-//! Reads the results of tools from goose's session database, because its hooks do not get them. After a compaction goose writes all messages
-//! again under new ids, and marks those that the model no longer sees.
+//! Reads the results of tools from goose's session database, because its hooks do not get them. After a compaction
+//! goose writes all messages again under new ids, and marks those that the model no longer sees.
 
 use std::{collections::HashMap, path::Path, time::Duration};
 

@@ -1,4 +1,5 @@
-//! The agents that run hooks: a file for each translates what it sends into a [`HookInput`] and an answer into its words.
+//! The agents that run hooks: a file for each translates what it sends into a [`HookInput`] and an answer into its
+//! words.
 
 mod claude;
 mod cline;
@@ -13,18 +14,20 @@ mod opencode;
 mod qwen;
 mod reasonix;
 
+use std::path::PathBuf;
+
 use serde_json::{Value, json};
-use surehand_engine::{ClientInstructions, ToolNames};
+use surehand_engine::{ClientInstructions, SessionId, ToolNames};
 
 pub(super) use self::goose_database::{GooseResult, read_new_results};
 pub use self::{goose::with_environment as with_goose_environment, opencode::plugin as opencode_plugin};
 use super::{
-    event::{HookEvent, HookInput, SessionStart},
+    event::{HookEvent, HookInput, SessionStart, ToolOutcome, ToolUse},
     handle::HookVerdict,
 };
 use crate::client_instructions;
 
-/// An agent that runs hooks.
+/// A client with hooks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HookClient {
     /// Claude Code.
@@ -54,7 +57,7 @@ pub enum HookClient {
 /// What a hook prints, and its exit code.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HookAnswer {
-    /// For the client. Nothing printed lets the call pass.
+    /// The output for the client. An empty output lets the call pass.
     pub stdout: String,
     /// The reason of a denial, for clients that read it here.
     pub stderr: String,
@@ -62,6 +65,17 @@ pub struct HookAnswer {
     pub exit_code: u8,
     /// What failed in Surehand, for the log.
     pub failed: Option<String>,
+    /// The session that is at work; `None` if it could not be found.
+    pub session: Option<HookSession>,
+}
+
+/// The session behind a hook.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HookSession {
+    /// Its id.
+    pub session: SessionId,
+    /// The root of its home.
+    pub home: PathBuf,
 }
 
 /// How one client talks to its hooks.
@@ -79,7 +93,7 @@ pub(super) struct ClientAdapter {
     pub event_field: &'static str,
     fields: InputFields,
     denial: DenialChannel,
-    /// What its model must know with each denial, because of checks that the client makes itself.
+    /// A note added to each denial, about checks that the client makes itself.
     pub denial_note: &'static str,
     /// Translates an event; `None` if Surehand has nothing to do with it.
     parse: fn(event: &str, &Value) -> Option<HookEvent>,
@@ -100,7 +114,6 @@ struct InputFields {
     agent: &'static [&'static str],
     /// The working directory: the first of these that is present.
     directory: &'static [&'static str],
-    /// The record of the conversation.
     transcript: &'static str,
     /// Instruction files that the client has just given to the model.
     given: &'static str,
@@ -114,7 +127,7 @@ const FIELDS: InputFields =
 
 const CAMEL_CASE_FIELDS: InputFields = InputFields { session: &["/sessionId"], agent: &["/agentId"], ..FIELDS };
 
-/// What most clients have in common.
+/// The values that most clients share.
 const DEFAULTS: ClientAdapter = ClientAdapter {
     name: "",
     project_variable: None,
@@ -139,7 +152,7 @@ enum DenialChannel {
     ExitCode,
 }
 
-/// What a client's record of the conversation is read for.
+/// Why a client's record of the conversation is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TranscriptUse {
     Unread,
@@ -152,7 +165,7 @@ pub(super) enum TranscriptUse {
 }
 
 impl ClientAdapter {
-    /// Whether the model reads what an answer about a tool says before it calls the next one.
+    /// Whether the model reads the answer about a tool before its next call.
     pub(super) fn hears_of_tools(&self) -> bool {
         self.context_events.iter().any(|event| !event.eq_ignore_ascii_case("sessionstart"))
     }
@@ -215,7 +228,8 @@ impl HookClient {
         Self::ALL.iter().find(|client| client.name() == name).copied()
     }
 
-    /// The variable that names the project of the session to its hooks. Other clients send it in the input, or not at all.
+    /// The variable that names the project of the session to its hooks. Other clients send it in the input, or not at
+    /// all.
     pub fn project_variable(self) -> Option<&'static str> {
         self.adapter().project_variable
     }
@@ -239,7 +253,7 @@ impl HookClient {
         HookAnswer { stdout, failed: Some(why), ..pass }
     }
 
-    /// The answer to an input that no adapter understands. The author of a generic hook is told what is wrong with it.
+    /// The answer to an input that no adapter understands. It explains the mistake to the author of a generic hook.
     pub(super) fn reject_input(self, input: &Value) -> HookAnswer {
         if self == HookClient::Generic { self.fail(generic::describe_mistake(input)) } else { self.pass() }
     }
@@ -271,6 +285,23 @@ fn answer_like_claude(input: &Value, verdict: &HookVerdict) -> Value {
         } }),
         HookVerdict::Context(text) => json!({ "hookSpecificOutput": { "hookEventName": event, "additionalContext": text } }),
     }
+}
+
+/// The events of Claude Code, which several clients follow.
+fn parse_like_claude(
+    event: &str,
+    input: &Value,
+    parse_tool_use: fn(&Value) -> Option<ToolUse>,
+    parse_outcome: fn(&Value) -> ToolOutcome,
+) -> Option<HookEvent> {
+    Some(match event {
+        "SessionStart" => HookEvent::Starts(session_start(input)),
+        "PostCompact" => HookEvent::ContextLost,
+        "UserPromptSubmit" => HookEvent::Prompted(Vec::new()),
+        "PreToolUse" => HookEvent::Before(parse_tool_use(input)?),
+        "PostToolUse" => HookEvent::After(parse_tool_use(input)?, parse_outcome(input)),
+        _ => return None,
+    })
 }
 
 /// How a session starts, by the `source` that most clients send.

@@ -1,4 +1,5 @@
-//! opencode. It has plugins instead of hooks: the Surehand plugin passes each call to this program and does what the answer says.
+//! opencode. It has plugins instead of hooks: the Surehand plugin passes each call to this program and does what the
+//! answer says.
 
 use serde_json::{Value, json};
 use surehand_engine::{Tool, ToolNames};

@@ -1,10 +1,10 @@
-//! Qwen Code. Its hooks are like Claude Code's, its tools like Gemini CLI's. After its hooks it refuses an edit of a file that was not read or
-//! has changed. It sends an empty prompt before each call of the model.
+//! Qwen Code. Its hooks are like Claude Code's, its tools like Gemini CLI's. After its hooks it refuses an edit of a
+//! file that was not read or has changed. It sends an empty prompt before each call of the model.
 
 use serde_json::Value;
 use surehand_engine::{Tool, ToolNames};
 
-use super::{ClientAdapter, DEFAULTS, gemini, session_start};
+use super::{ClientAdapter, DEFAULTS, gemini, parse_like_claude};
 use crate::{
     client_instructions,
     hooks::{
@@ -29,17 +29,14 @@ pub(super) const ADAPTER: ClientAdapter = ClientAdapter {
 };
 
 fn parse(event: &str, input: &Value) -> Option<HookEvent> {
-    Some(match event {
-        "SessionStart" => HookEvent::Starts(session_start(input)),
+    match event {
         // For the main agent, a `SessionStart` reports it.
-        "PostCompact" if input["agent_id"].is_string() => HookEvent::ContextLost,
-        "UserPromptSubmit" => HookEvent::Prompted(prompt_files::referenced(input["prompt"].as_str().unwrap_or_default())),
-        "PreToolUse" => HookEvent::Before(parse_tool_use(input)?),
-        "PostToolUse" => HookEvent::After(parse_tool_use(input)?, parse_outcome(input)),
+        "PostCompact" if !input["agent_id"].is_string() => None,
+        "UserPromptSubmit" => Some(HookEvent::Prompted(prompt_files::referenced(input["prompt"].as_str().unwrap_or_default()))),
         // A command that exits with an error has still run.
-        "PostToolUseFailure" => HookEvent::After(parse_tool_use(input)?, parse_failure(input)),
-        _ => return None,
-    })
+        "PostToolUseFailure" => Some(HookEvent::After(parse_tool_use(input)?, parse_failure(input))),
+        _ => parse_like_claude(event, input, parse_tool_use, parse_outcome),
+    }
 }
 
 fn path(arguments: &Value) -> Option<String> {

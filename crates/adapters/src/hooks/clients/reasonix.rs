@@ -1,16 +1,15 @@
-//! Reasonix. It takes a denial from exit code 2 and standard error, and adds context only at the start of a session. It reports a failed tool
-//! twice (`PostToolUseFailure`, then `PostToolUse` with an error); the second counts. It truncates long results after its hooks have run.
+//! Reasonix. It takes a denial from exit code 2 and standard error, and adds context only at the start of a session. It
+//! reports a failed tool twice (`PostToolUseFailure`, then `PostToolUse` with an error); the second counts. It
+//! truncates long results after its hooks have run.
 
 use serde_json::Value;
 use surehand_engine::{Edit, Tool, ToolNames};
 
-use super::{CAMEL_CASE_FIELDS, ClientAdapter, DEFAULTS, DenialChannel, session_start};
+use super::{CAMEL_CASE_FIELDS, ClientAdapter, DEFAULTS, DenialChannel, parse_like_claude};
 use crate::{
     client_instructions,
     hooks::{
-        event::{
-            HookEvent, ShownLines, ToolOutcome, ToolUse, edit, join_rows, replacements, several_edits, text, unknown_edit, write,
-        },
+        event::{ShownLines, ToolOutcome, ToolUse, edit, join_rows, replacements, several_edits, text, unknown_edit, write},
         handle::HookVerdict,
         truncation::{self, CutSize},
     },
@@ -32,22 +31,11 @@ pub(super) const ADAPTER: ClientAdapter = ClientAdapter {
     denial: DenialChannel::ExitCode,
     denial_note: "Reasonix itself takes an edit only of what read_file has shown as it is now: call read_file first.\n",
     fields: CAMEL_CASE_FIELDS,
-    parse,
+    parse: |event, input| parse_like_claude(event, input, parse_tool_use, parse_outcome),
     write_answer,
     instructions: &client_instructions::REASONIX,
     ..DEFAULTS
 };
-
-fn parse(event: &str, input: &Value) -> Option<HookEvent> {
-    Some(match event {
-        "SessionStart" => HookEvent::Starts(session_start(input)),
-        "PostCompact" => HookEvent::ContextLost,
-        "UserPromptSubmit" => HookEvent::Prompted(Vec::new()),
-        "PreToolUse" => HookEvent::Before(parse_tool_use(input)?),
-        "PostToolUse" => HookEvent::After(parse_tool_use(input)?, parse_outcome(input)),
-        _ => return None,
-    })
-}
 
 fn parse_tool_use(input: &Value) -> Option<ToolUse> {
     let arguments = &input["toolArgs"];

@@ -1,5 +1,5 @@
-//! Who owns a TCP socket of this machine, as the kernel knows it. Nothing is said about sockets of other machines or of other
-//! network namespaces.
+//! The owner of a TCP socket of this machine, from the kernel. Sockets of other machines and other network namespaces
+//! have no owner here.
 
 use std::{
     fs,
@@ -14,28 +14,30 @@ const ESTABLISHED: u8 = 1;
 /// The kernel shows this uid for every user that the user namespace does not map.
 const OVERFLOW_UID: u32 = 65534;
 
+/// Where the kernel says whose a socket is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum SocketTable {
-    /// netlink, one socket at a time. The cost does not grow with the number of sockets, so that a flood of connections does not make
-    /// each of them expensive.
+pub enum SocketTable {
+    /// netlink, one socket at a time. The cost does not grow with the number of sockets, so that a flood of connections
+    /// does not make each of them expensive.
     #[cfg(target_os = "linux")]
     SockDiag,
     /// `/proc/net/tcp` and `/proc/net/tcp6`, which list all sockets.
     ProcNet,
 }
 
+/// Whose a socket is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct SocketOwner {
-    /// The effective user that made it.
+pub struct SocketOwner {
+    /// The effective user that created it.
     pub uid: u32,
-    /// By which `/proc/PID/fd` names it.
+    /// Its number in `/proc/PID/fd`.
     pub inode: u32,
 }
 
 impl SocketTable {
-    /// Chooses the source. Some kernels and sandboxes have no `sock_diag`, and their error is the one for a missing socket. So this looks
-    /// for a socket that is there: our own listener.
-    pub(super) fn detect(listener: SocketAddr) -> Self {
+    /// Chooses the source. Some kernels and sandboxes have no `sock_diag`, and report the same error as for a missing
+    /// socket. So this looks for a socket that exists: our own listener.
+    pub fn detect(listener: SocketAddr) -> Self {
         #[cfg(target_os = "linux")]
         if sock_diag::find(listener, SocketAddr::new(unspecified(listener), 0)).is_some() {
             return Self::SockDiag;
@@ -44,9 +46,9 @@ impl SocketTable {
         Self::ProcNet
     }
 
-    /// The owner of the established socket that is bound to `local` and connected to `remote`. `None` if there is no such socket, or no
-    /// single owner.
-    pub(super) fn owner(self, local: SocketAddr, remote: SocketAddr) -> Option<SocketOwner> {
+    /// The owner of the established socket that is bound to `local` and connected to `remote`. `None` if there is no
+    /// such socket, or no single owner.
+    pub fn owner(self, local: SocketAddr, remote: SocketAddr) -> Option<SocketOwner> {
         match self {
             #[cfg(target_os = "linux")]
             Self::SockDiag => sock_diag::find(local, remote)?.owner(),
@@ -60,12 +62,12 @@ impl SocketTable {
 
 impl SocketOwner {
     /// Whether it is the user that this process acts for. Root is another user like any other.
-    pub(super) fn is_this_user(self) -> bool {
+    pub fn is_this_user(self) -> bool {
         self.uid == geteuid().as_raw() && (self.uid != OVERFLOW_UID || maps_every_user())
     }
 }
 
-/// Whether each uid that we see is one user. In a user namespace of its own, a process of the user `nobody` could not tell itself from
+/// Whether each visible uid is one user. In a user namespace of its own, a process of the user `nobody` looks like all
 /// users outside.
 fn maps_every_user() -> bool {
     let map = fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
@@ -84,7 +86,7 @@ impl SocketRow {
     }
 }
 
-/// Two owners would mean that the table changed while it was read: then neither counts.
+/// If the table changed while it was read, there may be two owners: then neither counts.
 fn single_owner(mut owners: impl Iterator<Item = SocketOwner>) -> Option<SocketOwner> {
     let first = owners.next()?;
     owners.all(|owner| owner == first).then_some(first)
@@ -97,7 +99,7 @@ fn owners(table: &str, local: SocketAddr, remote: SocketAddr) -> impl Iterator<I
         let mut columns = line.split_whitespace().skip(1);
         let (from, to) = (columns.next()?, columns.next()?);
         let state = u8::from_str_radix(columns.next()?, 16).ok()?;
-        // Most rows may be of connections that are gone, so their addresses are not even read.
+        // Most rows may belong to closed connections, so their addresses are not parsed.
         if state != ESTABLISHED || address(from)? != local || address(to)? != remote {
             return None;
         }
@@ -144,13 +146,14 @@ mod sock_diag {
     /// The length of `struct nlmsghdr` with `struct inet_diag_req_v2` behind it.
     const REQUEST_LENGTH: u32 = 72;
 
-    /// The socket with these two addresses, in any state. If there is none, the kernel gives a socket that listens at `local`.
+    /// The socket with these two addresses, in any state. If there is none, the kernel gives a socket that listens at
+    /// `local`.
     pub(super) fn find(local: SocketAddr, remote: SocketAddr) -> Option<SocketRow> {
         let socket =
             socket_with(AddressFamily::NETLINK, SocketType::DGRAM, SocketFlags::CLOEXEC, Some(netlink::SOCK_DIAG)).ok()?;
         send(&socket, &request(canonical(local), canonical(remote)), SendFlags::empty()).ok()?;
         let mut reply = [0; 512];
-        // The kernel has answered by the time that it has taken the request.
+        // The kernel answers before `send` returns.
         let (length, _) = recv(&socket, &mut reply, RecvFlags::DONTWAIT).ok()?;
         parse(reply.get(..length)?)
     }
@@ -240,7 +243,7 @@ mod tests {
         assert_eq!(address("7873"), None);
     }
 
-    /// Both sources find the owner of both ends of a connection, and nobody once the far end is closed.
+    /// Both sources find the owner of both ends of a connection, and no owner once the far end is closed.
     #[track_caller]
     fn check_connection(listen: &str, connect: &str) {
         let Ok(listener) = TcpListener::bind(listen) else {

@@ -1,4 +1,4 @@
-//! The secret that a client must show.
+//! The secret that a client must send.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use hyper::{HeaderMap, header::AUTHORIZATION};
 #[derive(Clone, PartialEq, Eq)]
 pub struct Token(String);
 
-/// Not the secret itself: it would end in a log.
+/// Omits the secret, which would end up in a log.
 impl fmt::Debug for Token {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Token")
@@ -16,14 +16,14 @@ impl fmt::Debug for Token {
 }
 
 impl Token {
-    /// This one. `None` for what no header can hold, or nobody would take for a secret.
+    /// Takes a secret; `None` if it is too short or a header cannot hold it.
     pub fn new(secret: &str) -> Option<Self> {
         let secret = secret.trim();
         let is_sendable = secret.len() >= 8 && secret.bytes().all(|byte| byte.is_ascii_graphic());
         is_sendable.then(|| Self(secret.to_owned()))
     }
 
-    /// A new one that nobody can guess.
+    /// Generates a random token.
     pub fn generate() -> std::io::Result<Self> {
         let mut random = [0_u8; 24];
         let filled = rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())?;
@@ -31,12 +31,13 @@ impl Token {
         Ok(Self(random.iter().map(|byte| format!("{byte:02x}")).collect()))
     }
 
-    /// To be shown once to whoever sets up the clients.
+    /// The secret, to be shown once to the person who sets up the clients.
     pub fn secret(&self) -> &str {
         &self.0
     }
 
-    pub(super) fn is_shown(&self, headers: &HeaderMap) -> bool {
+    /// Whether a request carries it, once and as a whole.
+    pub fn is_shown(&self, headers: &HeaderMap) -> bool {
         let mut shown = headers.get_all(AUTHORIZATION).iter();
         let (Some(only), None) = (shown.next(), shown.next()) else { return false };
         let Some((scheme, secret)) = only.as_bytes().split_first_chunk::<7>() else { return false };
@@ -44,8 +45,8 @@ impl Token {
     }
 }
 
-/// Takes as long wherever they differ, so that the time does not tell how much of a guess is right.
-fn are_equal(one: &[u8], other: &[u8]) -> bool {
+/// Compares in constant time, so that the time does not reveal how much of a guess is right.
+pub fn are_equal(one: &[u8], other: &[u8]) -> bool {
     let difference = one.iter().zip(other).fold(0, |difference, (a, b)| std::hint::black_box(difference | (a ^ b)));
     one.len() == other.len() && difference == 0
 }

@@ -1,31 +1,35 @@
-//! The connections of the HTTP server: what each is doing, how many there may be, and which one makes room for a new one. What is said
-//! over them is left to `http`.
+//! The connections of an HTTP server: their phases, their limit, and which one is closed to make room for a new one.
+//! `server` accepts them.
 
 use std::{
     net::SocketAddr,
     pin::Pin,
-    sync::{Arc, Mutex, OnceLock},
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
     task::{Context, Poll},
     time::{Duration, Instant},
 };
 
 use hyper::body::{Body, Frame, SizeHint};
-use surehand_engine::SessionId;
 use tokio::{
     task::{AbortHandle, JoinSet},
     time::sleep,
 };
 use tokio_util::sync::CancellationToken;
 
-use super::{peer_process, sessions::lock, socket_table::SocketTable};
+use crate::socket_table::{SocketOwner, SocketTable};
 
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The limits of a server.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct ConnectionLimits {
-    /// How many there may be at once.
+pub struct ConnectionLimits {
+    /// The most connections at once.
     pub count: usize,
-    /// How long a new connection may take until its first request head is complete and let in.
+    /// The time limit for the first request head of a new connection.
     pub first_head: Duration,
-    /// How long the body of a request may take.
+    /// The time limit for the body of a request.
     pub body: Duration,
 }
 
@@ -35,18 +39,18 @@ impl Default for ConnectionLimits {
     }
 }
 
-/// What a connection is doing. The order is the one in which connections make room for new ones, the first first.
+/// The phase of a connection. Earlier phases are closed first to make room for new connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum ConnectionPhase {
-    /// No request was let in yet: the client is silent, slow, or was refused.
+pub enum ConnectionPhase {
+    /// No request was accepted yet: the client is silent, slow, or was refused.
     Unproven,
-    /// The last request is answered.
+    /// The last request was answered.
     Idle,
-    /// A request head was let in, and its body is on the way.
+    /// A request head was accepted, and its body is still arriving.
     Receiving,
-    /// The client waits for an answer. Such a connection never makes room.
+    /// The client waits for an answer. Such a connection is never closed to make room.
     Answering,
-    /// The client listens to what the server has to say, and nothing is owed. Such a connection never makes room either.
+    /// The client listens for events and expects no answer. Such a connection is never closed to make room.
     Listening,
 }
 
@@ -56,34 +60,35 @@ impl ConnectionPhase {
     }
 }
 
-/// A connection, as far as its requests need to know it.
+/// The part of a connection that its requests need.
 #[derive(Debug)]
-pub(super) struct HttpConnection {
+pub struct HttpConnection {
     far: SocketAddr,
     near: SocketAddr,
     sockets: SocketTable,
-    process: OnceLock<Option<String>>,
+    peer: OnceLock<Option<String>>,
     phase: Mutex<(ConnectionPhase, Instant)>,
     /// Cancelled when the connection must make room for another.
-    pub evicted: CancellationToken,
+    pub(crate) evicted: CancellationToken,
 }
 
 impl HttpConnection {
-    pub(super) fn new(far: SocketAddr, near: SocketAddr, sockets: SocketTable) -> Self {
+    pub(crate) fn new(far: SocketAddr, near: SocketAddr, sockets: SocketTable) -> Self {
         let phase = Mutex::new((ConnectionPhase::Unproven, Instant::now()));
-        Self { far, near, sockets, process: OnceLock::new(), phase, evicted: CancellationToken::new() }
+        Self { far, near, sockets, peer: OnceLock::new(), phase, evicted: CancellationToken::new() }
     }
 
-    /// A name for the client at the other end, when nothing better is known.
-    pub(super) fn who(&self, client: &str) -> SessionId {
-        let process = self.process.get_or_init(|| self.sockets.owner(self.far, self.near).and_then(peer_process::holding));
-        SessionId(match process {
-            Some(process) => format!("process-{process}"),
-            None => format!("peer-{}-{client}", self.far.ip()),
-        })
+    /// The address of the caller.
+    pub fn far(&self) -> SocketAddr {
+        self.far
     }
 
-    pub(super) fn phase(&self) -> ConnectionPhase {
+    /// The name of the process at the other end, if `name` finds one. It is looked up once.
+    pub fn peer_name(&self, name: impl FnOnce(SocketOwner) -> Option<String>) -> Option<&str> {
+        self.peer.get_or_init(|| self.sockets.owner(self.far, self.near).and_then(name)).as_deref()
+    }
+
+    pub(crate) fn phase(&self) -> ConnectionPhase {
         lock(&self.phase).0
     }
 
@@ -91,8 +96,8 @@ impl HttpConnection {
         *lock(&self.phase) = (phase, Instant::now());
     }
 
-    /// Ends if no request is let in within this time, however many bytes come.
-    pub(super) async fn overdue(&self, limit: Duration) {
+    /// Ends if no request is accepted within this time, however many bytes arrive.
+    pub(crate) async fn overdue(&self, limit: Duration) {
         sleep(limit).await;
         if self.phase() != ConnectionPhase::Unproven {
             std::future::pending().await
@@ -100,17 +105,19 @@ impl HttpConnection {
     }
 }
 
-/// A request that was let in. The connection is idle again when it is dropped.
+/// An accepted request. The connection is idle again when this is dropped.
 #[derive(Debug)]
-pub(super) struct RequestGuard(Arc<HttpConnection>);
+pub struct RequestGuard(Arc<HttpConnection>);
 
 impl RequestGuard {
-    pub(super) fn new(connection: Arc<HttpConnection>) -> Self {
+    /// The head of a request was accepted.
+    pub fn new(connection: Arc<HttpConnection>) -> Self {
         connection.enter(ConnectionPhase::Receiving);
         Self(connection)
     }
 
-    pub(super) fn enter(&self, phase: ConnectionPhase) {
+    /// Says what the request does next.
+    pub fn enter(&self, phase: ConnectionPhase) {
         self.0.enter(phase);
     }
 }
@@ -121,14 +128,15 @@ impl Drop for RequestGuard {
     }
 }
 
-/// The body of an answer, which holds its request until it is sent.
-pub(super) struct GuardedBody<B> {
+/// The body of an answer, which keeps the guard of its request until it is sent.
+pub struct GuardedBody<B> {
     body: B,
     _guard: RequestGuard,
 }
 
 impl<B> GuardedBody<B> {
-    pub(super) fn new(body: B, guard: RequestGuard) -> Self {
+    /// This body, with the guard of its request.
+    pub fn new(body: B, guard: RequestGuard) -> Self {
         Self { body, _guard: guard }
     }
 }
@@ -150,20 +158,19 @@ impl<B: Body + Unpin> Body for GuardedBody<B> {
     }
 }
 
-/// The connections that are open, and the tasks that serve them.
-pub(super) struct ConnectionTable {
+pub(crate) struct ConnectionTable {
     limit: usize,
     open: Vec<(Arc<HttpConnection>, AbortHandle)>,
     tasks: JoinSet<()>,
 }
 
 impl ConnectionTable {
-    pub(super) fn new(limit: usize) -> Self {
+    pub(crate) fn new(limit: usize) -> Self {
         Self { limit, open: Vec::new(), tasks: JoinSet::new() }
     }
 
-    /// Serves a connection. If the table is full, another connection makes room. If all of them are at work, the new one is closed.
-    pub(super) fn insert(&mut self, connection: Arc<HttpConnection>, serve: impl Future<Output = ()> + Send + 'static) {
+    /// Serves a connection. If the table is full, an idle connection is closed; if none is idle, the new one is.
+    pub(crate) fn insert(&mut self, connection: Arc<HttpConnection>, serve: impl Future<Output = ()> + Send + 'static) {
         while self.tasks.try_join_next().is_some() {}
         self.open.retain(|(_, task)| !task.is_finished());
         if self.open.len() >= self.limit && !self.evict() {
@@ -173,7 +180,7 @@ impl ConnectionTable {
         self.open.push((connection, task));
     }
 
-    /// Closes one connection that nobody waits for. Returns whether there was one.
+    /// Closes one connection on which no client waits. Returns whether there was one.
     fn evict(&mut self) -> bool {
         let phases = self.open.iter().enumerate().map(|(at, (connection, _))| (*lock(&connection.phase), at));
         let Some((_, at)) = phases.filter(|((phase, _), _)| phase.may_make_room()).min() else { return false };
@@ -182,7 +189,7 @@ impl ConnectionTable {
         true
     }
 
-    pub(super) async fn join(&mut self) {
+    pub(crate) async fn join(&mut self) {
         while self.tasks.join_next().await.is_some() {}
     }
 }

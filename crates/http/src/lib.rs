@@ -1,0 +1,16 @@
+//! The HTTP listener of Surehand's servers. It decides who may connect, by the owner of the socket at the other end, and
+//! how many connections there are; a [`Handler`] answers the requests.
+
+mod connection;
+mod server;
+mod socket_table;
+mod token;
+
+pub use self::{
+    connection::{ConnectionLimits, ConnectionPhase, GuardedBody, HttpConnection, RequestGuard},
+    server::{
+        BodyError, Callers, Handler, HttpAnswer, HttpServer, ListenError, Listener, Stopper, plain, read_body, wait_for_stop,
+    },
+    socket_table::{SocketOwner, SocketTable},
+    token::{Token, are_equal},
+};
