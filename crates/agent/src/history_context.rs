@@ -4,7 +4,7 @@
 use surehand_engine::core::RepoState;
 
 use crate::{
-    model::{CallResult, ChatMessage, ModelCall, Prompt},
+    model::{CallResult, ChatMessage, ModelAnswer, Prompt},
     prompt::{message_tokens, state_text, system_text, tools_tokens, turn_request},
     snapshot_context::{RenderedPrompt, TurnInput},
 };
@@ -40,32 +40,48 @@ impl HistoryContext {
         self.push(ChatMessage::User(text.into()));
     }
 
-    pub(crate) fn end_turn(&mut self, said: &str, calls: Vec<ModelCall>, results: Vec<CallResult>, noops: Vec<String>) {
+    pub(crate) fn end_turn(&mut self, answer: &ModelAnswer, results: Vec<CallResult>, noops: Vec<String>) {
         let old = std::mem::replace(&mut self.noops, noops);
         self.drop_calls(&old);
-        self.push(ChatMessage::Assistant { text: said.to_owned(), calls });
+        let ModelAnswer { text, calls, reasoning, .. } = answer.clone();
+        self.push(ChatMessage::Assistant { text, calls, reasoning });
         if !results.is_empty() {
             self.push(ChatMessage::Results(results));
         }
     }
 
-    /// Removes calls and their results from the conversation.
+    /// Removes calls and their results from the conversation. A provider refuses reasoning without the calls that it
+    /// led to, so it goes with them, and calls to which only a part of it belongs stay.
     fn drop_calls(&mut self, ids: &[String]) {
-        if ids.is_empty() {
+        let is_split = |message: &ChatMessage| match message {
+            ChatMessage::Assistant { calls, reasoning: Some(_), .. } => !calls.iter().all(|call| ids.contains(&call.id)),
+            _ => false,
+        };
+        let calls_of = |message: &ChatMessage| match message {
+            ChatMessage::Assistant { calls, .. } => calls.iter().map(|call| call.id.clone()).collect(),
+            _ => Vec::new(),
+        };
+        let kept: Vec<String> =
+            self.messages.iter().map(|(message, _)| message).filter(|message| is_split(message)).flat_map(calls_of).collect();
+        let is_gone = |id: &String| ids.contains(id) && !kept.contains(id);
+        if ids.iter().all(|id| !is_gone(id)) {
             return;
         }
-        let is_gone = |id: &String| ids.contains(id);
         for (message, tokens) in &mut self.messages {
             match message {
                 ChatMessage::User(_) => continue,
-                ChatMessage::Assistant { calls, .. } => calls.retain(|call| !is_gone(&call.id)),
+                ChatMessage::Assistant { calls, reasoning, .. } => {
+                    let before = calls.len();
+                    calls.retain(|call| !is_gone(&call.id));
+                    reasoning.take_if(|_| calls.len() < before);
+                }
                 ChatMessage::Results(results) => results.retain(|result| !is_gone(&result.id)),
             }
             *tokens = message_tokens(message);
         }
         self.messages.retain(|(message, _)| match message {
             ChatMessage::User(_) => true,
-            ChatMessage::Assistant { text, calls } => !text.is_empty() || !calls.is_empty(),
+            ChatMessage::Assistant { text, calls, .. } => !text.is_empty() || !calls.is_empty(),
             ChatMessage::Results(results) => !results.is_empty(),
         });
     }
@@ -93,10 +109,14 @@ impl HistoryContext {
     pub(crate) fn fold(&mut self, state: &RepoState, input: &TurnInput<'_>) -> FoldedHistory {
         let now = turn_request(state, input.phase);
         let state = state_text(state, input.phase);
+        let words = match input.words.text(self.window / 8) {
+            words if words.is_empty() => words,
+            words => format!("# What the user has said besides\n{words}\n\n"),
+        };
         let text = |folded: usize, more: &str| {
             format!(
                 "The conversation so far ({folded} messages) was folded into this state. What you had read is no longer in your context: read \
-                 again what you want to edit. Do not do again what is done.{more}\n\n{state}\n{now}"
+                 again what you want to edit. Do not do again what is done.{more}\n\n{words}{state}\n{now}"
             )
         };
         let last = self.messages.split_off(self.last_answer());
@@ -123,7 +143,7 @@ impl HistoryContext {
         }
         let tokens = self.tokens(input);
         let messages = self.messages.iter().map(|(message, _)| message.clone()).collect();
-        let prompt = Prompt { system: system_text(input.template), messages, tools: input.tools.to_vec() };
+        let prompt = Prompt { system: system_text(input.template), messages, tools: input.tools.to_vec(), is_conversation: true };
         RenderedPrompt { prompt, tokens, left: Vec::new() }
     }
 }

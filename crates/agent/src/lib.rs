@@ -4,7 +4,8 @@
 //! ```
 //! use serde_json::json;
 //! use surehand_agent::{
-//!     AgentRun, Approval, Approver, CancelToken, Ports, RunEvent, RunSettings,
+//!     AgentRun, Approval, Approver, CancelToken, Nobody, Ports, RunEvent, RunSettings,
+//!     command::CommandRequest,
 //!     event::StopReason,
 //!     model::scripted::{ScriptedCall, ScriptedModel, ScriptedTurn},
 //! };
@@ -12,7 +13,7 @@
 //!
 //! struct Never;
 //! impl Approver for Never {
-//!     fn approve(&mut self, _command: &str) -> Approval {
+//!     fn approve(&mut self, _: &CommandRequest<'_>) -> Approval {
 //!         Approval::No(None)
 //!     }
 //! }
@@ -30,7 +31,13 @@
 //! let workspace = Workspace::open(dir.path(), Config { state, ..Config::default() })?;
 //! let settings = RunSettings::for_workspace(&workspace);
 //! let mut listener = |_: &RunEvent| {};
-//! let ports = Ports { model: &mut model, permission: &mut Never, listener: &mut listener, cancel: CancelToken::default() };
+//! let ports = Ports {
+//!     model: &mut model,
+//!     permission: &mut Never,
+//!     person: &mut Nobody,
+//!     listener: &mut listener,
+//!     cancel: CancelToken::default(),
+//! };
 //! let outcome = AgentRun::new(workspace, "Write a.txt.", settings, ports)?.run()?;
 //! assert_eq!(outcome.stop, StopReason::Done);
 //! assert_eq!(std::fs::read_to_string(dir.path().join("a.txt"))?, "one\n");
@@ -44,18 +51,26 @@ pub mod event;
 mod history_context;
 mod loop_detector;
 pub mod model;
+pub mod past_runs;
+mod person;
 pub mod prompt;
+mod question;
+mod recorded_prompts;
 mod repair;
 mod run;
+mod run_files;
 mod secrets;
 mod snapshot_context;
+mod text_calls;
 pub mod tool;
 pub mod transcript;
 mod unseen_results;
+mod user_words;
 
 pub use cancel::CancelToken;
 pub use command::{Approval, Approver, CommandOutcome, run_command};
 pub use event::RunEvent;
 pub use loop_detector::LoopLimits;
+pub use person::{EditApproval, EditRequest, Nobody, Person};
 pub use run::{AgentRun, Ports, RunError, RunLimits, RunOutcome, RunSettings};
 pub use secrets::Secrets;

@@ -1,22 +1,44 @@
-//! Loop detection: warns the model when a run makes no progress, and stops the run if that does not help.
+//! Loop detection: warns the model when a run makes no progress, and stops the run if that does not help. Progress is
+//! judged by its effect, whatever a tool answers:
+//!
+//! - an edit that brings the files to a state in which they never were, and does more than write other numbers into a
+//!   line, or the same line again and again
+//! - a task list as it never was
+//! - lines of files that were not shown before
+//! - a command or a listing that was not asked for in this state, with an answer that was not given before
+//!
+//! The same command with another answer counts only a few times: clocks and durations always differ.
 
-use std::collections::HashSet;
+use std::{
+    collections::{BTreeSet, HashMap, HashSet},
+    hash::{DefaultHasher, Hash, Hasher},
+};
 
-use surehand_engine::core::ToolKind;
+use serde_json::Value;
+use surehand_engine::{
+    core::{ContentHash, Done, FileStatus, KnownLines, LineSet, RelPath, RepoState, Task, TaskList, TaskStatus, ToolKind},
+    render::count,
+};
 
+use self::edits::{EditEffects, EditPlace};
 use crate::{
     call_outcome::{CallOutcome, CallOutcomeKind},
     tool::AgentTool,
 };
+
+mod edits;
 
 /// When a run without progress is stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LoopLimits {
     /// How often the same call may be refused before the run stops.
     pub refusals: u32,
-    /// How many turns in a row may make no call, or only calls that are refused or change nothing.
+    /// How many turns in a row may have no effect: no call, or only calls that are refused, change nothing, or repeat
+    /// what was done before.
     pub empty_turns: u32,
-    /// How many turns in a row may only read.
+    /// How many turns in a row may change no file and complete no task, but only change other things in the task list.
+    pub task_turns: u32,
+    /// How many turns in a row may only read files or run commands that change none.
     pub looking_turns: u32,
     /// How often a file may be overwritten with nearly the same content.
     pub rewrites: u32,
@@ -24,25 +46,83 @@ pub struct LoopLimits {
 
 impl Default for LoopLimits {
     fn default() -> Self {
-        Self { refusals: 5, empty_turns: 6, looking_turns: 40, rewrites: 6 }
+        Self { refusals: 5, empty_turns: 6, task_turns: 10, looking_turns: 100, rewrites: 6 }
     }
 }
+
+/// How many turns may count because a call that was made before, or found nothing, has another answer, until there is
+/// progress.
+const WEAK_NEWS: u32 = 3;
+
+/// How many edits in a row may replace the same line.
+const SAME_PLACE: u32 = 4;
+
+/// The hash of a state, a call or an output.
+type Fingerprint = u64;
 
 #[derive(Debug, Default)]
 pub(crate) struct LoopDetector {
     limits: LoopLimits,
-    empty: u32,
+    /// Files as they have been.
+    files: HashSet<Fingerprint>,
+    /// Task lists as they have been.
+    tasks: HashSet<Fingerprint>,
+    /// The most tasks that were completed or cancelled at the same time.
+    most_closed: usize,
+    /// Reads and commands, each with the state in which it was called.
+    calls: HashSet<(Fingerprint, Fingerprint)>,
+    /// Answers, each with the state in which it was given.
+    answers: HashSet<(Fingerprint, Fingerprint)>,
+    /// The lines that were shown, by file and version.
+    shown: HashMap<(RelPath, ContentHash), LineSet>,
+    /// The edits that were made, without numbers.
+    edits: HashSet<Fingerprint>,
+    /// Where the last edit was, and how many in a row were there.
+    place: Option<(EditPlace, u32)>,
+    /// The present state. What only a command has changed does not count: a command that writes the time into a file would
+    /// otherwise be in a new state each time.
+    state: Option<Fingerprint>,
+    /// Turns that had only weak news, since the last progress.
+    weak: u32,
+    /// The calls of the turns in a row that had no effect.
+    idle: Vec<Vec<IdleCall>>,
+    /// Turns in a row that only changed the task list.
+    planning: u32,
+    /// Turns in a row that only looked.
     looking: u32,
-    /// Results of commands since the last change. The same result again is no progress.
-    printed: HashSet<String>,
     turn: TurnProgress,
     stop: Option<String>,
 }
 
 #[derive(Debug, Default)]
 struct TurnProgress {
-    changed: bool,
-    looked: bool,
+    news: News,
+    /// Whether an edit did something new.
+    has_edited: bool,
+    /// Whether a command did something that was not done in this state before.
+    has_run: bool,
+    /// Whether an edit or a command did what was done before.
+    has_repeated: bool,
+    /// Whether only commands can have changed files.
+    has_only_run: bool,
+    calls: Vec<IdleCall>,
+}
+
+/// What a call brought to light.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+enum News {
+    #[default]
+    None,
+    /// Another answer to a call that was made before, or nothing where nothing was looked for before.
+    Weak,
+    Strong,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct IdleCall {
+    tool: String,
+    /// The code of its refusal.
+    refused: Option<&'static str>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,9 +140,10 @@ impl LoopDetector {
     }
 
     /// Records the outcome of a call.
-    pub(crate) fn observe(&mut self, tool: &str, result: &CallOutcome) {
+    pub(crate) fn observe(&mut self, tool: &str, arguments: &Value, result: &CallOutcome) {
         let LoopLimits { refusals, rewrites, .. } = self.limits;
-        if let Some((code, repeat)) = result.refusal()
+        let refusal = result.refusal();
+        if let Some((code, repeat)) = refusal
             && repeat >= refusals
         {
             self.stop = Some(format!("the same call of {tool} was refused {refusals} times ({code})"));
@@ -72,140 +153,428 @@ impl LoopDetector {
         {
             self.stop = Some(format!("{path} was overwritten {rewrites} times with nearly the same content"));
         }
-        if result.is_error() || result.is_noop() {
-            return;
-        }
-        match (&result.kind, AgentTool::named(tool)) {
-            (CallOutcomeKind::Command { .. }, _) => self.turn.changed |= self.printed.insert(result.text.clone()),
-            (_, Some(AgentTool::Workspace(tool))) if matches!(tool.kind(), ToolKind::Reads | ToolKind::Forgets) => {
-                self.turn.looked = true;
-            }
-            _ => {
-                self.turn.changed = true;
-                self.printed.clear();
-            }
+        self.turn.calls.push(IdleCall { tool: tool.to_owned(), refused: refusal.map(|(code, _)| code) });
+        if !result.is_error() && !result.is_noop() {
+            self.turn.news = self.turn.news.max(self.news(tool, arguments, result));
         }
     }
 
-    /// Ends a turn and judges the progress so far.
-    pub(crate) fn end_turn(&mut self) -> LoopAdvice {
+    /// What a call brought to light. Notes what an edit did.
+    fn news(&mut self, tool: &str, arguments: &Value, result: &CallOutcome) -> News {
+        match (&result.kind, AgentTool::named(tool)) {
+            (CallOutcomeKind::Command { .. }, _) => {
+                self.turn.has_only_run |= !self.turn.has_edited;
+                let news = self.answer_news(tool, arguments, result);
+                self.turn.has_run |= news == News::Strong;
+                self.turn.has_repeated |= news != News::Strong;
+                news
+            }
+            (CallOutcomeKind::Outcome(outcome), Some(AgentTool::Workspace(tool_kind))) => {
+                match (&outcome.result, tool_kind.kind()) {
+                    (Ok(Done::Changed(changed)), _) => {
+                        self.note_edit(&EditEffects::of(changed));
+                        News::None
+                    }
+                    (Ok(Done::Found(found)), _) if found.hits == 0 => self.answer_news(tool, arguments, result).min(News::Weak),
+                    (_, ToolKind::Reads | ToolKind::Forgets) => {
+                        let shown = result.shown();
+                        if shown.is_empty() { self.answer_news(tool, arguments, result) } else { self.shown_news(shown) }
+                    }
+                    _ => News::None,
+                }
+            }
+            _ => News::None,
+        }
+    }
+
+    /// The news of an answer that shows no lines of files.
+    fn answer_news(&mut self, tool: &str, arguments: &Value, result: &CallOutcome) -> News {
+        let state = self.state.unwrap_or_default();
+        let is_new_call = self.calls.insert((state, fingerprint(&(tool, arguments.to_string()))));
+        let is_new_answer = self.answers.insert((state, fingerprint(&without_numbers(&result.text, arguments))));
+        match (is_new_call, is_new_answer) {
+            (true, true) => News::Strong,
+            (false, false) => News::None,
+            _ => News::Weak,
+        }
+    }
+
+    /// The news of lines that a call shows.
+    fn shown_news(&mut self, shown: Vec<KnownLines>) -> News {
+        let mut news = News::None;
+        for lines in shown {
+            let known = self.shown.entry((lines.path, lines.text.version())).or_default();
+            if !lines.lines.minus(known).is_empty() {
+                lines.lines.ranges().iter().for_each(|range| known.insert(*range));
+                news = News::Strong;
+            }
+        }
+        news
+    }
+
+    fn note_edit(&mut self, effects: &EditEffects) {
+        let in_a_row = match &self.place {
+            Some((place, times)) if effects.place.as_ref() == Some(place) => times + 1,
+            _ => 1,
+        };
+        self.place = effects.place.clone().map(|place| (place, in_a_row));
+        let is_new = effects.signatures.iter().fold(false, |is_new, edit| self.edits.insert(fingerprint(edit)) | is_new);
+        let is_new = is_new && in_a_row <= SAME_PLACE;
+        self.turn.has_edited |= is_new;
+        self.turn.has_repeated |= !is_new;
+        self.turn.has_only_run = false;
+    }
+
+    /// Ends the turn before, by the state that it led to, and judges the progress so far.
+    pub(crate) fn judge(&mut self, state: &RepoState) -> LoopAdvice {
         let turn = std::mem::take(&mut self.turn);
+        let (files, tasks) = (files_fingerprint(state), tasks_fingerprint(&state.tasks));
+        let (are_files_new, are_tasks_new) = (self.files.insert(files), self.tasks.insert(tasks));
+        let closed = closed(&state.tasks);
+        let has_closed = closed > self.most_closed;
+        self.most_closed = self.most_closed.max(closed);
+        let is_first = self.state.is_none();
+        if is_first || are_tasks_new || !turn.has_only_run {
+            self.state = Some(fingerprint(&(files, tasks)));
+        }
+        if is_first {
+            return LoopAdvice::Continue;
+        }
         if let Some(why) = self.stop.take() {
             return LoopAdvice::Stop(why);
         }
-        self.empty = if turn.changed || turn.looked { 0 } else { self.empty + 1 };
-        self.looking = if turn.changed { 0 } else { self.looking + 1 };
-        let LoopLimits { empty_turns, looking_turns, .. } = self.limits;
-        if self.empty >= empty_turns {
-            return LoopAdvice::Stop(format!("{empty_turns} turns in a row had no effect"));
+        if turn.news == News::Strong {
+            // What is looked at between two edits may be a reason to edit the same line again.
+            self.place = None;
+        }
+        if turn.news == News::Weak {
+            self.weak += 1;
+        }
+        let has_weak_news = turn.news == News::Weak && self.weak <= WEAK_NEWS;
+        let is_work = turn.has_edited || turn.has_run || !turn.has_repeated;
+        if has_closed || are_files_new && is_work {
+            self.start_over();
+        } else if are_tasks_new {
+            (self.planning, self.looking) = (self.planning + 1, 0);
+            self.idle.clear();
+        } else {
+            self.looking += 1;
+            if turn.news == News::Strong {
+                self.idle.clear();
+            } else if !has_weak_news {
+                self.idle.push(turn.calls);
+            }
+        }
+        self.advice()
+    }
+
+    /// The model got new instructions: what it did before is no sign of a loop.
+    pub(crate) fn start_over(&mut self) {
+        (self.planning, self.looking, self.weak) = (0, 0, 0);
+        self.idle.clear();
+    }
+
+    /// The model has lost what it read, so it may read again.
+    pub(crate) fn forget_reads(&mut self) {
+        self.calls.clear();
+        self.answers.clear();
+        self.shown.clear();
+    }
+
+    fn advice(&self) -> LoopAdvice {
+        let LoopLimits { empty_turns, task_turns, looking_turns, .. } = self.limits;
+        let idle = self.idle.len() as u32;
+        if idle >= empty_turns {
+            return LoopAdvice::Stop(describe(&self.idle));
+        }
+        if self.planning >= task_turns {
+            return LoopAdvice::Stop(format!("{task_turns} turns changed only the list of tasks, and completed none"));
         }
         if self.looking >= looking_turns {
-            return LoopAdvice::Stop(format!("{looking_turns} turns in a row only read files"));
+            return LoopAdvice::Stop(format!(
+                "{looking_turns} turns in a row only read files or ran commands, and changed nothing"
+            ));
         }
-        if self.empty >= 2 && self.empty >= empty_turns / 2 {
-            let left = empty_turns - self.empty;
+        if idle >= 2 && idle >= empty_turns / 2 {
+            let (left, what) = (empty_turns - idle, describe(&self.idle));
             return LoopAdvice::Warn(format!(
-                "The last {} turns had no effect. Try something else: after {left} more the run stops.",
-                self.empty
+                "The last {idle} turns had no effect: {what}. Try something else: after {left} more the run stops."
+            ));
+        }
+        if self.planning >= 2 && self.planning == task_turns / 2 {
+            let planning = self.planning;
+            return LoopAdvice::Warn(format!(
+                "{planning} turns changed only the list of tasks. Do not add more: work on the first open task."
             ));
         }
         if self.looking >= 2 && self.looking == looking_turns / 2 {
-            return LoopAdvice::Warn(format!(
-                "The last {} turns only read files. Continue with the first open task.",
-                self.looking
-            ));
+            let looking = self.looking;
+            return LoopAdvice::Warn(format!("The last {looking} turns only looked around. Continue with the first open task."));
         }
         LoopAdvice::Continue
     }
 }
 
+/// What turns without an effect have in common.
+fn describe(turns: &[Vec<IdleCall>]) -> String {
+    let calls: Vec<&IdleCall> = turns.iter().flatten().collect();
+    let tools: BTreeSet<&str> = calls.iter().map(|call| call.tool.as_str()).collect();
+    let codes: BTreeSet<&str> = calls.iter().filter_map(|call| call.refused).collect();
+    let names = tools.into_iter().collect::<Vec<_>>().join(", ");
+    let length = count(turns.len(), "turn");
+    match calls.len() {
+        0 => format!("{length} in a row called no tool"),
+        _ if calls.iter().all(|call| call.refused.is_some()) => {
+            let codes = codes.into_iter().collect::<Vec<_>>().join(", ");
+            format!("in {length} in a row every call was refused: {names} ({codes})")
+        }
+        _ => format!("{length} in a row repeated calls that change nothing: {names}"),
+    }
+}
+
+/// The files that somebody changed, and what they hold.
+fn files_fingerprint(state: &RepoState) -> Fingerprint {
+    let mut hasher = DefaultHasher::new();
+    // A file that is only read becomes part of the list as well.
+    for file in state.files.iter().filter(|file| file.status != FileStatus::Unchanged || file.changed_outside) {
+        (&file.path, file.hash.as_bytes(), file.status == FileStatus::Deleted).hash(&mut hasher);
+    }
+    hasher.finish()
+}
+
+/// What there is to do, and how far it is. Two tasks that say the same are one, and their order does not count.
+fn tasks_fingerprint(tasks: &TaskList) -> Fingerprint {
+    let progress = |task: &Task| (words(task), task.is_open(), task.status == TaskStatus::InProgress);
+    fingerprint(&tasks.tasks.iter().map(progress).collect::<BTreeSet<_>>())
+}
+
+/// How many different tasks are completed or cancelled.
+fn closed(tasks: &TaskList) -> usize {
+    tasks.tasks.iter().filter(|task| !task.is_open()).map(words).collect::<BTreeSet<_>>().len()
+}
+
+fn words(task: &Task) -> String {
+    task.description.split_whitespace().map(str::to_lowercase).collect::<Vec<_>>().join(" ")
+}
+
+/// An answer without what was asked for, and without the words that have digits in them: times, counts and ids differ when
+/// nothing else does.
+fn without_numbers(text: &str, arguments: &Value) -> String {
+    let asked = arguments.as_object().into_iter().flat_map(|fields| fields.values()).filter_map(Value::as_str);
+    let text = asked.filter(|asked| asked.len() > 2).fold(text.to_owned(), |text, asked| text.replace(asked, ""));
+    let is_plain = |word: &&str| !word.contains(|c: char| c.is_ascii_digit());
+    text.split_whitespace().filter(is_plain).collect::<Vec<_>>().join(" ")
+}
+
+fn fingerprint(value: &impl Hash) -> Fingerprint {
+    let mut hasher = DefaultHasher::new();
+    value.hash(&mut hasher);
+    hasher.finish()
+}
+
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use serde_json::json;
     use surehand_engine::{
         Done, Outcome, Refusal, ToolNames,
         core::{
-            Cause, RelPath, TaskList, Text,
-            outcome::{RefusedOutcome, SameContent},
+            Cause, ContentHash, FileState, RelPath, Text,
+            outcome::{Forgotten, RefusedOutcome, SameContent},
         },
     };
 
     use super::*;
 
-    /// A call that came to something.
-    fn did(detector: &mut LoopDetector, tool: &str) {
-        detector
-            .observe(tool, &CallOutcome::from_outcome(Outcome::new(Ok(Done::Tasks(TaskList::default()))), &ToolNames::default()));
+    /// A workspace with one changed file and these tasks.
+    fn state(content: &str, tasks: &[(&str, TaskStatus)]) -> RepoState {
+        let file = FileState {
+            path: RelPath::new("a").unwrap(),
+            hash: ContentHash::of(content.as_bytes()),
+            size: 1,
+            modified: 0,
+            status: FileStatus::Modified,
+            changed_outside: false,
+        };
+        let task = |(id, (description, status)): (u32, &(&str, TaskStatus))| Task {
+            id,
+            description: (*description).to_owned(),
+            status: *status,
+            priority: id,
+            story: String::new(),
+            owner: None,
+        };
+        RepoState {
+            work_dir: "/w".to_owned(),
+            files: Arc::new(vec![file].into()),
+            tasks: TaskList::of("", (1..).zip(tasks).map(task).collect(), None),
+            last_updated: 0,
+        }
     }
 
-    fn ran(detector: &mut LoopDetector) {
+    fn same() -> RepoState {
+        state("x", &[])
+    }
+
+    fn begun() -> LoopDetector {
+        let mut detector = LoopDetector::default();
+        assert_eq!(detector.judge(&same()), LoopAdvice::Continue);
+        detector
+    }
+
+    fn read(detector: &mut LoopDetector, path: &str) {
+        let outcome = CallOutcome::from_outcome(Outcome::new(Ok(Done::Forgotten(Forgotten::Everything))), &ToolNames::default());
+        detector.observe("read_file", &json!({ "path": path }), &outcome);
+    }
+
+    /// A look at something else each time.
+    fn look(detector: &mut LoopDetector, what: &str) {
         let kind = CallOutcomeKind::Command { succeeded: true, ending: String::new(), read: Vec::new() };
-        detector.observe("run_command", &CallOutcome::new("the same".to_owned(), kind));
+        let arguments = json!({ "command": format!("cat {what}") });
+        detector.observe("run_command", &arguments, &CallOutcome::new(format!("it holds {what}y"), kind));
+    }
+
+    fn ran(detector: &mut LoopDetector, output: &str) {
+        let kind = CallOutcomeKind::Command { succeeded: true, ending: String::new(), read: Vec::new() };
+        detector.observe("run_command", &json!({ "command": "test" }), &CallOutcome::new(output.to_owned(), kind));
+    }
+
+    /// The turns until a run stops in which each does this, and why it stops.
+    fn stops(mut detector: LoopDetector, turn: impl Fn(&mut LoopDetector, usize) -> RepoState) -> (usize, String) {
+        for number in 1..200 {
+            let state = turn(&mut detector, number);
+            if let LoopAdvice::Stop(why) = detector.judge(&state) {
+                return (number, why);
+            }
+        }
+        panic!("it goes on for ever");
     }
 
     #[test]
-    fn turns_that_come_to_nothing_are_said_and_then_end_the_run() {
-        let mut detector = LoopDetector::default();
-        let advice: Vec<LoopAdvice> = (0..6).map(|_| detector.end_turn()).collect();
+    fn turns_without_effect_are_said_and_then_end_the_run() {
+        let mut detector = begun();
+        let advice: Vec<LoopAdvice> = (0..6).map(|_| detector.judge(&same())).collect();
         assert_eq!(advice[..2], [LoopAdvice::Continue, LoopAdvice::Continue]);
         assert!(
             matches!(&advice[2], LoopAdvice::Warn(text) if text.contains("3 turns") && text.contains("after 3 more")),
             "{advice:?}"
         );
-        assert!(matches!(&advice[5], LoopAdvice::Stop(_)), "{advice:?}");
+        assert_eq!(advice[5], LoopAdvice::Stop("6 turns in a row called no tool".to_owned()));
     }
 
     #[test]
-    fn a_change_makes_up_for_it() {
-        let mut detector = LoopDetector::default();
-        for _ in 0..50 {
-            detector.end_turn();
-            detector.end_turn();
-            did(&mut detector, "edit_file");
-            assert_eq!(detector.end_turn(), LoopAdvice::Continue);
+    fn a_change_makes_up_for_turns_without_effect() {
+        let mut detector = begun();
+        for number in 0..50 {
+            detector.judge(&same());
+            detector.judge(&same());
+            assert_eq!(detector.judge(&state(&number.to_string(), &[])), LoopAdvice::Continue);
+            assert_eq!(detector.judge(&state("y", &[])), LoopAdvice::Continue);
         }
     }
 
     #[test]
-    fn the_same_command_with_the_same_output_is_nothing_new() {
-        let mut detector = LoopDetector::default();
-        let mut stops = 0;
-        for _ in 0..20 {
-            ran(&mut detector);
-            stops += usize::from(matches!(detector.end_turn(), LoopAdvice::Stop(_)));
-        }
-        assert!(stops > 0);
-        did(&mut detector, "edit_file");
-        detector.end_turn();
-        ran(&mut detector);
-        assert_eq!(detector.end_turn(), LoopAdvice::Continue);
+    fn files_that_go_back_and_forth_are_no_change() {
+        let (turns, why) = stops(begun(), |detector, number| {
+            detector.observe(
+                "edit_file",
+                &json!({}),
+                &CallOutcome::new(String::new(), CallOutcomeKind::Finished { summary: String::new() }),
+            );
+            state(if number % 2 == 0 { "x" } else { "y" }, &[])
+        });
+        assert_eq!((turns, why.as_str()), (7, "6 turns in a row repeated calls that change nothing: edit_file"));
     }
 
     #[test]
-    fn only_looking_ends_as_well() {
-        let mut detector = LoopDetector::default();
-        let mut turns = 0;
-        loop {
-            did(&mut detector, "read_file");
-            turns += 1;
-            if let LoopAdvice::Stop(why) = detector.end_turn() {
-                assert!(why.contains("only read"), "{why}");
-                break;
-            }
+    fn the_same_command_in_the_same_state_is_nothing_new_whatever_it_prints() {
+        for printed in ["the same", "took N s", "word"] {
+            let (turns, _) = stops(begun(), |detector, number| {
+                let output = match printed {
+                    "word" => "y".repeat(number),
+                    printed => printed.replace('N', &format!("0.{number}")),
+                };
+                ran(detector, &output);
+                same()
+            });
+            assert!(turns <= 10, "{printed}: {turns}");
         }
-        assert_eq!(turns, 40);
+        let mut detector = begun();
+        for number in 0..50 {
+            let changed = state(&number.to_string(), &[]);
+            assert_eq!(detector.judge(&changed), LoopAdvice::Continue);
+            ran(&mut detector, "the same");
+            assert_eq!(detector.judge(&changed), LoopAdvice::Continue, "another state is another test");
+        }
+    }
+
+    #[test]
+    fn reading_the_same_again_stops_and_reading_something_else_may_take_longer() {
+        assert_eq!(
+            stops(begun(), |detector, _| {
+                read(detector, "a");
+                same()
+            })
+            .0,
+            7
+        );
+        let (turns, why) = stops(begun(), |detector, number| {
+            look(detector, &"x".repeat(number + 1));
+            same()
+        });
+        assert_eq!(turns, 100);
+        assert!(why.contains("only read files"), "{why}");
+        let mut detector = begun();
+        for _ in 0..15 {
+            read(&mut detector, "a");
+            assert_eq!(detector.judge(&same()), LoopAdvice::Continue);
+            detector.forget_reads();
+        }
+    }
+
+    #[test]
+    fn tasks_that_only_grow_or_toggle_are_no_progress() {
+        use TaskStatus::{Completed, InProgress, Pending};
+        let twice = stops(begun(), |_, number| state("x", &vec![("Write  it", Pending); number]));
+        assert_eq!(twice.0, 7, "a task that is added again is the same task");
+        let more = stops(begun(), |_, number| {
+            let names: Vec<String> = (0..number).map(|id| format!("task {id}")).collect();
+            state("x", &names.iter().map(|name| (name.as_str(), Pending)).collect::<Vec<_>>())
+        });
+        assert_eq!((more.0, more.1.as_str()), (10, "10 turns changed only the list of tasks, and completed none"));
+        let toggled = stops(begun(), |_, number| state("x", &[("a", [Pending, InProgress, Completed][number % 3])]));
+        assert!(toggled.0 <= 10, "{toggled:?}");
+        let mut detector = begun();
+        for number in 0..30 {
+            let list: Vec<String> = (0..number).map(|id| format!("task {id}")).collect();
+            let list: Vec<_> = list.iter().map(|name| (name.as_str(), Completed)).collect();
+            assert!(!matches!(detector.judge(&state("x", &list)), LoopAdvice::Stop(_)), "each turn completes a task");
+        }
+    }
+
+    #[test]
+    fn what_is_refused_again_and_again_is_named() {
+        let (turns, why) = stops(begun(), |detector, number| {
+            detector.observe("done", &json!({ "summary": number }), &CallOutcome::refused("open_tasks", "no"));
+            same()
+        });
+        assert_eq!((turns, why.as_str()), (6, "in 6 turns in a row every call was refused: done (open_tasks)"));
     }
 
     #[test]
     fn the_same_refusal_and_the_same_rewrite_end_it() {
-        let mut detector = LoopDetector::default();
+        let mut detector = begun();
         let observe = |detector: &mut LoopDetector, tool: &str, outcome| {
-            detector.observe(tool, &CallOutcome::from_outcome(outcome, &ToolNames::default()))
+            detector.observe(tool, &json!({}), &CallOutcome::from_outcome(outcome, &ToolNames::default()));
         };
         let refusal = Box::new(Refusal::of_call(Cause::Invalidated));
         observe(&mut detector, "edit_file", Outcome::new(Err(RefusedOutcome { refusal, repeat: 5, text: None })));
-        assert_eq!(detector.end_turn(), LoopAdvice::Stop("the same call of edit_file was refused 5 times (stale)".to_owned()));
+        let expected = LoopAdvice::Stop("the same call of edit_file was refused 5 times (stale)".to_owned());
+        assert_eq!(detector.judge(&same()), expected);
         let (path, text) = (RelPath::new("a").unwrap(), Text::of("a\n".to_owned()).unwrap());
         observe(&mut detector, "write_file", Outcome::new(Ok(Done::SameContent(SameContent { path, text, rewrites: 6 }))));
-        assert_eq!(detector.end_turn(), LoopAdvice::Stop("a was overwritten 6 times with nearly the same content".to_owned()));
+        let expected = LoopAdvice::Stop("a was overwritten 6 times with nearly the same content".to_owned());
+        assert_eq!(detector.judge(&same()), expected);
     }
 }

@@ -4,12 +4,12 @@ use std::borrow::Cow;
 
 use serde_json::{Value, json};
 use surehand_engine::{
-    Tool,
+    Tool, ToolNames,
     core::{
         ContextMode, EditDialect, RepoState,
         render::{
             cut::{cut, ends, on_one_line},
-            snapshot::{SnapshotText, snapshot},
+            snapshot::{LEAST_TOKENS, MOST_TOKENS, SnapshotText, snapshot_within},
         },
         tokens::estimate,
     },
@@ -29,8 +29,46 @@ pub struct PromptTemplate {
     pub rules: String,
     /// What the user asked for.
     pub story: String,
+    /// What the user has said besides.
+    pub words: String,
     /// Instructions of the repository (`AGENTS.md`).
     pub instructions: String,
+}
+
+/// How much of a prompt goes to what is the same in every turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum PromptDetail {
+    /// Rules and tools with all that a model needs to know.
+    #[default]
+    Full,
+    /// For small contexts: short rules, and fewer tools, with little more than their names.
+    Terse,
+}
+
+impl PromptDetail {
+    /// The fullest prompt that leaves room for files and replies within a budget, or else the least budget.
+    pub fn for_budget(budget: usize, dialect: EditDialect) -> Result<Self, usize> {
+        let least = |detail: PromptDetail| detail.least_budget(dialect);
+        let fitting = [Self::Full, Self::Terse].into_iter().find(|detail| budget >= least(*detail));
+        fitting.ok_or_else(|| least(Self::Terse))
+    }
+
+    fn least_budget(self, dialect: EditDialect) -> usize {
+        let room = match self {
+            Self::Full => 1000,
+            Self::Terse => 500,
+        };
+        let tools = tools_tokens(&tool_specs(RunPhase::Coding, dialect, self));
+        tools + estimate(&rules(ContextMode::Snapshot, dialect, self)) + self.state_tokens() + room
+    }
+
+    /// The most tokens for the state of the repository.
+    fn state_tokens(self) -> usize {
+        match self {
+            Self::Full => MOST_TOKENS,
+            Self::Terse => LEAST_TOKENS,
+        }
+    }
 }
 
 /// The parts of a prompt that change every turn, besides the state of the repository.
@@ -46,6 +84,8 @@ pub struct PromptExtra {
     pub notes: String,
     /// The phase of the run.
     pub phase: RunPhase,
+    /// How long the state of the repository may be.
+    pub detail: PromptDetail,
 }
 
 /// Builds the prompt of a turn: the system text, then one message with the state of the repository, the open
@@ -62,7 +102,7 @@ pub fn build_snapshot_prompt(template: &PromptTemplate, state: &RepoState, extra
             text.push_str(&format!("{gap}# {title}\n{}\n", body.trim_end_matches('\n')));
         }
     };
-    let SnapshotText { tasks, files } = state_parts(state, extra.phase);
+    let SnapshotText { tasks, files } = state_parts(state, extra.phase, extra.detail);
     part("State", &tasks);
     part("Open files, as they are now", &extra.open_files);
     part("All files", &files);
@@ -70,23 +110,26 @@ pub fn build_snapshot_prompt(template: &PromptTemplate, state: &RepoState, extra
     part("Your last turn", &extra.last_turn);
     part("Notes", &extra.notes);
     part("Now", &turn_request(state, extra.phase));
-    Prompt { system: system_text(template), messages: vec![ChatMessage::User(text)], tools: Vec::new() }
+    Prompt { system: system_text(template), messages: vec![ChatMessage::User(text)], ..Prompt::default() }
 }
 
 /// The state of the repository for a prompt, in two parts.
-pub fn state_parts(state: &RepoState, phase: RunPhase) -> SnapshotText {
-    snapshot(state, &tool::tool_names(phase, EditDialect::Text))
+pub fn state_parts(state: &RepoState, phase: RunPhase, detail: PromptDetail) -> SnapshotText {
+    snapshot_within(state, &tool::tool_names(phase, EditDialect::Text, detail), detail.state_tokens())
 }
 
 /// Both parts of the state in one text.
 pub fn state_text(state: &RepoState, phase: RunPhase) -> String {
-    let SnapshotText { tasks, files } = state_parts(state, phase);
+    let SnapshotText { tasks, files } = state_parts(state, phase, PromptDetail::Full);
     tasks + &files
 }
 
-/// The system text: rules, story and instructions.
+/// The system text: rules, story, what the user said, and instructions.
 pub fn system_text(template: &PromptTemplate) -> String {
     let mut text = format!("{}\n# Story\n{}\n", template.rules, template.story.trim_end());
+    if !template.words.is_empty() {
+        text.push_str(&format!("\n# What the user has said besides\n{}\n", template.words));
+    }
     if !template.instructions.is_empty() {
         text.push_str(&format!("\n# Instructions\n{}\n", template.instructions.trim_end()));
     }
@@ -116,12 +159,16 @@ pub fn turn_request(state: &RepoState, phase: RunPhase) -> String {
 }
 
 /// The rules for a mode, with the line format of a dialect.
-pub fn rules(mode: ContextMode, dialect: EditDialect) -> String {
-    match mode {
-        ContextMode::Snapshot => snapshot_rules(dialect),
-        ContextMode::History => history_rules(dialect),
+pub fn rules(mode: ContextMode, dialect: EditDialect, detail: PromptDetail) -> String {
+    match (mode, detail) {
+        (ContextMode::Snapshot, PromptDetail::Full) => snapshot_rules(dialect),
+        (ContextMode::History, PromptDetail::Full) => history_rules(dialect),
+        (mode, PromptDetail::Terse) => terse_rules(mode, dialect),
     }
 }
+
+/// The rule about questions, where someone is there to answer them.
+pub const ASK: &str = "- If only the user can decide something, ask in your answer, without a call.\n";
 
 const ROLE: &str = "You are a coding agent. You work on the story below, in a repository, with tools, until it is done.\n";
 
@@ -169,13 +216,55 @@ fn history_rules(dialect: EditDialect) -> String {
     )
 }
 
+fn terse_rules(mode: ContextMode, dialect: EditDialect) -> String {
+    let [read, tasks] = [Tool::ReadFile, Tool::UpdateTasks].map(Tool::name);
+    let form = match dialect {
+        EditDialect::Lines => "LINE#HASH|text",
+        EditDialect::Text | EditDialect::Patch => "LINE|text",
+    };
+    let context = match mode {
+        ContextMode::Snapshot => "There is no conversation: you see only the present. What you use least leaves. ",
+        ContextMode::History => "",
+    };
+    format!(
+        "{ROLE}
+- {context}{read} shows lines as `{form}`; what is before `|` is not part of a line. Edit only what you have read.
+- A refusal has changed nothing: do what it says.
+- Keep the tasks up to date with {tasks}.
+"
+    )
+}
+
 /// The note after an answer without a call.
 pub fn no_call_note() -> String {
     format!("You called no tool. Go on with the open tasks, or call {DONE} if the story is done.")
 }
 
-/// The note after an answer that was cut off before its first call.
-pub const CUT: &str = "Your answer was too long and was cut off. Answer shorter: one small step at a time.";
+/// The note after an answer with something in its text that was probably meant as a call.
+pub fn text_call_note(why: &str, names: &ToolNames) -> String {
+    format!(
+        "What looks like a tool call in your text was not carried out: {why}. Call tools through the interface for tool calls. If you have \
+         none, end your answer with one block for each call, and nothing after it: <tool_call>{{\"name\": \"TOOL\", \"arguments\": \
+         {{…}}}}</tool_call>. There are these tools: {}.",
+        names.all().join(", ")
+    )
+}
+
+/// The note after a question that no one can answer.
+pub const NOBODY_ANSWERS: &str = "You asked a question, and there is no one to answer it. Decide yourself and go on.";
+
+/// The note after a question that the user did not answer.
+pub const UNANSWERED: &str = "The user leaves the answer to your question to you. Decide yourself and go on.";
+
+/// The refusal of `done` after the user has said something that the model has not read.
+pub const USER_SPOKE: &str = "Not done: the user has just said something more, which you see now.";
+
+/// The message with which a conversation comes to another story.
+pub const FURTHER_STORY: &str = "The story before is over, and the user has told the one that you see now. Write its list of tasks first. \
+                                 Read again what you want to edit.";
+
+/// The note after an answer that was cut off.
+pub const CUT: &str = "Your answer was too long and was cut off. Answer shorter: one small step at a time. What is missing at its end has not happened.";
 
 /// The message with which a resumed conversation continues.
 pub const GOES_ON: &str = "The run was interrupted and goes on. Read again what you want to edit.";
@@ -190,11 +279,56 @@ pub fn dialect_for_model(name: &str) -> EditDialect {
 }
 
 /// The tools of a phase with short descriptions. Rules and refusals say the rest.
-pub fn tool_specs(phase: RunPhase, dialect: EditDialect) -> Vec<ToolSpec> {
-    let mut specs: Vec<ToolSpec> = tool::offered_tools(phase, dialect).map(|tool| short_spec(tool, phase, dialect)).collect();
-    specs.push(crate::command::tool_spec());
+pub fn tool_specs(phase: RunPhase, dialect: EditDialect, detail: PromptDetail) -> Vec<ToolSpec> {
+    let spec = |tool| match detail {
+        PromptDetail::Full => short_spec(tool, phase, dialect),
+        PromptDetail::Terse => terse_spec(tool, short_spec(tool, phase, dialect)),
+    };
+    let mut specs: Vec<ToolSpec> = tool::offered_tools(phase, dialect, detail).map(spec).collect();
+    specs.push(match detail {
+        PromptDetail::Full => crate::command::tool_spec(),
+        PromptDetail::Terse => terse_command_spec(),
+    });
     specs.push(done_spec());
     specs
+}
+
+/// What a small context has of a tool: the arguments that it cannot do without.
+fn terse_spec(tool: Tool, spec: ToolSpec) -> ToolSpec {
+    let (description, fields): (&str, &[&str]) = match tool {
+        Tool::ReadFile => ("Read lines of a file", &["path", "offset", "limit"]),
+        Tool::ListFiles => ("List files", &["path", "glob"]),
+        Tool::SearchFiles => ("Find lines by a regular expression", &["pattern", "path"]),
+        Tool::WriteFile => ("Write a whole file", &["path", "content"]),
+        Tool::EditFile => ("Replace a text that is in the file exactly once", &["path", "old_string", "new_string"]),
+        Tool::UpdateTasks => ("Add tasks, set their status", &["add", "set", "id", "description", "status"]),
+        _ => return spec,
+    };
+    let mut schema = Value::Object(spec.schema);
+    keep_fields(&mut schema, fields);
+    ToolSpec::new(&spec.name, description, schema)
+}
+
+/// Removes all other properties from a schema, and what is said about those that stay.
+fn keep_fields(schema: &mut Value, names: &[&str]) {
+    match schema {
+        Value::Object(fields) => {
+            if fields.get("description").is_some_and(Value::is_string) {
+                fields.remove("description");
+            }
+            if let Some(Value::Object(properties)) = fields.get_mut("properties") {
+                properties.retain(|name, _| names.contains(&name.as_str()));
+            }
+            fields.values_mut().for_each(|field| keep_fields(field, names));
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| keep_fields(item, names)),
+        _ => {}
+    }
+}
+
+fn terse_command_spec() -> ToolSpec {
+    let schema = json!({ "type": "object", "properties": { "command": { "type": "string" } }, "required": ["command"] });
+    ToolSpec::new(crate::command::NAME, "Run a shell command, if a person allows it", schema)
 }
 
 fn done_spec() -> ToolSpec {
@@ -204,9 +338,9 @@ fn done_spec() -> ToolSpec {
 
 /// A tool with the first sentence of its description and a stripped schema.
 fn short_spec(tool: Tool, phase: RunPhase, dialect: EditDialect) -> ToolSpec {
-    let names = tool::tool_names(phase, dialect);
+    let names = tool::tool_names(phase, dialect, PromptDetail::Full);
     // Reads during planning serve later edits, so anchors are offered already.
-    let later = tool::tool_names(RunPhase::Coding, dialect);
+    let later = tool::tool_names(RunPhase::Coding, dialect, PromptDetail::Full);
     let description = short_description(tool).map_or_else(|| tools::description(tool, &names), str::to_owned);
     let description = first_sentence(&description).replace('\n', " ");
     let mut schema = Value::Object(tools::input_schema(tool, &later));
@@ -341,9 +475,10 @@ pub fn message_tokens(message: &ChatMessage) -> usize {
     const FRAME: usize = 8;
     match message {
         ChatMessage::User(text) => FRAME + estimate(text),
-        ChatMessage::Assistant { text, calls } => {
+        ChatMessage::Assistant { text, calls, reasoning } => {
+            let reasoning = reasoning.as_ref().map_or(0, |kept| kept.tokens as usize);
             let call = |call: &crate::model::ModelCall| FRAME + estimate(&call.name) + estimate(&call.arguments);
-            FRAME + estimate(text) + calls.iter().map(call).sum::<usize>()
+            FRAME + estimate(text) + calls.iter().map(call).sum::<usize>() + reasoning
         }
         ChatMessage::Results(results) => results.iter().map(|result| FRAME + estimate(&result.text)).sum(),
     }
@@ -381,17 +516,17 @@ mod tests {
             tasks: TaskList::of(story, vec![old.clone(), left.clone()], run(story).as_ref()),
             last_updated: 0,
         };
-        let shown = state_parts(&state("b"), RunPhase::Planning).tasks;
+        let shown = state_parts(&state("b"), RunPhase::Planning, PromptDetail::Full).tasks;
         assert!(
             shown.contains("No tasks.\nOf other stories and runs, not to be done here: 1 open task\n2. [pending] old (run a)"),
             "{shown}"
         );
-        let shown = state_parts(&state("a"), RunPhase::Coding).tasks;
+        let shown = state_parts(&state("a"), RunPhase::Coding, PromptDetail::Full).tasks;
         assert!(shown.contains("Open tasks: 1 (1 done)\n2. [pending] old\n"), "{shown}");
     }
 
     fn field(dialect: EditDialect, tool: &str, field: &str) -> Value {
-        let specs = tool_specs(RunPhase::Coding, dialect);
+        let specs = tool_specs(RunPhase::Coding, dialect, PromptDetail::Full);
         let spec = specs.iter().find(|spec| spec.name == tool).unwrap();
         spec.schema["properties"][field].clone()
     }
@@ -399,7 +534,7 @@ mod tests {
     #[test]
     fn descriptions_are_short_and_whole() {
         let glob = field(EditDialect::Text, "list_files", "glob")["description"].clone();
-        assert_eq!(glob, json!("`*.rs`, `src/**`, `*.{js,ts}`, `!*.min.js` for all others"));
+        assert_eq!(glob, json!("`*.{js,ts}`, `src/**`, `!*.min.js`"));
         let status = field(EditDialect::Text, "update_tasks", "set")["items"]["properties"]["status"]["enum"].clone();
         assert_eq!(status, json!(["pending", "in_progress", "completed", "cancelled"]));
     }
@@ -408,18 +543,34 @@ mod tests {
     fn anchors_are_for_those_who_edit_by_them() {
         assert_eq!(field(EditDialect::Text, "read_file", "anchors"), Value::Null);
         assert!(field(EditDialect::Lines, "read_file", "anchors").is_object());
-        let planning = tool_specs(RunPhase::Planning, EditDialect::Lines);
+        let planning = tool_specs(RunPhase::Planning, EditDialect::Lines, PromptDetail::Full);
         assert!(planning.iter().any(|spec| spec.schema["properties"]["anchors"].is_object()), "also for who plans");
         for mode in [ContextMode::Snapshot, ContextMode::History] {
-            assert!(rules(mode, EditDialect::Lines).contains("`LINE#HASH|text`"), "{mode:?}");
-            assert!(!rules(mode, EditDialect::Patch).contains('#'), "{mode:?}");
+            assert!(rules(mode, EditDialect::Lines, PromptDetail::Full).contains("`LINE#HASH|text`"), "{mode:?}");
+            assert!(!rules(mode, EditDialect::Patch, PromptDetail::Full).contains('#'), "{mode:?}");
         }
     }
 
     #[test]
     fn what_names_say_is_not_said_again() {
-        let specs = tool_specs(RunPhase::Coding, EditDialect::Text);
+        let specs = tool_specs(RunPhase::Coding, EditDialect::Text, PromptDetail::Full);
         let schemas: String = specs.iter().map(|tool| json!(tool.schema).to_string()).collect();
         assert!(!schemas.contains("relative to the workspace root or absolute") && !schemas.contains("null"), "{schemas}");
+    }
+
+    #[test]
+    fn a_small_context_has_room_for_work() {
+        for dialect in [EditDialect::Text, EditDialect::Lines, EditDialect::Patch] {
+            let least = PromptDetail::for_budget(0, dialect).unwrap_err();
+            assert!(least < 1600, "{dialect:?}: {least}");
+            assert_eq!(PromptDetail::for_budget(least, dialect), Ok(PromptDetail::Terse));
+            assert_eq!(PromptDetail::for_budget(5000, dialect), Ok(PromptDetail::Full));
+            let specs = tool_specs(RunPhase::Coding, dialect, PromptDetail::Terse);
+            let required = |spec: &ToolSpec| spec.schema.get("required").and_then(Value::as_array).cloned().unwrap_or_default();
+            for spec in &specs {
+                let missing = required(spec).into_iter().find(|name| spec.schema["properties"][name.as_str().unwrap()].is_null());
+                assert_eq!(missing, None, "{spec:?}");
+            }
+        }
     }
 }

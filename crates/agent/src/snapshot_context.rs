@@ -14,7 +14,7 @@ use surehand_engine::{
         render::{
             self, LineNumbers,
             cut::{cut, on_one_line, shorten},
-            which,
+            describe_lines,
         },
         tokens::estimate,
         working_set::OpenLines,
@@ -24,8 +24,9 @@ use surehand_engine::{
 use crate::{
     event::RunPhase,
     model::{Prompt, ToolSpec},
-    prompt::{self, PromptExtra, PromptTemplate, build_snapshot_prompt},
+    prompt::{self, PromptDetail, PromptExtra, PromptTemplate, build_snapshot_prompt},
     tool,
+    user_words::UserWords,
 };
 
 /// What a run remembers besides the files and the task list. Saved after each turn.
@@ -74,6 +75,7 @@ pub(crate) struct SnapshotContext {
     /// By how many tokens the provider's last count exceeded our estimate.
     over: usize,
     dialect: EditDialect,
+    detail: PromptDetail,
 }
 
 #[derive(Debug)]
@@ -91,26 +93,33 @@ pub(crate) struct TurnInput<'a> {
     pub state: &'a RepoState,
     pub phase: RunPhase,
     pub tools: &'a [ToolSpec],
+    /// What the user has said besides the story.
+    pub words: &'a UserWords,
 }
 
 impl SnapshotContext {
     /// Restores the context of a saved run, or starts an empty one.
-    pub(crate) fn new(memory: RunMemory, budget: usize, dialect: EditDialect, session: &mut Session) -> Self {
+    pub(crate) fn new(
+        memory: RunMemory,
+        budget: usize,
+        (dialect, detail): (EditDialect, PromptDetail),
+        session: &mut Session,
+    ) -> Self {
         let mut open = WorkingSet::default();
         for (path, lines) in &memory.open {
             if let Some(text) = session.prompt_views().present(path) {
-                open.used(path, &text, lines);
+                open.record_shown(path, &text, lines);
             }
         }
         let told: Vec<ToldInstructions> =
             memory.open.iter().filter_map(|(path, _)| session.instructions_if_new(path.as_str())).collect();
-        let mut context = Self { open, memory, notes: Vec::new(), budget, over: 0, dialect };
+        let mut context = Self { open, memory, notes: Vec::new(), budget, over: 0, dialect, detail };
         told.into_iter().for_each(|told| context.add_instructions(told));
         context
     }
 
     pub(crate) fn memory(&self) -> RunMemory {
-        RunMemory { open: self.open.places(), ..self.memory.clone() }
+        RunMemory { open: self.open.open_lines(), ..self.memory.clone() }
     }
 
     /// Adds a note to the next prompt.
@@ -127,14 +136,14 @@ impl SnapshotContext {
         // New versions of the same files replace the old ones.
         let paths = told.paths();
         self.memory.instructions.retain(|given| !given.paths.iter().all(|path| paths.contains(path)));
-        let text = render::instructions::instructions(&told, &tool::tool_names(RunPhase::Coding, self.dialect));
+        let text = render::instructions::instructions(&told, &tool::tool_names(RunPhase::Coding, self.dialect, self.detail));
         self.memory.instructions.push(GivenInstructions { paths, text });
     }
 
     /// Opens lines that the model was shown or has written.
     pub(crate) fn open_lines(&mut self, shown: Vec<KnownLines>) {
         for lines in shown {
-            self.open.used(&lines.path, &lines.text, &lines.lines);
+            self.open.record_shown(&lines.path, &lines.text, &lines.lines);
         }
     }
 
@@ -154,7 +163,7 @@ impl SnapshotContext {
     pub(crate) fn render(&mut self, session: &mut Session, input: &TurnInput<'_>) -> RenderedPrompt {
         self.refresh(session);
         let budget = self.budget - self.over;
-        let free = budget.saturating_sub(fixed_tokens(input));
+        let free = budget.saturating_sub(fixed_tokens(input, self.detail));
         let template = self.template(session, input, free);
         let notes_room = free / 16;
         let mut extra = PromptExtra {
@@ -163,6 +172,7 @@ impl SnapshotContext {
             last_turn: self.last_turn(free / 4),
             notes: String::new(),
             phase: input.phase,
+            detail: self.detail,
         };
         let mut prompt = build_snapshot_prompt(&template, input.state, &extra);
         prompt.tools = input.tools.to_vec();
@@ -171,7 +181,7 @@ impl SnapshotContext {
         let limits = session.workspace().config().limits.clone();
         let fitted = self.open.fit(room, LineNumbers::with_anchors(self.dialect == EditDialect::Lines), &limits);
         session.prompt_views().show_only(&fitted.shown);
-        let left: Vec<String> = fitted.left.iter().map(describe_lines).collect();
+        let left: Vec<String> = fitted.left.iter().map(describe_left).collect();
         extra.open_files = fitted.text;
         extra.notes = notes_text(std::mem::take(&mut self.notes), &left, notes_room);
         let tools = prompt.tools;
@@ -181,14 +191,14 @@ impl SnapshotContext {
 
     /// Reads the open files again, and notes those that changed or are gone.
     fn refresh(&mut self, session: &mut Session) {
-        let places = self.open.places();
+        let places = self.open.open_lines();
         for (path, lines) in places {
             let now = session.prompt_views().present(&path);
             let was: LineSet = lines;
             let before = self.open.version(&path);
             self.open.refresh(&path, now.as_ref());
             match now {
-                None => self.notes.push(format!("{path} is gone; you had {} open.", which(&was))),
+                None => self.notes.push(format!("{path} is gone; you had {} open.", describe_lines(&was))),
                 Some(text) if before.is_some_and(|before| before != text.version()) => {
                     self.notes
                         .push(format!("{path} was changed by someone else or by your command; its current content is shown."));
@@ -202,7 +212,9 @@ impl SnapshotContext {
     fn template(&mut self, session: &mut Session, input: &TurnInput<'_>, free: usize) -> PromptTemplate {
         // Planning needs more of the story than working on a task does.
         let share = if input.phase == RunPhase::Planning { 3 } else { 6 };
-        let story = cut(&input.template.story, free / share).into_owned();
+        // What the user has said takes at most half of that.
+        let words = input.words.text(free / share / 2);
+        let story = cut(&input.template.story, (free / share).saturating_sub(estimate(&words))).into_owned();
         let room = free / 6;
         while self.memory.instructions.len() > 1 && instructions_tokens(&self.memory.instructions) > room {
             // Keep the first, which belongs to the root and applies everywhere. The next was used least recently, and
@@ -216,7 +228,7 @@ impl SnapshotContext {
             }
         }
         let all: String = self.memory.instructions.iter().map(|given| given.text.as_str()).collect();
-        PromptTemplate { rules: input.template.rules.clone(), story, instructions: cut(&all, room).into_owned() }
+        PromptTemplate { rules: input.template.rules.clone(), story, words, instructions: cut(&all, room).into_owned() }
     }
 
     fn earlier_turns(&self, tokens: usize) -> String {
@@ -260,15 +272,15 @@ impl SnapshotContext {
 }
 
 /// The tokens of a prompt without its variable parts, but with all their titles.
-fn fixed_tokens(input: &TurnInput<'_>) -> usize {
+fn fixed_tokens(input: &TurnInput<'_>, detail: PromptDetail) -> usize {
     const TITLES: usize = 64;
     let template = PromptTemplate { rules: input.template.rules.clone(), ..PromptTemplate::default() };
-    let extra = PromptExtra { phase: input.phase, ..PromptExtra::default() };
+    let extra = PromptExtra { phase: input.phase, detail, ..PromptExtra::default() };
     build_snapshot_prompt(&template, input.state, &extra).tokens() + prompt::tools_tokens(input.tools) + TITLES
 }
 
-fn describe_lines(left: &KnownLines) -> String {
-    if left.lines.is_empty() { left.path.to_string() } else { format!("{} {}", left.path, which(&left.lines)) }
+fn describe_left(left: &KnownLines) -> String {
+    if left.lines.is_empty() { left.path.to_string() } else { format!("{} {}", left.path, describe_lines(&left.lines)) }
 }
 
 /// Splits a budget among texts: the short ones get what they need, the long ones share the rest equally.

@@ -5,7 +5,7 @@ use surehand_engine::{
     core::{EditDialect, ToolKind},
 };
 
-use crate::{command, event::RunPhase};
+use crate::{command, event::RunPhase, prompt::PromptDetail};
 
 /// The name of the tool that ends a run.
 pub const DONE: &str = "done";
@@ -44,11 +44,12 @@ impl AgentTool {
 }
 
 /// The workspace tools offered to the model.
-pub fn offered_tools(phase: RunPhase, dialect: EditDialect) -> impl Iterator<Item = Tool> {
+pub fn offered_tools(phase: RunPhase, dialect: EditDialect, detail: PromptDetail) -> impl Iterator<Item = Tool> {
     let is_offered = move |tool: &Tool| match tool {
         Tool::ReadFile | Tool::ListFiles | Tool::SearchFiles | Tool::UpdateTasks => true,
         Tool::EditFile | Tool::EditLines | Tool::ApplyPatch => tool.dialect() == Some(dialect),
-        Tool::WriteFile | Tool::DeleteFile | Tool::MoveFile | Tool::Undo => true,
+        Tool::WriteFile => true,
+        Tool::DeleteFile | Tool::MoveFile | Tool::Undo | Tool::Restore => detail == PromptDetail::Full,
         // A model that can call several tools at once needs no `multi_edit`. The prompt already holds the state and
         // everything the model knows.
         Tool::MultiEdit | Tool::RepoState | Tool::Forget => false,
@@ -58,6 +59,6 @@ pub fn offered_tools(phase: RunPhase, dialect: EditDialect) -> impl Iterator<Ite
 }
 
 /// The names of all tools offered to the model.
-pub fn tool_names(phase: RunPhase, dialect: EditDialect) -> ToolNames {
-    ToolNames::offering(offered_tools(phase, dialect)).with_other(command::NAME).with_done(DONE)
+pub fn tool_names(phase: RunPhase, dialect: EditDialect, detail: PromptDetail) -> ToolNames {
+    ToolNames::offering(offered_tools(phase, dialect, detail)).with_other(command::NAME).with_done(DONE)
 }

@@ -3,21 +3,27 @@
 
 use std::{
     fs::File,
-    io::{self, Read, Write},
+    io::{self, Write},
     os::fd::OwnedFd,
 };
 
-use rustix::{
-    fs::{self as sys, FlockOperation, Mode as Permissions, OFlags},
-    io::Errno,
-};
+use rustix::fs::{self as sys, OFlags};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use surehand_engine::Workspace;
+use surehand_engine::{
+    Workspace,
+    session_names::{IdError, IdKind, find_id},
+};
 
 use crate::{
     event::{ContextMode, RunEvent, RunPhase, StopReason},
-    model::{CallResult, ChatMessage, ModelCall, TokenUsage},
+    model::{CallResult, ChatMessage, KeptReasoning, ModelCall, Prompt, TokenUsage},
+    prompt,
+    recorded_prompts::PromptRecorder,
+    run_files::{
+        RUNS, SAVED_RUN, TRANSCRIPT, drop_torn_line, is_busy, lock, make_dir, open_dir, open_file, open_runs, read_file,
+        run_names,
+    },
     snapshot_context::RunMemory,
 };
 
@@ -28,6 +34,12 @@ pub struct SavedRun {
     pub run: String,
     /// The story.
     pub story: String,
+    /// How many stories it had before this one.
+    #[serde(default)]
+    pub former_stories: u32,
+    /// The number of turns before this story.
+    #[serde(default)]
+    pub story_turn: u32,
     /// The id of its session.
     pub session: String,
     /// The name of the model.
@@ -43,10 +55,35 @@ pub struct SavedRun {
     pub turn: u32,
     /// Tokens and cost of these turns.
     pub usage: TokenUsage,
+    /// Number of calls that the model made.
+    #[serde(default)]
+    pub calls: u32,
+    /// How many of them were refused.
+    #[serde(default)]
+    pub refused: u32,
+    /// Seconds that the run has taken so far.
+    #[serde(default)]
+    pub seconds: f64,
     /// Why it stopped; `None` while it runs or if it was killed.
     pub stop: Option<StopReason>,
     /// What the model remembers in snapshot mode.
     pub memory: RunMemory,
+}
+
+impl SavedRun {
+    /// The id of the story, to which its tasks belong. The first story has that of the run.
+    pub fn story_id(&self) -> String {
+        match self.former_stories {
+            0 => self.run.clone(),
+            former => format!("{}.{}", self.run, former + 1),
+        }
+    }
+
+    /// The same run with a further story, from its beginning.
+    pub(crate) fn with_story(self, story: String) -> Self {
+        let (former_stories, story_turn) = (self.former_stories + 1, self.turn);
+        Self { story, former_stories, story_turn, phase: RunPhase::Planning, has_plan: false, ..self }
+    }
 }
 
 /// The files of a run, locked: no other process can work on it meanwhile.
@@ -54,6 +91,8 @@ pub struct SavedRun {
 pub struct RunTranscript {
     dir: OwnedFd,
     transcript: File,
+    /// Records the prompts, once there is one to record.
+    prompts: Option<PromptRecorder>,
 }
 
 /// Why a run cannot be resumed.
@@ -70,8 +109,11 @@ pub enum ResumeError {
         /// The latest runs.
         known: String,
     },
+    /// Several runs have an id that begins like this.
+    #[error(transparent)]
+    Ambiguous(IdError),
     /// The run is done.
-    #[error("run {0} is done; start another one with: surehand run \"STORY\"")]
+    #[error("run {0} is done; give it a further story with: surehand run \"STORY\" --resume={0}")]
     Done(String),
     /// Another process is working on it.
     #[error("another process is working on run {0}")]
@@ -92,10 +134,6 @@ pub enum ResumeError {
     Unreadable(#[from] io::Error),
 }
 
-const RUNS: &str = "runs";
-const SAVED_RUN: &str = "run.json";
-const TRANSCRIPT: &str = "transcript.jsonl";
-
 impl RunTranscript {
     /// Opens or creates the files of a run. Fails with `WouldBlock` if another process has it open.
     pub fn open(workspace: &Workspace, run: &str) -> io::Result<Self> {
@@ -105,17 +143,26 @@ impl RunTranscript {
         let mut transcript = open_file(&dir, TRANSCRIPT, OFlags::RDWR | OFlags::APPEND | OFlags::CREATE)?;
         lock(&transcript)?;
         drop_torn_line(&mut transcript)?;
-        Ok(Self { dir, transcript })
+        Ok(Self { dir, transcript, prompts: None })
     }
 
     /// Appends an event. Streamed pieces are skipped, because the whole text follows.
     pub fn append(&mut self, event: &RunEvent) -> io::Result<()> {
-        if matches!(event, RunEvent::Text { .. } | RunEvent::Calling { .. }) {
+        if matches!(event, RunEvent::Text { .. } | RunEvent::Calling { .. } | RunEvent::Output { .. }) {
             return Ok(());
         }
         let mut line = serde_json::to_vec(event).map_err(io::Error::other)?;
         line.push(b'\n');
         self.transcript.write_all(&line)
+    }
+
+    /// Records the prompt of a turn.
+    pub fn record_prompt(&mut self, turn: u32, prompt: &Prompt) -> io::Result<()> {
+        let recorder = match self.prompts.take() {
+            Some(recorder) => recorder,
+            None => PromptRecorder::open(&self.dir)?,
+        };
+        self.prompts.insert(recorder).record(turn, prompt)
     }
 
     /// Replaces `run.json` atomically.
@@ -131,34 +178,24 @@ impl RunTranscript {
     }
 }
 
-fn lock(transcript: &File) -> io::Result<()> {
-    match sys::flock(transcript, FlockOperation::NonBlockingLockExclusive) {
-        Err(error @ Errno::WOULDBLOCK) => Err(error.into()),
-        // Some file systems have no locks; there the run goes on without one.
-        _ => Ok(()),
-    }
-}
-
-/// Removes an incomplete last line, left by a killed process, so that the next line does not continue it.
-fn drop_torn_line(transcript: &mut File) -> io::Result<()> {
-    let mut content = Vec::new();
-    transcript.read_to_end(&mut content)?;
-    let whole = content.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
-    if whole < content.len() { transcript.set_len(whole as u64) } else { Ok(()) }
-}
-
-/// Finds a run to resume: the one with this id, or else the latest that is neither done nor in use.
+/// Finds a run to resume: the one whose id is this or alone begins like this, or else the latest that is neither done nor in use.
 pub fn find_resumable(workspace: &Workspace, run: Option<&str>) -> Result<SavedRun, ResumeError> {
-    let state = workspace.state_folder()?;
-    let runs = match open_dir(&*state, RUNS) {
-        Ok(runs) => runs,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(ResumeError::Nothing),
-        Err(error) => return Err(error.into()),
-    };
+    let saved = find(workspace, run, |saved| saved.stop != Some(StopReason::Done))?;
+    if saved.stop == Some(StopReason::Done) { Err(ResumeError::Done(saved.run)) } else { Ok(saved) }
+}
+
+/// Finds a run for a further story: as [`find_resumable`], but it may be done.
+pub fn find_for_story(workspace: &Workspace, run: Option<&str>) -> Result<SavedRun, ResumeError> {
+    find(workspace, run, |_| true)
+}
+
+/// The run with this name, or else the last one that fits.
+fn find(workspace: &Workspace, run: Option<&str>, fits: impl Fn(&SavedRun) -> bool) -> Result<SavedRun, ResumeError> {
+    let Some(runs) = open_runs(workspace)? else { return Err(ResumeError::Nothing) };
     let names = run_names(&runs)?;
     match run {
         Some(run) => find_named(&runs, run, &names),
-        None => find_last(&runs, &names),
+        None => find_last(&runs, &names, fits),
     }
 }
 
@@ -166,14 +203,18 @@ fn find_named(runs: &OwnedFd, run: &str, names: &[String]) -> Result<SavedRun, R
     const SHOWN: usize = 5;
     let known = || names.iter().rev().take(SHOWN).map(String::as_str).collect::<Vec<_>>().join(", ");
     let unknown = || ResumeError::Unknown { run: run.to_owned(), known: known() };
-    if !names.iter().any(|name| name == run) {
-        return Err(if names.is_empty() { ResumeError::Nothing } else { unknown() });
+    if names.is_empty() {
+        return Err(ResumeError::Nothing);
     }
-    let saved = read_saved(runs, run)?.ok_or_else(unknown)?;
-    if saved.stop == Some(StopReason::Done) { Err(ResumeError::Done(run.to_owned())) } else { Ok(saved) }
+    let known_runs = names.iter().map(|name| (name.clone(), name.as_str()));
+    let run = find_id(IdKind::Run, run, known_runs).map_err(|error| match error {
+        IdError::Unknown { .. } => unknown(),
+        error => ResumeError::Ambiguous(error),
+    })?;
+    read_saved(runs, run)?.ok_or_else(unknown)
 }
 
-fn find_last(runs: &OwnedFd, names: &[String]) -> Result<SavedRun, ResumeError> {
+fn find_last(runs: &OwnedFd, names: &[String], fits: impl Fn(&SavedRun) -> bool) -> Result<SavedRun, ResumeError> {
     let mut none = ResumeError::Nothing;
     for name in names.iter().rev() {
         if is_busy(runs, name) {
@@ -182,33 +223,45 @@ fn find_last(runs: &OwnedFd, names: &[String]) -> Result<SavedRun, ResumeError> 
         }
         // If the latest run is damaged, report that instead of resuming an older one: it may be the one that is meant.
         match read_saved(runs, name)? {
-            Some(place) if place.stop != Some(StopReason::Done) => return Ok(place),
+            Some(saved) if fits(&saved) => return Ok(saved),
             _ => {}
         }
     }
     Err(none)
 }
 
-fn is_busy(runs: &OwnedFd, run: &str) -> bool {
-    let transcript = open_dir(runs, run).and_then(|dir| open_file(&dir, TRANSCRIPT, OFlags::RDONLY));
-    transcript.is_ok_and(|transcript| sys::flock(transcript, FlockOperation::NonBlockingLockShared) == Err(Errno::WOULDBLOCK))
-}
-
-/// The conversation of a run, read from its transcript. Incomplete lines are skipped.
-pub fn read_messages(workspace: &Workspace, run: &str) -> io::Result<Vec<ChatMessage>> {
+/// The events of a run, read from its transcript. Incomplete lines are skipped.
+pub(crate) fn read_events(workspace: &Workspace, run: &str) -> io::Result<Vec<RunEvent>> {
     let state = workspace.state_folder()?;
     let dir = open_dir(&open_dir(&*state, RUNS)?, run)?;
-    let Some(content) = read_file(&dir, TRANSCRIPT)? else { return Ok(Vec::new()) };
-    Ok(messages(content.lines().filter_map(|line| serde_json::from_str(line).ok())))
+    let content = read_file(&dir, TRANSCRIPT)?.unwrap_or_default();
+    Ok(content.lines().filter_map(|line| serde_json::from_str(line).ok()).collect())
 }
 
-fn messages(events: impl Iterator<Item = RunEvent>) -> Vec<ChatMessage> {
+/// The story of the last process.
+pub(crate) fn last_story(events: &[RunEvent]) -> Option<&str> {
+    events.iter().rev().find_map(|event| match event {
+        RunEvent::Started { story, .. } => Some(story.as_str()),
+        _ => None,
+    })
+}
+
+/// The conversation of a run.
+pub(crate) fn messages(events: Vec<RunEvent>) -> Vec<ChatMessage> {
     let mut messages = Vec::new();
-    let mut turn = TranscriptTurn::default();
+    let (mut turn, mut story) = (TranscriptTurn::default(), None);
     for event in events {
         match event {
+            RunEvent::Started { story: now, .. } => {
+                messages.extend(std::mem::take(&mut turn).interrupted());
+                if story.replace(now.clone()).is_some_and(|former| former != now) {
+                    messages.push(ChatMessage::User(prompt::FURTHER_STORY.to_owned()));
+                }
+            }
+            RunEvent::User { text, .. } => turn.words.push(text),
             // The previous turn was interrupted, but what it did is done.
             RunEvent::Turn { .. } => messages.extend(std::mem::take(&mut turn).interrupted()),
+            RunEvent::Reasoned { kept } => turn.reasoning = Some(kept),
             RunEvent::Said { text } => turn.text = text,
             RunEvent::Call { id, tool, arguments, repair: false } => {
                 let arguments = match arguments {
@@ -228,9 +281,12 @@ fn messages(events: impl Iterator<Item = RunEvent>) -> Vec<ChatMessage> {
 
 #[derive(Default)]
 struct TranscriptTurn {
+    reasoning: Option<KeptReasoning>,
     text: String,
     calls: Vec<ModelCall>,
     results: Vec<CallResult>,
+    /// What the user said meanwhile.
+    words: Vec<String>,
 }
 
 impl TranscriptTurn {
@@ -245,11 +301,12 @@ impl TranscriptTurn {
     fn messages(self) -> Vec<ChatMessage> {
         let mut messages = Vec::new();
         if !self.text.is_empty() || !self.calls.is_empty() {
-            messages.push(ChatMessage::Assistant { text: self.text, calls: self.calls });
+            messages.push(ChatMessage::Assistant { text: self.text, calls: self.calls, reasoning: self.reasoning });
         }
         if !self.results.is_empty() {
             messages.push(ChatMessage::Results(self.results));
         }
+        messages.extend(self.words.into_iter().map(ChatMessage::User));
         messages
     }
 
@@ -257,7 +314,7 @@ impl TranscriptTurn {
     /// been.
     fn interrupted(mut self) -> Vec<ChatMessage> {
         if self.calls.is_empty() {
-            return Vec::new();
+            self.text.clear();
         }
         for call in &self.calls {
             if !self.results.iter().any(|result| result.id == call.id) {
@@ -269,52 +326,11 @@ impl TranscriptTurn {
     }
 }
 
-fn read_saved(runs: &OwnedFd, run: &str) -> Result<Option<SavedRun>, ResumeError> {
+pub(crate) fn read_saved(runs: &OwnedFd, run: &str) -> Result<Option<SavedRun>, ResumeError> {
     let Some(content) = read_file(&open_dir(runs, run)?, SAVED_RUN)? else { return Ok(None) };
     let place = serde_json::from_str::<SavedRun>(&content);
     // Do not trust the id in the file: it is used as a path.
     place
         .map(|place| Some(SavedRun { run: run.to_owned(), ..place }))
         .map_err(|error| ResumeError::Damaged { run: run.to_owned(), why: error.to_string() })
-}
-
-fn read_file(dir: &OwnedFd, name: &str) -> io::Result<Option<String>> {
-    let mut content = Vec::new();
-    match open_file(dir, name, OFlags::RDONLY) {
-        Ok(mut file) => file.read_to_end(&mut content)?,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(error),
-    };
-    Ok(Some(String::from_utf8_lossy(&content).into_owned()))
-}
-
-/// Opens a file of a run, but no symbolic link, and without waiting at a pipe.
-fn open_file(dir: &OwnedFd, name: &str, flags: OFlags) -> io::Result<File> {
-    let safe = OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
-    Ok(File::from(sys::openat(dir, name, flags | safe, Permissions::from_raw_mode(0o600))?))
-}
-
-/// The ids of all runs, oldest first.
-fn run_names(runs: &OwnedFd) -> io::Result<Vec<String>> {
-    let mut names = Vec::new();
-    for entry in sys::Dir::read_from(runs)? {
-        let entry = entry?;
-        names.extend(entry.file_name().to_str().ok().filter(|name| !name.starts_with('.')).map(str::to_owned));
-    }
-    names.retain(|name| open_dir(runs, name).is_ok());
-    names.sort();
-    Ok(names)
-}
-
-fn make_dir(parent: &impl std::os::fd::AsFd, name: &str) -> io::Result<OwnedFd> {
-    match sys::mkdirat(parent, name, Permissions::from_raw_mode(0o700)) {
-        Ok(()) | Err(Errno::EXIST) => {}
-        Err(error) => return Err(error.into()),
-    }
-    open_dir(parent, name)
-}
-
-fn open_dir(parent: &impl std::os::fd::AsFd, name: &str) -> io::Result<OwnedFd> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-    Ok(sys::openat(parent, name, flags, Permissions::empty())?)
 }

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use surehand_agent::{
     CancelToken, Secrets,
     command::{
-        Approval, ApprovalMode, ApprovalRules, Approver, CommandEnd, CommandLimits, CommandOutcome, LeftProcesses, NoApprover,
+        Approval, ApprovalRules, Approver, CommandEnd, CommandLimits, CommandOutcome, CommandRequest, LeftProcesses, NoApprover,
         NotRun, RuleApprover, run_command, tool_spec,
     },
 };
@@ -36,7 +36,7 @@ const HANGS: Duration = Duration::from_secs(50);
 struct Anything;
 
 impl Approver for Anything {
-    fn approve(&mut self, _: &str) -> Approval {
+    fn approve(&mut self, _: &CommandRequest<'_>) -> Approval {
         Approval::Yes
     }
 }
@@ -444,7 +444,7 @@ fn what_it_printed_of_a_file_counts_as_read() {
 fn what_is_declined_does_not_run() {
     struct Person;
     impl Approver for Person {
-        fn approve(&mut self, _: &str) -> Approval {
+        fn approve(&mut self, _: &CommandRequest<'_>) -> Approval {
             Approval::No(None)
         }
     }
@@ -465,7 +465,8 @@ fn what_is_declined_does_not_run() {
     };
     let reply = decline(&mut Person);
     assert_eq!(reply.text, "Error: the user declined the command. Go on without it, or find another way.\n");
-    let mut ruled = RuleApprover::new(ApprovalRules { allow: vec!["touch b".to_owned()], mode: ApprovalMode::Ask }, NoApprover);
+    let mut ruled =
+        RuleApprover::new(ApprovalRules { allow: vec!["touch b".to_owned()], ..ApprovalRules::default() }, NoApprover);
     let reply = decline(&mut ruled);
     assert!(reply.text.contains("commands.allow") && reply.text.ends_with("do not send it again.\n"), "{}", reply.text);
     assert!(reply.result["refusal"]["said"].as_str().unwrap().contains("--yes"));

@@ -1,19 +1,47 @@
 //! Approval of commands: by a list, by a person, or not at all. The rules are the agent's own, because a wrong
 //! match runs a command unasked; [`surehand_engine::core::shell`] decides what the list covers.
 
-use std::collections::HashSet;
+use std::{
+    collections::HashSet,
+    env,
+    path::{Path, PathBuf},
+};
 
-use surehand_engine::core::shell;
+use surehand_engine::{Workspace, core::shell};
+
+use super::confinement::{ConfinementSupport, confinement_support};
 
 /// Decides which commands may run.
 pub trait Approver {
     /// Decides whether this command may run.
-    fn approve(&mut self, command: &str) -> Approval;
+    fn approve(&mut self, request: &CommandRequest<'_>) -> Approval;
+}
+
+/// A command that the model wants to run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CommandRequest<'a> {
+    /// The command line.
+    pub line: &'a str,
+    /// Why a list of allowed commands does not settle it.
+    pub why: AskedBecause,
+}
+
+/// Why a command is asked about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AskedBecause {
+    /// The list does not cover it, or there is none.
+    NotAllowed,
+    /// The model wants it to run without confinement.
+    Unconfined,
+    /// The list covers it, but this system cannot confine it, and it is not known only to read.
+    CannotBeConfined,
 }
 
 /// The decision about a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Approval {
+    /// It may run this time, confined: no one was asked.
+    Confined,
     /// It may run this time.
     Yes,
     /// This exact command may run for the rest of the run.
@@ -29,16 +57,49 @@ pub struct ApprovalRules {
     pub allow: Vec<String>,
     /// What happens to all others.
     pub mode: ApprovalMode,
+    /// How the commands of the list run.
+    pub unasked: Unasked,
 }
 
 /// What happens to a command that the list does not cover.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ApprovalMode {
-    /// Run it (`--yes`).
+    /// Run it (`--yes`). Then the commands of the list run as all others.
     All,
     /// Ask the approver behind the rules.
     #[default]
     Ask,
+}
+
+/// How a command runs that no one is asked about.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Unasked {
+    /// Not at all: this system cannot confine it, and programs are looked for where the model can put some.
+    #[default]
+    Never,
+    /// Only if it is known to do nothing but read: this system cannot confine it.
+    OnlyReaders,
+    /// Confined.
+    Confined,
+}
+
+impl Unasked {
+    /// What this system can do for this workspace.
+    pub fn here(workspace: &Workspace) -> Self {
+        if matches!(confinement_support(), ConfinementSupport::InForce { .. }) && workspace.protected_paths().is_ok() {
+            return Self::Confined;
+        }
+        let path = env::var_os("PATH").unwrap_or_default();
+        match env::split_paths(&path).all(|dir| holds_trusted_programs(&dir, workspace.path())) {
+            true => Self::OnlyReaders,
+            false => Self::Never,
+        }
+    }
+}
+
+fn holds_trusted_programs(dir: &Path, root: &Path) -> bool {
+    let real: PathBuf = dir.canonicalize().unwrap_or_else(|_| dir.to_owned());
+    dir.is_absolute() && !dir.starts_with(root) && !real.starts_with(root)
 }
 
 /// Applies the rules, and asks a person about the rest.
@@ -55,16 +116,32 @@ impl<P: Approver> RuleApprover<P> {
     pub fn new(rules: ApprovalRules, person: P) -> Self {
         Self { rules, person, always: HashSet::new() }
     }
+
+    fn by_the_list(&self, request: &CommandRequest<'_>) -> Result<Approval, AskedBecause> {
+        if !shell::covered(request.line, &self.rules.allow) {
+            return Err(AskedBecause::NotAllowed);
+        }
+        match self.rules.unasked {
+            Unasked::Confined if request.why == AskedBecause::Unconfined => Err(AskedBecause::Unconfined),
+            Unasked::Confined => Ok(Approval::Confined),
+            Unasked::OnlyReaders if shell::only_reads_here(request.line) => Ok(Approval::Yes),
+            Unasked::OnlyReaders | Unasked::Never => Err(AskedBecause::CannotBeConfined),
+        }
+    }
 }
 
 impl<P: Approver> Approver for RuleApprover<P> {
-    fn approve(&mut self, command: &str) -> Approval {
-        if self.rules.mode == ApprovalMode::All || self.always.contains(command) || shell::covered(command, &self.rules.allow) {
+    fn approve(&mut self, request: &CommandRequest<'_>) -> Approval {
+        if self.rules.mode == ApprovalMode::All || self.always.contains(request.line) {
             return Approval::Yes;
         }
-        let approval = self.person.approve(command);
+        let why = match self.by_the_list(request) {
+            Ok(approval) => return approval,
+            Err(why) => why,
+        };
+        let approval = self.person.approve(&CommandRequest { why, ..*request });
         if approval == Approval::Always {
-            self.always.insert(command.to_owned());
+            self.always.insert(request.line.to_owned());
         }
         approval
     }
@@ -76,8 +153,18 @@ pub struct NoApprover;
 
 impl Approver for NoApprover {
     /// The model reads this reason, and later the person who wonders why the run got stuck.
-    fn approve(&mut self, _: &str) -> Approval {
-        let why = "it is not in the list of allowed commands, and there is no one to ask. Go on without it. (The user can allow it in commands.allow of ~/.config/surehand/surehand.toml, or allow everything with --yes.)";
+    fn approve(&mut self, request: &CommandRequest<'_>) -> Approval {
+        let why = match request.why {
+            AskedBecause::NotAllowed => {
+                "it is not in the list of allowed commands, and there is no one to ask. Go on without it. (The user can allow it in commands.allow of ~/.config/surehand/surehand.toml, or allow everything with --yes.)"
+            }
+            AskedBecause::Unconfined => {
+                "it may run only confined, and there is no one to ask. Go on without it. (The user can set commands.writable or commands.network in ~/.config/surehand/surehand.toml, or allow everything with --yes.)"
+            }
+            AskedBecause::CannotBeConfined => {
+                "this system cannot confine it, as allowed commands must be that do more than read, and there is no one to ask. Go on without it. (The user can allow everything with --yes; `surehand doctor` says what is missing.)"
+            }
+        };
         Approval::No(Some(why.to_owned()))
     }
 }
@@ -86,45 +173,92 @@ impl Approver for NoApprover {
 mod tests {
     use super::*;
 
-    /// A person with one answer, who counts the questions.
-    struct Person(Approval, usize);
+    /// A person with one answer, who notes the questions.
+    struct Person(Approval, Vec<AskedBecause>);
 
     impl Approver for Person {
-        fn approve(&mut self, _: &str) -> Approval {
-            self.1 += 1;
+        fn approve(&mut self, request: &CommandRequest<'_>) -> Approval {
+            self.1.push(request.why);
             self.0.clone()
         }
     }
 
+    fn rules(mode: ApprovalMode, unasked: Unasked) -> ApprovalRules {
+        ApprovalRules {
+            allow: vec!["cargo test".to_owned(), "cat".to_owned(), "cd".to_owned(), "git status".to_owned()],
+            mode,
+            unasked,
+        }
+    }
+
+    fn request(line: &str) -> CommandRequest<'_> {
+        CommandRequest { line, why: AskedBecause::NotAllowed }
+    }
+
     #[track_caller]
-    fn check(mode: ApprovalMode, says: Approval, commands: &[&str], expected: &[Approval], asked: usize) {
-        let rules = ApprovalRules { allow: vec!["cargo test".to_owned()], mode };
-        let mut ruled = RuleApprover::new(rules, Person(says, 0));
-        let verdicts: Vec<Approval> = commands.iter().map(|command| ruled.approve(command)).collect();
-        assert_eq!((&verdicts[..], ruled.person.1), (expected, asked));
+    fn check(rules: ApprovalRules, says: Approval, commands: &[&str], expected: &[Approval], asked: &[AskedBecause]) {
+        let mut ruled = RuleApprover::new(rules, Person(says, Vec::new()));
+        let verdicts: Vec<Approval> = commands.iter().map(|command| ruled.approve(&request(command))).collect();
+        assert_eq!((&verdicts[..], &ruled.person.1[..]), (expected, asked));
     }
 
     #[test]
-    fn what_is_in_the_list_is_not_asked_about() {
+    fn what_is_in_the_list_is_not_asked_about_and_runs_confined() {
         let no = Approval::No(Some("not now".to_owned()));
-        check(ApprovalMode::Ask, no.clone(), &["cargo test -q", "rm a"], &[Approval::Yes, no.clone()], 1);
-        check(ApprovalMode::All, no, &["cargo test -q", "rm a", "$(rm a)"], &[Approval::Yes, Approval::Yes, Approval::Yes], 0);
+        let ask = rules(ApprovalMode::Ask, Unasked::Confined);
+        check(ask, no.clone(), &["cargo test -q", "rm a"], &[Approval::Confined, no.clone()], &[AskedBecause::NotAllowed]);
+        let all = rules(ApprovalMode::All, Unasked::Confined);
+        check(all, no, &["cargo test -q", "rm a", "$(rm a)"], &[Approval::Yes, Approval::Yes, Approval::Yes], &[]);
+    }
+
+    #[test]
+    fn where_nothing_can_be_confined_only_readers_run_unasked() {
+        let no = || Approval::No(None);
+        let cannot = AskedBecause::CannotBeConfined;
+        let readers = rules(ApprovalMode::Ask, Unasked::OnlyReaders);
+        check(readers, no(), &["cat a", "git status", "cargo test"], &[Approval::Yes, Approval::Yes, no()], &[cannot]);
+        // Git runs what the configuration of a bare repository names.
+        let readers = rules(ApprovalMode::Ask, Unasked::OnlyReaders);
+        check(readers, no(), &["cd sub && git status", "cd sub; cat a"], &[no(), Approval::Yes], &[cannot]);
+        check(rules(ApprovalMode::Ask, Unasked::Never), no(), &["cat a"], &[no()], &[cannot]);
+    }
+
+    #[test]
+    fn without_confinement_a_command_of_the_list_is_asked_about() {
+        let mut ruled = RuleApprover::new(rules(ApprovalMode::Ask, Unasked::Confined), Person(Approval::Yes, Vec::new()));
+        let unconfined = CommandRequest { line: "cargo test", why: AskedBecause::Unconfined };
+        assert_eq!(ruled.approve(&unconfined), Approval::Yes);
+        assert_eq!(ruled.approve(&request("cargo test")), Approval::Confined);
+        let other = CommandRequest { line: "make", why: AskedBecause::Unconfined };
+        assert_eq!(ruled.approve(&other), Approval::Yes);
+        assert_eq!(ruled.person.1, [AskedBecause::Unconfined, AskedBecause::NotAllowed]);
     }
 
     #[test]
     fn what_is_allowed_for_good_is_this_very_command() {
         let always = || Approval::Always;
-        check(ApprovalMode::Ask, always(), &["make", "make", "make x"], &[always(), Approval::Yes, always()], 2);
-        check(ApprovalMode::Ask, Approval::Yes, &["make", "make"], &[Approval::Yes, Approval::Yes], 2);
+        let asked = [AskedBecause::NotAllowed; 2];
+        let ask = || rules(ApprovalMode::Ask, Unasked::Confined);
+        check(ask(), always(), &["make", "make", "make x"], &[always(), Approval::Yes, always()], &asked);
+        check(ask(), Approval::Yes, &["make", "make"], &[Approval::Yes, Approval::Yes], &asked);
     }
 
     #[test]
     fn without_a_person_the_reason_names_the_settings() {
-        let nobody = NoApprover.approve("make");
+        let nobody = NoApprover.approve(&request("make"));
         let Approval::No(Some(why)) = &nobody else { panic!("{nobody:?}") };
         assert!(why.contains("--yes") && why.contains("commands.allow") && why.contains("surehand.toml"), "{why}");
-        let rules = ApprovalRules { allow: vec!["cargo test".to_owned()], mode: ApprovalMode::Ask };
-        let mut ruled = RuleApprover::new(rules, NoApprover);
-        assert_eq!([ruled.approve("cargo test"), ruled.approve("make")], [Approval::Yes, nobody.clone()]);
+        let mut ruled = RuleApprover::new(rules(ApprovalMode::Ask, Unasked::Confined), NoApprover);
+        assert_eq!(
+            [ruled.approve(&request("cargo test")), ruled.approve(&request("make"))],
+            [Approval::Confined, nobody.clone()]
+        );
+    }
+
+    #[test]
+    fn programs_of_the_workspace_are_not_trusted() {
+        let root = Path::new("/w");
+        let trusted = ["/usr/bin", "bin", "", "/w/bin", "/work/bin"].map(|dir| holds_trusted_programs(Path::new(dir), root));
+        assert_eq!(trusted, [true, false, false, false, true]);
     }
 }

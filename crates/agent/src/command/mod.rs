@@ -3,11 +3,12 @@
 //! which count as read, and which files it changed.
 
 mod approval;
+mod confinement;
 mod output;
 mod process;
 mod process_tree;
 
-use std::{sync::Arc, time::Duration};
+use std::{io, sync::Arc, time::Duration};
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -18,10 +19,18 @@ use surehand_engine::{
     tools,
 };
 
-pub use self::approval::{Approval, ApprovalMode, ApprovalRules, Approver, NoApprover, RuleApprover};
-use self::process::run_shell;
 pub use self::{
-    output::{OmittedOutput, ShownOutput},
+    approval::{
+        Approval, ApprovalMode, ApprovalRules, Approver, AskedBecause, CommandRequest, NoApprover, RuleApprover, Unasked,
+    },
+    confinement::{ConfinementSupport, confinement_support},
+};
+use self::{
+    confinement::Confinement,
+    process::{ShellLine, run_shell},
+};
+pub use self::{
+    output::{MUTED, OmittedOutput, ShownOutput},
     process::{CommandEnd, FinishedCommand, LeftProcesses},
 };
 use crate::{
@@ -78,6 +87,7 @@ pub fn tool_spec() -> ToolSpec {
         "properties": {
             "command": { "type": "string" },
             "timeout": { "type": "integer" },
+            "unconfined": { "type": "boolean", "description": "Only if it failed because it was confined" },
         },
         "required": ["command"],
     });
@@ -92,6 +102,8 @@ pub fn tool_spec() -> ToolSpec {
 struct CommandArguments {
     command: String,
     timeout: Option<f64>,
+    #[serde(default)]
+    unconfined: bool,
 }
 
 /// The outcome of a call.
@@ -115,6 +127,8 @@ pub struct CommandRun {
     pub ran: FinishedCommand,
     /// The files that it changed, and the file lines that it printed.
     pub effects: CommandEffects,
+    /// Whether it ran confined, because no one was asked.
+    pub is_confined: bool,
     limits: CommandLimits,
 }
 
@@ -129,45 +143,83 @@ pub enum NotRun {
     Interrupted,
 }
 
+/// What a command that runs is watched for, and by whom.
+pub struct CommandWatch<'a> {
+    /// Ends the command when cancelled.
+    pub cancel: &'a CancelToken,
+    /// Receives the output as it arrives, in pieces: readable, redacted, and no more than is kept of all of it.
+    pub output: Option<&'a mut dyn FnMut(&str)>,
+}
+
+impl<'a> From<&'a CancelToken> for CommandWatch<'a> {
+    fn from(cancel: &'a CancelToken) -> Self {
+        Self { cancel, output: None }
+    }
+}
+
+impl CommandWatch<'_> {
+    fn show(&mut self, news: &str) {
+        if let Some(output) = self.output.as_mut().filter(|_| !news.is_empty()) {
+            output(news);
+        }
+    }
+}
+
 /// Carries out a call. A command that fails is an outcome, not a refusal. The command does not get environment
 /// variables that contain a secret, and a secret in its output is redacted.
-pub fn run_command(
+pub fn run_command<'a>(
     session: &mut Session,
     arguments: &Value,
     permission: &mut dyn Approver,
     limits: &CommandLimits,
     secrets: &Secrets,
-    cancel: &CancelToken,
+    watch: impl Into<CommandWatch<'a>>,
 ) -> CommandOutcome {
+    let mut watch = watch.into();
     let mut run = || -> Result<CommandRun, NotRun> {
-        let (line, time) = parse_arguments(arguments, limits)?;
+        let CommandCall { line, time, why } = parse_arguments(arguments, limits)?;
+        let cancel = watch.cancel;
         let check_cancelled = || if cancel.is_cancelled() { Err(NotRun::Interrupted) } else { Ok(()) };
         check_cancelled()?;
-        if let Approval::No(said) = permission.approve(&line) {
-            return Err(NotRun::Declined(said));
-        }
+        let is_confined = match permission.approve(&CommandRequest { line: &line, why }) {
+            Approval::No(said) => return Err(NotRun::Declined(said)),
+            Approval::Confined => true,
+            Approval::Yes | Approval::Always => false,
+        };
         check_cancelled()?;
+        let failed = |what: &str, error: io::Error| {
+            Refusal::of_call(Cause::Io { why: format!("the command could not be {what}: {error}") })
+        };
         let root = session.workspace().path().to_owned();
         let directory = root.to_string_lossy();
         let mut command = ShellCommand { line: &line, directory: &directory, output: "" };
         session.checkpoint_before(&line);
+        let confinement = is_confined.then(|| Confinement::of(session.workspace())).transpose();
+        let shell =
+            ShellLine { line: &line, directory: &root, confinement: confinement.map_err(|error| failed("confined", error))? };
         let begun = session.command_begins(&command);
-        let ran = run_shell(&line, &root, time, limits, secrets, cancel)
-            .map_err(|error| Refusal::of_call(Cause::Io { why: format!("the command could not be started: {error}") }))?;
+        let ran = run_shell(&shell, time, limits, secrets, &mut watch).map_err(|error| failed("started", error))?;
         command.output = &ran.output.text;
         let effects = session.command_ended(begun, &command);
-        Ok(CommandRun { ran, effects, limits: *limits })
+        Ok(CommandRun { ran, effects, is_confined, limits: *limits })
     };
     match run() {
         Ok(run) => CommandOutcome::Ran(Box::new(run)),
         Err(NotRun::Interrupted) => CommandOutcome::NotRun { why: NotRun::Interrupted, repeat: 1 },
-        Err(why) => CommandOutcome::NotRun { why, repeat: count_refusal(session, arguments) },
+        Err(why) => CommandOutcome::NotRun { why, repeat: count_refusal(session, NAME, arguments) },
     }
 }
 
-fn parse_arguments(arguments: &Value, limits: &CommandLimits) -> Result<(String, Duration), Refusal> {
+/// A call, understood.
+struct CommandCall {
+    line: String,
+    time: Duration,
+    why: AskedBecause,
+}
+
+fn parse_arguments(arguments: &Value, limits: &CommandLimits) -> Result<CommandCall, Refusal> {
     let bad = |why: &str| Refusal::of_call(Cause::BadArguments { why: format!("{NAME}: {why}") });
-    let CommandArguments { command, timeout } = tools::arguments(NAME, arguments)?;
+    let CommandArguments { command, timeout, unconfined } = tools::arguments(NAME, arguments)?;
     if command.trim().is_empty() {
         return Err(bad("command is empty"));
     }
@@ -179,7 +231,8 @@ fn parse_arguments(arguments: &Value, limits: &CommandLimits) -> Result<(String,
         Some(seconds) if seconds > 0.0 => Duration::try_from_secs_f64(seconds).unwrap_or(limits.most_time),
         Some(_) => return Err(bad("timeout must be more than 0 seconds")),
     };
-    Ok((command, time.min(limits.most_time)))
+    let why = if unconfined { AskedBecause::Unconfined } else { AskedBecause::NotAllowed };
+    Ok(CommandCall { line: command, time: time.min(limits.most_time), why })
 }
 
 impl CommandOutcome {
@@ -247,9 +300,34 @@ impl CommandRun {
             LeftProcesses::Ended => text.push_str("note: it left processes running in the background, which were ended\n"),
             LeftProcesses::Running => text.push_str("note: a process that it started could not be ended and still runs\n"),
         }
+        if self.is_confined && !self.has_succeeded() && names_a_restriction(&ran.output.text) {
+            text.push_str(CONFINED);
+        }
         text.push_str(&render::command(&self.effects));
         text
     }
+}
+
+/// Tells the model what it cannot know.
+const CONFINED: &str = "note: it ran confined: it can write in the directories of the workspace, but can neither create, rename nor \
+    remove anything in the root itself, nor write into .git or elsewhere, and it may have no network. If it failed because of that, \
+    call it again with unconfined = true; the user is asked then\n";
+
+/// Whether a program complains about what may come from its confinement.
+fn names_a_restriction(output: &str) -> bool {
+    const COMPLAINTS: [&str; 9] = [
+        "permission denied",
+        "operation not permitted",
+        "not permitted",
+        "access denied",
+        "read-only",
+        "eacces",
+        "eperm",
+        "cross-device",
+        "resolv",
+    ];
+    let output = output.to_lowercase();
+    COMPLAINTS.iter().any(|complaint| output.contains(complaint))
 }
 
 fn ending_text(ended: CommandEnd, limits: &CommandLimits) -> String {
@@ -277,8 +355,9 @@ fn declined_text(said: Option<&str>, repeat: u32) -> String {
     text
 }
 
-fn count_refusal(session: &mut Session, arguments: &Value) -> u32 {
+/// How often a person has declined this call.
+pub(crate) fn count_refusal(session: &mut Session, tool: &str, arguments: &Value) -> u32 {
     let workspace = Arc::clone(session.workspace());
-    let call = ContentHash::of(format!("{NAME} {arguments}").as_bytes());
+    let call = ContentHash::of(format!("{tool} {arguments}").as_bytes());
     session.tracker().map_or(1, |tracker| tracker.count_refusal(&workspace, call, None))
 }

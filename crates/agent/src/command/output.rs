@@ -55,6 +55,12 @@ impl CommandOutput {
         }
     }
 
+    /// What can be shown since the last time, while the command runs. After as much as is kept of the output, it ends with
+    /// a note.
+    pub(super) fn take_news(&mut self) -> String {
+        std::mem::take(&mut self.kept.news)
+    }
+
     pub(super) fn finish(mut self) -> ShownOutput {
         if !self.undecoded.is_empty() {
             self.terminal.push(REPLACEMENT, &mut self.kept);
@@ -188,7 +194,14 @@ struct HeadAndTail {
     is_tail_whole: bool,
     /// What was dropped between head and tail.
     left_out: OmittedOutput,
+    /// Text that nobody has been shown yet.
+    news: String,
+    /// The bytes of text that were news.
+    told_bytes: usize,
 }
+
+/// The last line of what a command prints while it runs, if there is more than is kept of its output.
+pub const MUTED: &str = "… (more output is not shown while it runs)\n";
 
 impl HeadAndTail {
     fn push(&mut self, text: &str) {
@@ -197,6 +210,7 @@ impl HeadAndTail {
     }
 
     fn keep(&mut self, text: &str) {
+        self.tell(text);
         let is_head_full = !self.tail.is_empty() || self.left_out.bytes > 0;
         let room = if is_head_full { 0 } else { self.head_bytes.saturating_sub(self.head.len()) };
         let (head, tail) = text.split_at(text.floor_char_boundary(room));
@@ -204,6 +218,23 @@ impl HeadAndTail {
         self.tail.push_str(tail);
         if self.tail.len() > 2 * self.tail_bytes {
             self.shorten_tail();
+        }
+    }
+
+    /// Adds a text to the news, up to the limit of the whole output.
+    fn tell(&mut self, text: &str) {
+        let most = self.head_bytes + self.tail_bytes;
+        if text.is_empty() || self.told_bytes > most {
+            return;
+        }
+        let end = text.floor_char_boundary(most - self.told_bytes);
+        self.told_bytes += text.len();
+        self.news.push_str(&text[..end]);
+        if end < text.len() {
+            if !self.news.is_empty() && !self.news.ends_with('\n') {
+                self.news.push('\n');
+            }
+            self.news.push_str(MUTED);
         }
     }
 

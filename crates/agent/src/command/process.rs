@@ -17,11 +17,12 @@ use std::{
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitIdStatus, setsid, waitid};
 
 use super::{
-    CommandLimits,
+    CommandLimits, CommandWatch,
+    confinement::Confinement,
     output::{CommandOutput, ShownOutput},
     process_tree::{ProcessTree, Subreaper},
 };
-use crate::{cancel::CancelToken, model::KEY_VARIABLES, secrets::Secrets};
+use crate::{model::KEY_VARIABLES, secrets::Secrets};
 
 /// A command that has ended.
 #[derive(Debug)]
@@ -71,17 +72,23 @@ const NAP: Duration = Duration::from_millis(2);
 
 const REAP: Duration = Duration::from_secs(1);
 
+/// What is run, and where.
+pub(super) struct ShellLine<'a> {
+    pub(super) line: &'a str,
+    pub(super) directory: &'a Path,
+    pub(super) confinement: Option<Confinement>,
+}
+
 pub(super) fn run_shell(
-    line: &str,
-    directory: &Path,
+    shell: &ShellLine<'_>,
     time: Duration,
     limits: &CommandLimits,
     secrets: &Secrets,
-    cancel: &CancelToken,
+    watch: &mut CommandWatch<'_>,
 ) -> io::Result<FinishedCommand> {
     let reaper = Subreaper::begin();
-    let mut running = ShellProcess::start(shell_command(line, directory, secrets), CommandOutput::new(limits, secrets), reaper)?;
-    let ended = running.watch(time, cancel)?;
+    let mut running = ShellProcess::start(shell, secrets, CommandOutput::new(limits, secrets), reaper)?;
+    let ended = running.watch(time, watch)?;
     let left = running.end_leftovers(limits)?;
     Ok(FinishedCommand { ended, left, output: running.finish() })
 }
@@ -106,24 +113,30 @@ struct ShellProcess {
 }
 
 impl ShellProcess {
-    fn start(mut shell: Command, output: CommandOutput, reaper: Subreaper) -> io::Result<Self> {
+    fn start(shell: &ShellLine<'_>, secrets: &Secrets, output: CommandOutput, reaper: Subreaper) -> io::Result<Self> {
         // stdout and stderr share a pipe, as they share a terminal, which keeps their order.
         let (reader, writer) = io::pipe()?;
-        let child = shell.stdout(writer.try_clone()?).stderr(writer).spawn()?;
+        let mut command = shell_command(shell, secrets);
+        command.stdout(writer.try_clone()?).stderr(writer);
+        let child = match &shell.confinement {
+            None => command.spawn()?,
+            Some(confinement) => confinement.spawn(&mut command)?,
+        };
         // It holds the write end of the pipe.
-        drop(shell);
+        drop(command);
         let tree = ProcessTree::new(Pid::from_child(&child), reaper);
         Ok(Self { child, tree, pieces: read_in_background(reader), is_open: true, output, ended: None, reaped: Instant::now() })
     }
 
     /// Waits until the shell ends or has to be stopped.
-    fn watch(&mut self, time: Duration, cancel: &CancelToken) -> io::Result<CommandEnd> {
+    fn watch(&mut self, time: Duration, watch: &mut CommandWatch<'_>) -> io::Result<CommandEnd> {
         let deadline = Instant::now() + time;
         loop {
-            if cancel.is_cancelled() {
+            if watch.cancel.is_cancelled() {
                 return Ok(CommandEnd::Cancelled);
             }
             self.step()?;
+            watch.show(&self.output.take_news());
             if let Some(ended) = self.ended {
                 return Ok(ended);
             }
@@ -232,7 +245,7 @@ impl Drop for ShellProcess {
     }
 }
 
-fn shell_command(line: &str, directory: &Path, secrets: &Secrets) -> Command {
+fn shell_command(ShellLine { line, directory, confinement }: &ShellLine<'_>, secrets: &Secrets) -> Command {
     let mut shell = Command::new("sh");
     shell.args(["-c", "--", line]).current_dir(directory).stdin(Stdio::null());
     // A command does not need our keys, and its output goes to a provider and into logs.
@@ -241,16 +254,17 @@ fn shell_command(line: &str, directory: &Path, secrets: &Secrets) -> Command {
         shell.env_remove(name);
     }
     shell.envs(SETTINGS);
-    prepare_exec(&mut shell);
+    prepare_exec(&mut shell, confinement.is_some());
     shell
 }
 
-/// Gives the shell a session of its own (see [`ProcessTree`]) and takes its right to read our memory.
+/// Gives the shell a session of its own (see [`ProcessTree`]) and takes its right to read our memory. If root is
+/// confined, it keeps the rights over files and its own processes only.
 #[expect(unsafe_code, reason = "what is done between fork and exec is unsafe by its nature")]
-fn prepare_exec(shell: &mut Command) {
-    let prepare = || {
+fn prepare_exec(shell: &mut Command, is_confined: bool) {
+    let prepare = move || {
         setsid()?;
-        give_up_ptrace();
+        give_up_capabilities(is_confined);
         Ok(())
     };
     // SAFETY: After a fork in a process with threads only async-signal-safe functions may be called. These are plain
@@ -262,19 +276,31 @@ fn prepare_exec(shell: &mut Command) {
 /// root gets whatever is in the bounding or the inheritable set, so it must be in neither. Errors mean that we do
 /// not have the capability, which is as good.
 #[cfg(target_os = "linux")]
-fn give_up_ptrace() {
+fn give_up_capabilities(is_confined: bool) {
     use rustix::thread::{CapabilitySet, capabilities, remove_capability_from_bounding_set, set_capabilities};
-    let _ = remove_capability_from_bounding_set(CapabilitySet::SYS_PTRACE);
+    /// What a build as root needs.
+    const KEPT: CapabilitySet = CapabilitySet::CHOWN
+        .union(CapabilitySet::DAC_OVERRIDE)
+        .union(CapabilitySet::DAC_READ_SEARCH)
+        .union(CapabilitySet::FOWNER)
+        .union(CapabilitySet::FSETID)
+        .union(CapabilitySet::KILL)
+        .union(CapabilitySet::SETGID)
+        .union(CapabilitySet::SETUID);
+    let given_up = if is_confined { KEPT.complement() } else { CapabilitySet::SYS_PTRACE };
+    for capability in given_up.iter() {
+        let _ = remove_capability_from_bounding_set(capability);
+    }
     if let Ok(mut sets) = capabilities(None) {
         for set in [&mut sets.effective, &mut sets.permitted, &mut sets.inheritable] {
-            set.remove(CapabilitySet::SYS_PTRACE);
+            set.remove(given_up);
         }
         let _ = set_capabilities(None, sets);
     }
 }
 
 #[cfg(not(target_os = "linux"))]
-fn give_up_ptrace() {}
+fn give_up_capabilities(_: bool) {}
 
 /// Reads the pipe on a thread, which ends when no process has the write end open or the receiver is gone. A
 /// process that escaped and keeps the pipe open keeps the thread waiting, which costs nothing else.

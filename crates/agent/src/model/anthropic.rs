@@ -1,47 +1,85 @@
 //! The Anthropic Messages protocol. Written by hand because it is small, and a client library would bring an
 //! async runtime.
 
-use std::collections::BTreeMap;
-
 use serde_json::{Map, Value, json};
 
 use super::{
-    CallResult, ChatMessage, ModelAnswer, ModelCall, Prompt, StreamEvent, StreamListener, TokenUsage,
+    CallResult, ChatMessage, ModelAnswer, ModelCall, Prompt, StreamEvent, StreamListener, TokenUsage, ToolSpec,
+    generation::ThinkingStyle,
     http_model::{AnswerProgress, AnswerReader, CompleteAnswer},
+    partial_calls::{PartialCall, finish_calls},
+    reasoning::{AnswerPart, KeptReasoning, ReasoningItem, in_order},
     request_error::RequestError,
+    request_options::RequestOptions,
     sse,
+    usage_count::token_count,
 };
 
-/// The protocol requires a maximum length of the answer.
-const MAX_TOKENS: u32 = 8192;
+/// The protocol requires a limit for the answer. Every model of the provider accepts this one.
+const LEAST_LIMIT: u32 = 4096;
 
-pub(super) fn request_body(model: &str, prompt: &Prompt) -> Value {
-    let mut body = json!({ "model": model, "max_tokens": MAX_TOKENS, "stream": true, "messages": messages(prompt) });
-    let mut tools = tools(prompt);
-    // The provider caches everything before a mark, in the order tools, system, messages. The messages change every
-    // turn, so caching them would be wasted.
+pub(super) fn request_body(options: &RequestOptions, prompt: &Prompt) -> Value {
+    let limit = options.max_output_tokens.unwrap_or(LEAST_LIMIT);
+    let mut messages = messages(options, prompt);
+    if prompt.is_conversation {
+        mark_conversation(&mut messages);
+    }
+    let can_think = options.thinking == ThinkingStyle::Effort || has_thought(&messages);
+    let mut body = json!({ "model": options.model, "max_tokens": limit, "stream": true, "messages": messages });
+    let mut tools: Vec<Value> = prompt.tools.iter().map(tool).collect();
+    // The provider caches everything before a mark, in the order tools, system, messages. It accepts four marks.
     if !prompt.system.is_empty() {
-        body["system"] = json!([{ "type": "text", "text": prompt.system, "cache_control": { "type": "ephemeral" } }]);
+        body["system"] = json!([{ "type": "text", "text": prompt.system }]);
+        mark(&mut body["system"][0]);
     } else if let Some(last) = tools.last_mut() {
-        last["cache_control"] = json!({ "type": "ephemeral" });
+        mark(last);
     }
     if !tools.is_empty() {
         body["tools"] = tools.into();
     }
+    options.generation.add_sampling(&mut body);
+    if can_think {
+        options.generation.add_thinking(&mut body, options.thinking, limit);
+    }
     body
 }
 
-fn tools(prompt: &Prompt) -> Vec<Value> {
-    let tool =
-        |tool: &super::ToolSpec| json!({ "name": tool.name, "description": tool.description, "input_schema": tool.schema });
-    prompt.tools.iter().map(tool).collect()
+/// Has the provider cache the prompt up to this block.
+fn mark(block: &mut Value) {
+    block["cache_control"] = json!({ "type": "ephemeral" });
+}
+
+/// Has a conversation cached to its end for the next turn, and finds what the last turn has cached: the provider looks
+/// back from a mark only by some blocks, and a turn may have more. Without a conversation the messages are new in every
+/// turn, and marks would only cost.
+fn mark_conversation(messages: &mut [Value]) {
+    let last = messages.len().saturating_sub(1);
+    for at in [last.checked_sub(2), Some(last)].into_iter().flatten() {
+        let message = messages.get_mut(at).filter(|message| message["role"] == "user");
+        let blocks = message.and_then(|message| message["content"].as_array_mut());
+        if let Some(block) = blocks.and_then(|blocks| blocks.last_mut()) {
+            mark(block);
+        }
+    }
+}
+
+/// Whether thinking by tokens can be asked for: an answer with calls to which the results follow must begin with a
+/// thought then, which is gone if another model gave it.
+fn has_thought(messages: &[Value]) -> bool {
+    let Some(last) = messages.iter().rfind(|message| message["role"] == "assistant") else { return true };
+    let kinds: Vec<&str> = last["content"].as_array().into_iter().flatten().filter_map(|block| block["type"].as_str()).collect();
+    !kinds.contains(&"tool_use") || matches!(kinds.first(), Some(&("thinking" | "redacted_thinking")))
+}
+
+fn tool(tool: &ToolSpec) -> Value {
+    json!({ "name": tool.name, "description": tool.description, "input_schema": tool.schema })
 }
 
 /// Neighbouring messages of one role are merged: results and the text after them both belong to the user.
-fn messages(prompt: &Prompt) -> Vec<Value> {
+fn messages(options: &RequestOptions, prompt: &Prompt) -> Vec<Value> {
     let mut turns: Vec<(&str, Vec<Value>)> = Vec::new();
     for message in &prompt.messages {
-        let (role, blocks) = blocks_of(message);
+        let (role, blocks) = blocks_of(options, message);
         match turns.last_mut() {
             Some((last, known)) if *last == role => known.extend(blocks),
             // An empty message is refused. Only an empty answer leads to one.
@@ -52,16 +90,25 @@ fn messages(prompt: &Prompt) -> Vec<Value> {
     turns.into_iter().map(|(role, blocks)| json!({ "role": role, "content": blocks })).collect()
 }
 
-fn blocks_of(message: &ChatMessage) -> (&'static str, Vec<Value>) {
-    // Blank text is refused.
-    let text_block = |text: &str| (!text.trim().is_empty()).then(|| json!({ "type": "text", "text": text }));
+fn blocks_of(options: &RequestOptions, message: &ChatMessage) -> (&'static str, Vec<Value>) {
     match message {
-        ChatMessage::User(text) => ("user", text_block(text).into_iter().collect()),
-        ChatMessage::Assistant { text, calls } => {
-            ("assistant", text_block(text).into_iter().chain(calls.iter().map(tool_use)).collect())
+        // Blank text is refused.
+        ChatMessage::User(text) if text.trim().is_empty() => ("user", Vec::new()),
+        ChatMessage::User(text) => ("user", vec![text_block(text)]),
+        ChatMessage::Assistant { text, calls, reasoning } => {
+            let block = |part: AnswerPart<'_>| match part {
+                AnswerPart::Reasoning(data) => data.clone(),
+                AnswerPart::Text(text) => text_block(text),
+                AnswerPart::Call(call) => tool_use(call),
+            };
+            ("assistant", in_order(text, calls, options.returned(reasoning.as_ref())).into_iter().map(block).collect())
         }
         ChatMessage::Results(results) => ("user", results.iter().map(tool_result).collect()),
     }
+}
+
+fn text_block(text: &str) -> Value {
+    json!({ "type": "text", "text": text })
 }
 
 fn tool_use(call: &ModelCall) -> Value {
@@ -82,19 +129,22 @@ fn tool_result(result: &CallResult) -> Value {
 #[derive(Default)]
 pub(super) struct AnthropicReader {
     text: String,
-    calls: BTreeMap<u64, ToolUseBlock>,
+    blocks: Vec<(u64, ContentBlock)>,
+    content_bytes: usize,
     tokens: AnthropicUsage,
     stop_reason: String,
     is_ended: bool,
 }
 
-struct ToolUseBlock {
-    id: String,
-    name: String,
-    /// Arguments that came in pieces.
-    written: String,
-    /// Arguments from the start of the block, used if no piece follows.
-    given: Value,
+enum ContentBlock {
+    ToolUse {
+        /// With the arguments that came in pieces.
+        call: PartialCall,
+        /// Arguments from the start of the block, used if no piece follows.
+        given: Value,
+    },
+    /// Signed or encrypted.
+    Thinking { text_before: usize, block: Value },
 }
 
 /// Token counts of this provider, in which `input` excludes tokens read from or written to the cache.
@@ -127,7 +177,8 @@ impl AnswerReader for AnthropicReader {
             // Pings, ends of blocks and future events.
             _ => {}
         }
-        Ok(AnswerProgress::Open)
+        // Some gateways end without a stop.
+        Ok(if self.stop_reason.is_empty() { AnswerProgress::Open } else { AnswerProgress::Whole })
     }
 
     fn read_whole(&mut self, body: &Value, hear: StreamListener<'_>) -> Result<(), RequestError> {
@@ -144,18 +195,47 @@ impl AnswerReader for AnthropicReader {
         Ok(())
     }
 
+    fn content_bytes(&self) -> usize {
+        self.content_bytes
+    }
+
+    fn cut(&mut self) {
+        "max_tokens".clone_into(&mut self.stop_reason);
+        self.is_ended = true;
+    }
+
     fn finish(self: Box<Self>) -> Result<CompleteAnswer, RequestError> {
-        if !self.is_ended {
+        if !self.is_ended && self.stop_reason.is_empty() {
             return Err(RequestError::malformed("the answer broke off"));
         }
         if self.stop_reason == "refusal" {
             return Err(RequestError::Refused { status: 200, why: "the model declines to answer this".to_owned() });
         }
-        let calls = self.calls.into_values().map(ToolUseBlock::into_call).collect::<Result<_, _>>()?;
         let is_cut = matches!(self.stop_reason.as_str(), "max_tokens" | "model_context_window_exceeded");
-        let answer = ModelAnswer { text: self.text, calls, usage: self.tokens.usage(), is_cut };
-        Ok(CompleteAnswer { answer, cache_written: self.tokens.cache_written })
+        let (mut partials, mut items) = (Vec::new(), Vec::new());
+        for (_, block) in self.blocks {
+            match block {
+                ContentBlock::ToolUse { mut call, given } => {
+                    if call.arguments.trim().is_empty() && given.is_object() {
+                        call.arguments = given.to_string();
+                    }
+                    partials.push(call);
+                }
+                ContentBlock::Thinking { text_before, block: data } if is_returnable(&data) => {
+                    items.push(ReasoningItem { text_before, calls_before: partials.len(), data });
+                }
+                ContentBlock::Thinking { .. } => {}
+            }
+        }
+        let (calls, reasoning) = (finish_calls(partials, is_cut)?, KeptReasoning::new(items));
+        let answer = ModelAnswer { text: self.text, calls, usage: self.tokens.usage(), is_cut, reasoning };
+        Ok(CompleteAnswer { answer, cache_written: self.tokens.cache_written, ..CompleteAnswer::default() })
     }
+}
+
+/// Thinking without a signature is refused.
+fn is_returnable(thinking: &Value) -> bool {
+    ["signature", "data"].iter().any(|name| thinking[*name].as_str().is_some_and(|text| !text.is_empty()))
 }
 
 impl AnthropicReader {
@@ -165,11 +245,23 @@ impl AnthropicReader {
             "text" => self.add_text(field("text"), hear),
             "tool_use" => {
                 let (id, name) = (field("id").to_owned(), field("name").to_owned());
+                self.content_bytes += name.len();
                 hear(StreamEvent::Calling(&name));
-                self.calls.insert(index, ToolUseBlock { id, name, written: String::new(), given: block["input"].clone() });
+                let call = PartialCall { id, name, arguments: String::new() };
+                self.blocks.push((index, ContentBlock::ToolUse { call, given: block["input"].clone() }));
+            }
+            "thinking" | "redacted_thinking" => {
+                self.content_bytes += field("thinking").len() + field("data").len();
+                let (text_before, block) = (self.text.len(), block.clone());
+                self.blocks.push((index, ContentBlock::Thinking { text_before, block }));
             }
             _ => {}
         }
+    }
+
+    /// The latest block with this number.
+    fn block(&mut self, index: u64) -> Option<&mut ContentBlock> {
+        self.blocks.iter_mut().rfind(|(known, _)| *known == index).map(|(_, block)| block)
     }
 
     fn apply_delta(&mut self, index: u64, delta: &Value, hear: StreamListener<'_>) -> Result<(), RequestError> {
@@ -177,41 +269,41 @@ impl AnthropicReader {
         match field("type") {
             "text_delta" => self.add_text(field("text"), hear),
             "input_json_delta" => {
-                let Some(call) = self.calls.get_mut(&index) else {
+                let Some(ContentBlock::ToolUse { call, .. }) = self.block(index) else {
                     return Err(RequestError::malformed("arguments of a call that has not begun"));
                 };
-                call.written.push_str(field("partial_json"));
+                call.arguments.push_str(field("partial_json"));
+                self.content_bytes += field("partial_json").len();
             }
+            "thinking_delta" => self.add_thinking(index, "thinking", field("thinking")),
+            "signature_delta" => self.add_thinking(index, "signature", field("signature")),
             _ => {}
         }
         Ok(())
     }
 
-    fn add_text(&mut self, text: &str, hear: StreamListener<'_>) {
-        if !text.is_empty() {
-            hear(StreamEvent::Text(text));
-            self.text.push_str(text);
+    fn add_text(&mut self, piece: &str, hear: StreamListener<'_>) {
+        if !piece.is_empty() {
+            hear(StreamEvent::Text(piece));
+            self.content_bytes += piece.len();
+            self.text.push_str(piece);
         }
     }
 
-    fn set_stop_reason(&mut self, holder: &Value) {
-        if let Some(reason) = holder["stop_reason"].as_str() {
+    fn add_thinking(&mut self, index: u64, name: &str, piece: &str) {
+        self.content_bytes += piece.len();
+        if let Some(ContentBlock::Thinking { block, .. }) = self.block(index) {
+            match &mut block[name] {
+                Value::String(text) => text.push_str(piece),
+                missing => *missing = piece.into(),
+            }
+        }
+    }
+
+    fn set_stop_reason(&mut self, from: &Value) {
+        if let Some(reason) = from["stop_reason"].as_str() {
             reason.clone_into(&mut self.stop_reason);
         }
-    }
-}
-
-impl ToolUseBlock {
-    fn into_call(self) -> Result<ModelCall, RequestError> {
-        if self.id.is_empty() || self.name.is_empty() {
-            return Err(RequestError::malformed("a call has no name"));
-        }
-        let arguments = match self.written.trim() {
-            "" if self.given.is_object() => self.given.to_string(),
-            "" => "{}".to_owned(),
-            _ => self.written,
-        };
-        Ok(ModelCall { id: self.id, name: self.name, arguments })
     }
 }
 
@@ -226,7 +318,7 @@ impl AnthropicUsage {
         ];
         for (name, count) in fields {
             // Never lower a count: some gateways report the prompt at the start and zero at the end.
-            *count = usage[name].as_u64().unwrap_or_default().max(*count);
+            *count = token_count(&usage[name]).max(*count);
         }
     }
 
@@ -269,10 +361,10 @@ mod tests {
     }
 
     #[test]
-    fn text_and_calls_come_in_blocks_and_reasoning_is_dropped() {
+    fn text_calls_and_reasoning_come_in_blocks() {
         let mut events = vec![
             json!({ "type": "message_start", "message": { "usage": { "input_tokens": 5, "cache_read_input_tokens": 100, "cache_creation_input_tokens": 30, "output_tokens": 1 } } }),
-            begin(0, &json!({ "type": "thinking", "thinking": "" })),
+            begin(0, &json!({ "type": "thinking", "thinking": "", "signature": "" })),
             json!({ "type": "ping" }),
             delta(0, &json!({ "type": "thinking_delta", "thinking": "hm" })),
             delta(0, &json!({ "type": "signature_delta", "signature": "x" })),
@@ -288,13 +380,15 @@ mod tests {
         ];
         events.extend(end("tool_use"));
         let (complete, heard) = read(&events);
-        let CompleteAnswer { answer, cache_written } = complete.unwrap();
+        let CompleteAnswer { answer, cache_written, .. } = complete.unwrap();
         assert_eq!(answer.text, "I read");
         let calls: Vec<_> =
             answer.calls.iter().map(|call| (call.id.as_str(), call.name.as_str(), call.arguments.as_str())).collect();
         assert_eq!(calls, [("a", "read", "{\"path\": \"x\"}"), ("b", "list", "{}")]);
         assert_eq!(answer.usage, TokenUsage { input: 135, cached: 100, output: 20, cost: None });
         assert_eq!(cache_written, 30);
+        let data = json!({ "type": "thinking", "thinking": "hm", "signature": "x" });
+        assert_eq!(answer.reasoning.unwrap().items, [ReasoningItem { text_before: 0, calls_before: 0, data }]);
         assert_eq!(heard, ["Text(\"I \")", "Text(\"read\")", "Calling(\"read\")", "Calling(\"list\")"]);
     }
 
@@ -306,10 +400,10 @@ mod tests {
     }
 
     #[test]
-    fn only_a_stop_is_an_end() {
+    fn only_a_stop_or_the_reason_for_one_is_an_end() {
         ends(&end("end_turn"), Ok(false));
         ends(&end("max_tokens"), Ok(true));
-        ends(&end("end_turn")[..1], Err(RequestError::malformed("the answer broke off")));
+        ends(&end("end_turn")[..1], Ok(false));
         ends(&[], Err(RequestError::malformed("the answer broke off")));
         ends(&end("refusal"), Err(RequestError::Refused { status: 200, why: "the model declines to answer this".into() }));
     }
@@ -329,7 +423,7 @@ mod tests {
     }
 
     fn said(messages: Vec<ChatMessage>) -> Value {
-        request_body("m", &Prompt { messages, ..Prompt::default() })["messages"].clone()
+        request_body(&RequestOptions::new("m", 8192), &Prompt { messages, ..Prompt::default() })["messages"].clone()
     }
 
     #[test]
@@ -351,7 +445,7 @@ mod tests {
     fn arguments_that_are_no_object_are_replayed_as_an_empty_one() {
         for arguments in ["{\"x\": ", "[1]", "null", "\"x\""] {
             let calls = vec![ModelCall { id: "a".into(), name: "read".into(), arguments: arguments.into() }];
-            let messages = said(vec![ChatMessage::Assistant { text: String::new(), calls }]);
+            let messages = said(vec![ChatMessage::Assistant { text: String::new(), calls, reasoning: None }]);
             assert_eq!(
                 messages[0]["content"],
                 json!([{ "type": "tool_use", "id": "a", "name": "read", "input": {} }]),
@@ -362,7 +456,7 @@ mod tests {
 
     #[test]
     fn an_empty_answer_is_not_replayed() {
-        let empty = ChatMessage::Assistant { text: " ".into(), calls: vec![] };
+        let empty = ChatMessage::Assistant { text: " ".into(), calls: vec![], reasoning: None };
         let messages = said(vec![ChatMessage::User("a".into()), empty, ChatMessage::User("b".into())]);
         assert_eq!(
             messages,
@@ -374,10 +468,10 @@ mod tests {
     fn what_stays_the_same_is_marked_for_the_cache() {
         let tool = super::super::ToolSpec { name: "read".into(), description: "reads".into(), schema: Map::new() };
         let prompt = |system: &str| Prompt { system: system.into(), tools: vec![tool.clone()], ..Prompt::default() };
-        let with = request_body("m", &prompt("be good"));
+        let with = request_body(&RequestOptions::new("m", 8192), &prompt("be good"));
         assert_eq!(with["system"], json!([{ "type": "text", "text": "be good", "cache_control": { "type": "ephemeral" } }]));
         assert_eq!(with["tools"][0].get("cache_control"), None);
-        let without = request_body("m", &prompt(""));
+        let without = request_body(&RequestOptions::new("m", 8192), &prompt(""));
         assert_eq!(without.get("system"), None);
         assert_eq!(without["tools"][0]["cache_control"], json!({ "type": "ephemeral" }));
     }

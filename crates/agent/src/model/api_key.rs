@@ -65,7 +65,7 @@ pub const KEY_VARIABLES: [&str; 3] = [OUR_VARIABLE, "OPENAI_API_KEY", "ANTHROPIC
 /// The usual variable for a provider's key.
 pub(super) fn provider_variable(protocol: ModelProtocol) -> &'static str {
     match protocol {
-        ModelProtocol::OpenAi => "OPENAI_API_KEY",
+        ModelProtocol::OpenAi | ModelProtocol::Responses => "OPENAI_API_KEY",
         ModelProtocol::Anthropic => "ANTHROPIC_API_KEY",
     }
 }

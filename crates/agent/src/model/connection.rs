@@ -1,5 +1,7 @@
 //! From settings to a model that can be asked: protocol, address, key and proxy. Nothing is sent here.
 
+use std::collections::BTreeMap;
+
 use ureq::{
     Proxy,
     http::{
@@ -11,8 +13,11 @@ use ureq::{
 use super::{
     ChatModel, ModelError, TokenUsage,
     api_key::{self, FoundKey, KeyStore},
+    custom_headers,
+    generation::GenerationSettings,
     http_client::{self, HttpClient},
-    http_model::HttpModel,
+    http_model::{AnswerLimit, HttpModel},
+    request_options::RequestOptions,
     retry::RetryPolicy,
 };
 
@@ -23,10 +28,12 @@ pub enum ModelProtocol {
     OpenAi,
     /// Anthropic's messages.
     Anthropic,
+    /// OpenAI's responses.
+    Responses,
 }
 
 /// How to reach a model.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub struct ModelConnection {
     /// The provider's name for the model.
     pub model: String,
@@ -41,6 +48,34 @@ pub struct ModelConnection {
     pub prices: TokenPrices,
     /// When and how often to retry.
     pub retry: RetryPolicy,
+    /// The longest answer in tokens.
+    pub max_output_tokens: u32,
+    /// How the model is to answer.
+    pub generation: GenerationSettings,
+    /// Headers of each request, besides those of the protocol. `{key}` in a value stands for the key.
+    pub headers: BTreeMap<String, String>,
+    /// Query parameters of each request.
+    pub query: BTreeMap<String, String>,
+}
+
+/// The longest answer unless another is set.
+pub(super) const MAX_OUTPUT_TOKENS: u32 = 16_384;
+
+impl Default for ModelConnection {
+    fn default() -> Self {
+        Self {
+            model: String::new(),
+            url: None,
+            protocol: None,
+            key_store: KeyStore::default(),
+            prices: TokenPrices::default(),
+            retry: RetryPolicy::default(),
+            max_output_tokens: MAX_OUTPUT_TOKENS,
+            generation: GenerationSettings::default(),
+            headers: BTreeMap::new(),
+            query: BTreeMap::new(),
+        }
+    }
 }
 
 /// Prices in dollars per million tokens.
@@ -79,18 +114,27 @@ pub fn connect(connection: &ModelConnection, env: &dyn Fn(&str) -> Option<String
     let protocol = connection.protocol.unwrap_or_else(|| protocol_for(&connection.model));
     let address = ProviderAddress::resolve(protocol, connection.url.as_deref(), env)?;
     let key = address.find_key(protocol, &connection.key_store, env)?;
+    let mut secrets = custom_headers::credentials(&connection.headers, &connection.query);
+    secrets.extend(key.iter().map(|found| found.key.clone()));
     let client = HttpClient::new(
-        address.endpoint(protocol)?,
-        request_headers(protocol, key.as_ref())?,
+        address.endpoint(protocol, &custom_headers::query_text(&connection.query)?)?,
+        request_headers(protocol, key.as_ref(), &connection.headers)?,
         connection.retry.idle,
         find_proxy(&address, env)?,
     );
+    let options = RequestOptions {
+        has_new_limit_name: address.has_new_limit_name(),
+        generation: connection.generation,
+        origin: format!("{protocol:?} {} {}", address.host(), connection.model),
+        ..RequestOptions::new(&connection.model, connection.max_output_tokens)
+    };
     Ok(Box::new(HttpModel {
-        model: connection.model.clone(),
+        options,
         client,
         protocol,
-        wants_usage: true,
+        limit: AnswerLimit::for_tokens(connection.max_output_tokens),
         key,
+        secrets,
         key_variable: address.provider_variable(protocol).unwrap_or(api_key::OUR_VARIABLE),
         retry: connection.retry,
         prices: connection.prices,
@@ -110,7 +154,7 @@ struct ProviderAddress {
 impl ProviderAddress {
     fn resolve(protocol: ModelProtocol, url: Option<&str>, env: &dyn Fn(&str) -> Option<String>) -> Result<Self, ModelError> {
         let (variable, default) = match protocol {
-            ModelProtocol::OpenAi => ("OPENAI_BASE_URL", "https://api.openai.com/v1"),
+            ModelProtocol::OpenAi | ModelProtocol::Responses => ("OPENAI_BASE_URL", "https://api.openai.com/v1"),
             ModelProtocol::Anthropic => ("ANTHROPIC_BASE_URL", "https://api.anthropic.com"),
         };
         let given = url.map(str::to_owned).or_else(|| env(variable)).filter(|url| !url.trim().is_empty());
@@ -129,21 +173,30 @@ impl ProviderAddress {
         host == "localhost" || host.ends_with(".localhost") || is_loopback
     }
 
+    /// OpenAI's newer models take the limit of an answer only under its new name, which other servers may not know.
+    fn has_new_limit_name(&self) -> bool {
+        [".openai.com", ".openai.azure.com", ".services.ai.azure.com"].iter().any(|domain| self.host().ends_with(domain))
+    }
+
     /// Where requests are sent. An address without a path gets the usual `/v1`; any other path is kept, since not
     /// every server uses `/v1`.
-    fn endpoint(&self, protocol: ModelProtocol) -> Result<Uri, ModelError> {
+    fn endpoint(&self, protocol: ModelProtocol, query: &str) -> Result<Uri, ModelError> {
         let text = self.uri.to_string();
         let base = text.trim_end_matches('/');
         let has_path = !self.uri.path().trim_matches('/').is_empty();
         let endpoint = match protocol {
             ModelProtocol::OpenAi if has_path => format!("{}/chat/completions", base.trim_end_matches("/chat/completions")),
             ModelProtocol::OpenAi => format!("{base}/v1/chat/completions"),
+            ModelProtocol::Responses if has_path => format!("{}/responses", base.trim_end_matches("/responses")),
+            ModelProtocol::Responses => format!("{base}/v1/responses"),
             ModelProtocol::Anthropic => {
                 let base = base.strip_suffix("/messages").unwrap_or(base);
                 format!("{}/v1/messages", base.strip_suffix("/v1").unwrap_or(base))
             }
         };
-        endpoint.parse().map_err(|error| ModelError::Setup(format!("{endpoint} is not a valid address: {error}")))
+        format!("{endpoint}{query}")
+            .parse()
+            .map_err(|error| ModelError::Setup(format!("{endpoint} is not a valid address: {error}")))
     }
 
     /// The provider's variable, if its key may be sent to this address: encrypted, or to this machine. To send a key
@@ -173,9 +226,9 @@ impl ProviderAddress {
 
 fn parse_url(url: &str) -> Result<Uri, ModelError> {
     let url = url.trim();
-    // Do not repeat an address that may contain a password.
+    // Do not repeat an address that may contain a password or a key.
     let wrong = |what: &str| {
-        let shown = if url.contains('@') { "the address" } else { url };
+        let shown = if url.contains(['@', '?']) { "the address" } else { url };
         Err(ModelError::Setup(format!("{shown}: {what}\nwrite it as in https://api.openai.com/v1 or http://localhost:11434/v1")))
     };
     let Ok(uri) = url.parse::<Uri>() else { return wrong("not a valid address") };
@@ -190,22 +243,33 @@ fn parse_url(url: &str) -> Result<Uri, ModelError> {
     if uri.host().is_none_or(str::is_empty) {
         return wrong("there is no host in it");
     }
-    if uri.query().is_some() || url.contains('#') {
-        return wrong("it must not have a query or a fragment");
+    if uri.query().is_some() {
+        return wrong("a query cannot be part of it; its parameters go into model.query");
+    }
+    if url.contains('#') {
+        return wrong("a fragment cannot be part of it");
     }
     Ok(uri)
 }
 
-fn request_headers(protocol: ModelProtocol, key: Option<&FoundKey>) -> Result<HeaderMap, ModelError> {
+fn request_headers(
+    protocol: ModelProtocol,
+    key: Option<&FoundKey>,
+    set: &BTreeMap<String, String>,
+) -> Result<HeaderMap, ModelError> {
     let mut headers = HeaderMap::new();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    // A compressed stream comes in lumps. A server that compresses all the same is understood.
+    headers.insert("accept-encoding", HeaderValue::from_static("identity"));
     headers.insert("accept", HeaderValue::from_static("text/event-stream, application/json"));
     if protocol == ModelProtocol::Anthropic {
         headers.insert(HeaderName::from_static("anthropic-version"), HeaderValue::from_static("2023-06-01"));
     }
-    if let Some(found) = key {
+    if let Some(found) = key.filter(|_| !custom_headers::carry_key(set)) {
         let secret = match protocol {
-            ModelProtocol::OpenAi => http_client::secret_header("authorization", &format!("Bearer {}", found.key.reveal())),
+            ModelProtocol::OpenAi | ModelProtocol::Responses => {
+                http_client::secret_header("authorization", &format!("Bearer {}", found.key.reveal()))
+            }
             ModelProtocol::Anthropic => http_client::secret_header("x-api-key", found.key.reveal()),
         };
         let unfit =
@@ -213,6 +277,8 @@ fn request_headers(protocol: ModelProtocol, key: Option<&FoundKey>) -> Result<He
         let (name, value) = secret.ok_or_else(unfit)?;
         headers.insert(name, value);
     }
+    // The user's own come last, and replace ours.
+    headers.extend(custom_headers::custom_headers(set, key)?);
     Ok(headers)
 }
 
@@ -256,21 +322,24 @@ mod tests {
     #[track_caller]
     fn endpoint(protocol: ModelProtocol, url: &str, expected: &str) {
         let address = ProviderAddress::resolve(protocol, Some(url), &nothing).unwrap();
-        assert_eq!(address.endpoint(protocol).unwrap().to_string(), expected);
+        assert_eq!(address.endpoint(protocol, "").unwrap().to_string(), expected);
     }
 
     #[test]
     fn an_address_may_end_in_many_ways() {
-        use ModelProtocol::{Anthropic, OpenAi};
+        use ModelProtocol::{Anthropic, OpenAi, Responses};
         for url in
             ["http://localhost:11434", "http://localhost:11434/", "http://localhost:11434/v1", "http://localhost:11434/v1/"]
         {
             endpoint(OpenAi, url, "http://localhost:11434/v1/chat/completions");
             endpoint(Anthropic, url, "http://localhost:11434/v1/messages");
+            endpoint(Responses, url, "http://localhost:11434/v1/responses");
         }
         endpoint(OpenAi, "https://openrouter.ai/api/v1", "https://openrouter.ai/api/v1/chat/completions");
         endpoint(OpenAi, "https://api.openai.com/v1/chat/completions", "https://api.openai.com/v1/chat/completions");
         endpoint(OpenAi, "https://host.example/v1beta/openai/", "https://host.example/v1beta/openai/chat/completions");
+        endpoint(Responses, "https://mine.openai.azure.com/openai/v1/", "https://mine.openai.azure.com/openai/v1/responses");
+        endpoint(Responses, "https://host.example/v1/responses", "https://host.example/v1/responses");
         endpoint(Anthropic, "https://host.example/anthropic", "https://host.example/anthropic/v1/messages");
         endpoint(Anthropic, "https://host.example/v1/messages", "https://host.example/v1/messages");
     }
@@ -296,11 +365,19 @@ mod tests {
         refuses("ftp://host/", "ftp://host/: an address begins with http:// or https://");
         refuses("http://", "http://: not a valid address");
         refuses("http://a b/", "http://a b/: not a valid address");
-        refuses("https://host/v1?x=1", "https://host/v1?x=1: it must not have a query or a fragment");
+        refuses("https://host/v1?key=x", "the address: a query cannot be part of it; its parameters go into model.query");
+        refuses("https://host/v1#x", "https://host/v1#x: a fragment cannot be part of it");
         refuses(
             "https://me:hunter2@host/",
             "the address: a user or password cannot be part of it; a key goes into model.key_file, model.key_command or an environment variable",
         );
+    }
+
+    #[test]
+    fn only_openai_takes_the_new_name_of_the_limit() {
+        let is_new = |url| ProviderAddress::resolve(ModelProtocol::OpenAi, Some(url), &nothing).unwrap().has_new_limit_name();
+        assert!(is_new("https://api.openai.com/v1") && is_new("https://mine.openai.azure.com/openai/v1"));
+        assert!(!is_new("http://localhost:11434") && !is_new("https://api.mistral.ai/v1"));
     }
 
     #[test]

@@ -24,8 +24,6 @@ use super::{
 };
 use crate::cancel::CancelToken;
 
-const LONGEST_ANSWER: usize = 50 * 1024 * 1024;
-
 const CONNECT: Duration = Duration::from_secs(30);
 
 /// Pieces of an answer that may wait in the queue.
@@ -63,8 +61,10 @@ impl HttpClient {
         Self { agent: config.new_agent(), idle, url, headers }
     }
 
-    pub(super) fn url(&self) -> &Uri {
-        &self.url
+    /// The address without its query, which may hold a key.
+    pub(super) fn shown_url(&self) -> String {
+        let url = self.url.to_string();
+        url.split('?').next().unwrap_or_default().to_owned()
     }
 
     pub(super) fn post(&self, body: Vec<u8>, cancel: &CancelToken) -> Result<HttpResponse, RequestError> {
@@ -91,7 +91,7 @@ impl HttpClient {
             .spawn(send)
             .map_err(|error| RequestError::transient(TransientKind::Unreached, format!("no thread for the request: {error}")))?;
         let (status, headers) = receive(&head, cancel, self.idle)?;
-        Ok(HttpResponse { status, headers, body: body_receiver, length: 0 })
+        Ok(HttpResponse { status, headers, body: body_receiver })
     }
 }
 
@@ -102,18 +102,17 @@ pub(super) struct HttpResponse {
     pub status: u16,
     headers: HeaderMap,
     body: Receiver<Received<Option<Vec<u8>>>>,
-    length: usize,
 }
 
 impl HttpResponse {
     /// The next bytes of the body; `None` at its end. Waits no longer than `idle`.
     pub(super) fn next_bytes(&mut self, cancel: &CancelToken, idle: Duration) -> Received<Option<Vec<u8>>> {
-        let bytes = receive(&self.body, cancel, idle)?;
-        self.length += bytes.as_ref().map_or(0, Vec::len);
-        if self.length > LONGEST_ANSWER {
-            return Err(RequestError::malformed(format!("the answer is longer than {} MB", LONGEST_ANSWER >> 20)));
-        }
-        Ok(bytes)
+        receive(&self.body, cancel, idle)
+    }
+
+    /// The encoding of the body, if it is still encoded.
+    pub(super) fn unknown_encoding(&self) -> Option<&str> {
+        self.header("content-encoding").map(str::trim).filter(|name| !matches!(*name, "" | "identity"))
     }
 
     pub(super) fn header(&self, name: &str) -> Option<&str> {

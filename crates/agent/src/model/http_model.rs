@@ -1,7 +1,7 @@
 //! A model behind HTTP: sends the request, decodes the answer as it arrives, and says what to do if there is
 //! none. The protocols encode prompts and assemble answers.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
@@ -12,9 +12,12 @@ use super::{
     connection::{ModelProtocol, TokenPrices},
     http_client::{HttpClient, HttpResponse},
     openai::{self, OpenAiReader},
-    request_error::{ProviderMessage, RequestError, is_too_long},
+    request_error::{ProviderMessage, RequestError, TransientKind, is_too_long},
+    request_options::RequestOptions,
+    responses::{self, ResponsesReader},
     retry::{self, GivenUp, RetryPolicy, retry_transient},
     sse,
+    surrogates::{self, StreamJoiner},
 };
 use crate::{cancel::CancelToken, prompt::message_tokens};
 
@@ -24,6 +27,13 @@ pub(super) trait AnswerReader {
 
     /// Takes an answer that was not streamed.
     fn read_whole(&mut self, body: &Value, hear: StreamListener<'_>) -> Result<(), RequestError>;
+
+    /// How many bytes of text, reasoning and calls it has read. What a server sends to keep the line open does not
+    /// count.
+    fn content_bytes(&self) -> usize;
+
+    /// Ends the answer here, because it is too long.
+    fn cut(&mut self);
 
     /// The answer, if it is complete.
     fn finish(self: Box<Self>) -> Result<CompleteAnswer, RequestError>;
@@ -43,6 +53,10 @@ pub(super) struct CompleteAnswer {
     pub answer: ModelAnswer,
     /// Input tokens that were written to the provider's cache.
     pub cache_written: u64,
+    /// See [`AnswerReader::content_bytes`].
+    pub content_bytes: usize,
+    /// Whether we stopped to read, so that the provider's last counts are missing.
+    pub is_cut_by_us: bool,
 }
 
 /// How long to wait for the usage after a complete answer: some servers send nothing more and keep the connection
@@ -56,32 +70,58 @@ const LONGEST_REFUSAL: usize = 64 * 1024;
 const LONGEST_WORDS: usize = 600;
 
 pub(super) struct HttpModel {
-    pub model: String,
+    pub options: RequestOptions,
     pub client: HttpClient,
     pub protocol: ModelProtocol,
-    /// Whether to request usage, which some servers reject.
-    pub wants_usage: bool,
+    pub limit: AnswerLimit,
     pub key: Option<FoundKey>,
+    /// The key, and what else no message may show.
+    pub secrets: Vec<ApiKey>,
     /// The variable to name if a key is missing.
     pub key_variable: &'static str,
     pub retry: RetryPolicy,
     pub prices: TokenPrices,
 }
 
+/// Where we stop to read an answer, whatever the server makes of the limit that it is sent.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct AnswerLimit {
+    /// Bytes of text, reasoning and calls.
+    content: usize,
+    /// Bytes of the body, with everything around that.
+    body: usize,
+}
+
+impl AnswerLimit {
+    pub(super) fn for_tokens(tokens: u32) -> Self {
+        // A token has about four bytes, and more than eight on average only in an answer that is of no use.
+        const BYTES_OF_TOKEN: usize = 8;
+        // A server may send an event for each token, and other things before it begins.
+        const BYTES_OF_EVENT: usize = 2048;
+        const BYTES_AROUND: usize = 1024 * 1024;
+        let tokens = tokens as usize;
+        Self {
+            content: tokens.saturating_mul(BYTES_OF_TOKEN),
+            body: tokens.saturating_mul(BYTES_OF_EVENT).saturating_add(BYTES_AROUND),
+        }
+    }
+}
+
 impl ChatModel for HttpModel {
     fn name(&self) -> &str {
-        &self.model
+        &self.options.model
     }
 
-    fn key(&self) -> Option<&ApiKey> {
-        self.key.as_ref().map(|found| &found.key)
+    fn secrets(&self) -> &[ApiKey] {
+        &self.secrets
     }
 
     fn ask(&mut self, prompt: &Prompt, cancel: &CancelToken, hear: StreamListener<'_>) -> Result<ModelAnswer, ModelError> {
         loop {
             let body = match self.protocol {
-                ModelProtocol::OpenAi => openai::request_body(&self.model, prompt, self.wants_usage),
-                ModelProtocol::Anthropic => anthropic::request_body(&self.model, prompt),
+                ModelProtocol::OpenAi => openai::request_body(&self.options, prompt),
+                ModelProtocol::Anthropic => anthropic::request_body(&self.options, prompt),
+                ModelProtocol::Responses => responses::request_body(&self.options, prompt),
             };
             let body = body.to_string().into_bytes();
             let outcome = retry_transient(&self.retry, cancel, hear, |hear| {
@@ -89,10 +129,7 @@ impl ChatModel for HttpModel {
             });
             match outcome {
                 Ok(complete) => return Ok(self.with_usage(complete, prompt)),
-                Err(GivenUp { error: RequestError::Refused { status: 400 | 422, why }, .. })
-                    if self.wants_usage && why.contains("stream_options") =>
-                {
-                    self.wants_usage = false;
+                Err(GivenUp { error: RequestError::Refused { status: 400 | 422, why }, .. }) if self.options.adapt(&why) => {
                     hear(StreamEvent::Retry { why: &why, seconds: 0.0 });
                 }
                 Err(given_up) => return Err(self.model_error(given_up)),
@@ -120,18 +157,32 @@ impl HttpModel {
         let reader: Box<dyn AnswerReader> = match self.protocol {
             ModelProtocol::OpenAi => Box::new(OpenAiReader::default()),
             ModelProtocol::Anthropic => Box::new(AnthropicReader::default()),
+            ModelProtocol::Responses => Box::new(ResponsesReader::default()),
         };
-        let mut reading = AnswerDecoder::new(reader);
+        if let Some(encoding) = response.unknown_encoding() {
+            let why = format!("the answer is compressed ({encoding}), though it was asked for as it is");
+            return Err(RequestError::Permanent(why));
+        }
+        let mut reading = AnswerDecoder::new(reader, self.limit);
+        let mut last_content = Instant::now();
         while reading.progress != AnswerProgress::Ended {
             let idle = match reading.progress {
                 AnswerProgress::Whole => EPILOGUE.min(self.retry.idle),
                 AnswerProgress::Open | AnswerProgress::Ended => self.retry.idle,
             };
-            match response.next_bytes(cancel, idle) {
+            let before = (reading.content_bytes(), reading.progress);
+            match response.next_bytes(cancel, idle.saturating_sub(last_content.elapsed())) {
                 Ok(Some(bytes)) => reading.take(&bytes, hear)?,
                 Ok(None) => break,
                 Err(RequestError::Transient { .. }) if reading.progress == AnswerProgress::Whole => break,
+                Err(RequestError::Transient { kind: TransientKind::Silent, .. }) => return Err(reading.silent(idle)),
                 Err(error) => return Err(error),
+            }
+            if (reading.content_bytes(), reading.progress) != before {
+                last_content = Instant::now();
+            }
+            if reading.progress == AnswerProgress::Open && reading.is_too_long() {
+                return reading.cut(hear);
             }
         }
         reading.finish(hear)
@@ -140,7 +191,7 @@ impl HttpModel {
     /// Reads an answer whose status is not success.
     fn read_refusal(&self, mut response: HttpResponse, cancel: &CancelToken) -> RequestError {
         let mut body = Vec::new();
-        while body.len() < LONGEST_REFUSAL {
+        while body.len() < LONGEST_REFUSAL && response.unknown_encoding().is_none() {
             match response.next_bytes(cancel, self.retry.idle) {
                 Ok(Some(bytes)) => body.extend_from_slice(&bytes),
                 Err(RequestError::Cancelled) => return RequestError::Cancelled,
@@ -162,7 +213,7 @@ impl HttpModel {
     /// length.
     fn sanitized(&self, error: RequestError) -> RequestError {
         let clean = |why: String| {
-            let why = self.key.as_ref().map_or_else(|| why.clone(), |found| found.key.redact(&why));
+            let why = self.secrets.iter().fold(why, |why, secret| secret.redact(&why));
             let mut text: String =
                 why.chars().take(LONGEST_WORDS).map(|c| if c.is_control() && c != '\n' { ' ' } else { c }).collect();
             if text.len() < why.len() {
@@ -179,14 +230,14 @@ impl HttpModel {
     }
 
     fn model_error(&self, given_up: GivenUp) -> ModelError {
-        let (model, attempts) = (self.model.clone(), given_up.attempts);
+        let (model, attempts) = (self.options.model.clone(), given_up.attempts);
         match given_up.error {
             RequestError::Cancelled => ModelError::Cancelled,
             RequestError::Transient { kind, why, .. } => {
-                let remedy = kind.remedy(&self.client.url().to_string());
-                ModelError::Unavailable { model, attempts, why: format!("{why}\n{remedy}") }
+                let remedy = kind.remedy(&self.client.shown_url());
+                ModelError::Unavailable { model, problem: kind.problem(), attempts, why: format!("{why}\n{remedy}") }
             }
-            RequestError::Permanent(why) => ModelError::Unavailable { model, attempts, why },
+            RequestError::Permanent(why) => ModelError::Unavailable { model, problem: "gave no answer", attempts, why },
             RequestError::Refused { status, why } => {
                 let remedy = self.remedy(status, &why).map(|remedy| format!("\n{remedy}")).unwrap_or_default();
                 ModelError::Refused { model, status, why: format!("{why}{remedy}") }
@@ -197,32 +248,51 @@ impl HttpModel {
     fn remedy(&self, status: u16, why: &str) -> Option<String> {
         if is_too_long(status, why) {
             return Some(format!(
-                "the prompt is too long for {}: put less into it, or use a model with a larger context",
-                self.model
+                "the prompt is too long for {}: give a smaller --budget, or use a model with a larger context",
+                self.options.model
             ));
         }
         let variable = self.key.as_ref().map_or(self.key_variable, |found| found.source);
-        let url = self.client.url();
+        let url = self.client.shown_url();
         match status {
             300..=399 => Some("use that address if you trust it: keys do not follow redirects".to_owned()),
             401 if self.key.is_none() => Some(format!("set {variable} to a key for {url}")),
             401 => Some(format!("check the key in {variable}")),
             402 | 429 => Some(format!("the account of the key in {variable} has no credit left")),
-            403 => Some(format!("the key in {variable} may not use {}, or not from here", self.model)),
-            404 | 405 => Some(format!("check the name of the model, {}, and the address, {url}", self.model)),
+            403 => Some(format!("the key in {variable} may not use {}, or not from here", self.options.model)),
+            404 | 405 => Some(format!("check the name of the model, {}, and the address, {url}", self.options.model)),
+            400 | 422 => self.setting_remedy(why),
             _ => None,
         }
     }
 
-    /// Fills in what the server does not report. The estimate of tokens is never too low, so that budgets hold.
+    /// What to do if a refusal is about what the user has set.
+    fn setting_remedy(&self, why: &str) -> Option<String> {
+        let named = self.options.generation.named_in(why).join(" and ");
+        let model = &self.options.model;
+        (!named.is_empty()).then(|| format!("{named} may not fit {model}: set another value, or none"))
+    }
+
+    /// Fills in what the server does not report, or had no time to report. The estimate of tokens is never too low, so
+    /// that budgets hold.
     fn with_usage(&self, complete: CompleteAnswer, prompt: &Prompt) -> ModelAnswer {
-        let CompleteAnswer { mut answer, cache_written } = complete;
-        let ModelAnswer { text, calls, usage, .. } = &mut answer;
+        let CompleteAnswer { mut answer, cache_written, content_bytes, is_cut_by_us } = complete;
+        let ModelAnswer { text, calls, usage, reasoning, is_cut } = &mut answer;
         if usage.input == 0 {
             usage.input = prompt.tokens() as u64;
         }
-        if usage.output == 0 {
-            usage.output = message_tokens(&ChatMessage::Assistant { text: text.clone(), calls: calls.clone() }) as u64;
+        usage.cached = usage.cached.min(usage.input);
+        if usage.output == 0 || is_cut_by_us {
+            let shown = message_tokens(&ChatMessage::Assistant { text: text.clone(), calls: calls.clone(), reasoning: None });
+            // Reasoning is not shown, but paid for.
+            usage.output = usage.output.max(shown.max(content_bytes / 4) as u64);
+        }
+        // Of an answer that was cut off, the reasoning may be incomplete.
+        *reasoning = reasoning.take().filter(|_| prompt.is_conversation && self.options.keeps_reasoning && !*is_cut);
+        if let Some(kept) = reasoning {
+            kept.origin.clone_from(&self.options.origin);
+            let is_sent = self.options.returns_thoughts == Some(true) || !kept.items.iter().all(openai::is_thought);
+            kept.tokens = if is_sent { usage.output } else { 0 };
         }
         usage.cost = usage.cost.or_else(|| self.prices.cost_of(usage, cache_written));
         answer
@@ -231,9 +301,15 @@ impl HttpModel {
 
 struct AnswerDecoder {
     reader: Box<dyn AnswerReader>,
+    limit: AnswerLimit,
     form: BodyForm,
+    /// Joins characters that the server has cut in half.
+    joiner: StreamJoiner,
+    has_halves: bool,
     progress: AnswerProgress,
     has_events: bool,
+    /// Length of the body so far.
+    length: usize,
     /// The start of the body, to quote if it is not an answer.
     start: Vec<u8>,
 }
@@ -247,11 +323,53 @@ enum BodyForm {
 }
 
 impl AnswerDecoder {
-    fn new(reader: Box<dyn AnswerReader>) -> Self {
-        Self { reader, form: BodyForm::Unknown, progress: AnswerProgress::Open, has_events: false, start: Vec::new() }
+    fn new(reader: Box<dyn AnswerReader>, limit: AnswerLimit) -> Self {
+        Self {
+            reader,
+            limit,
+            form: BodyForm::Unknown,
+            joiner: StreamJoiner::default(),
+            has_halves: false,
+            progress: AnswerProgress::Open,
+            has_events: false,
+            length: 0,
+            start: Vec::new(),
+        }
+    }
+
+    /// Bytes of content. Of a body that is no stream, every byte is.
+    fn content_bytes(&self) -> usize {
+        match &self.form {
+            BodyForm::Whole(body) => body.len(),
+            BodyForm::Unknown | BodyForm::Events(_) => self.reader.content_bytes(),
+        }
+    }
+
+    fn is_too_long(&self) -> bool {
+        self.length > self.limit.body || self.reader.content_bytes() > self.limit.content
+    }
+
+    /// Ends an answer that is too long, with what there is of it. It is not asked for again, because that would cost as
+    /// much again.
+    fn cut(mut self, hear: StreamListener<'_>) -> Result<CompleteAnswer, RequestError> {
+        if self.reader.content_bytes() == 0 {
+            let why = format!("{} bytes came, and no answer can be read from them", self.length);
+            return Err(RequestError::Permanent(why));
+        }
+        self.form = BodyForm::Events(sse::SseParser::default());
+        self.reader.cut();
+        let complete = self.finish(hear)?;
+        Ok(CompleteAnswer { is_cut_by_us: true, ..complete })
+    }
+
+    fn silent(&self, idle: Duration) -> RequestError {
+        let seconds = idle.as_secs_f64();
+        let what = if self.length > 0 { "nothing of an answer came" } else { "nothing came" };
+        RequestError::transient(TransientKind::Silent, format!("{what} for {seconds} seconds"))
     }
 
     fn take(&mut self, bytes: &[u8], hear: StreamListener<'_>) -> Result<(), RequestError> {
+        self.length += bytes.len();
         self.start.extend(bytes.iter().take((LONGEST_WORDS * 4).saturating_sub(self.start.len())));
         if matches!(self.form, BodyForm::Unknown) {
             self.form = match bytes.iter().find(|byte| !byte.is_ascii_whitespace()) {
@@ -269,7 +387,7 @@ impl AnswerDecoder {
             BodyForm::Events(parser) => {
                 let mut events = Vec::new();
                 let fed = parser.feed(bytes, &mut events);
-                self.take_events(&events, hear)?;
+                self.take_events(events, hear)?;
                 fed.map_err(|sse::EventTooLong| {
                     RequestError::malformed(format!("an event is longer than {} MB", sse::LONGEST >> 20))
                 })
@@ -277,13 +395,21 @@ impl AnswerDecoder {
         }
     }
 
-    fn take_events(&mut self, events: &[sse::SseEvent], hear: StreamListener<'_>) -> Result<(), RequestError> {
+    fn take_events(&mut self, events: Vec<sse::SseEvent>, hear: StreamListener<'_>) -> Result<(), RequestError> {
         self.has_events |= !events.is_empty();
-        for event in events {
-            if self.progress == AnswerProgress::Ended {
+        for mut event in events {
+            if self.progress == AnswerProgress::Ended || self.is_too_long() {
                 break;
             }
-            self.progress = self.reader.read_event(event, hear)?;
+            if let Some(data) = surrogates::without_halves(&event.data) {
+                event.data = data;
+                self.has_halves = true;
+            }
+            let joiner = Some(&mut self.joiner).filter(|_| self.has_halves);
+            self.progress = match joiner {
+                Some(joiner) => self.reader.read_event(&event, &mut |heard| joiner.pass(heard, hear))?,
+                None => self.reader.read_event(&event, hear)?,
+            };
         }
         Ok(())
     }
@@ -292,19 +418,32 @@ impl AnswerDecoder {
         match std::mem::replace(&mut self.form, BodyForm::Unknown) {
             BodyForm::Unknown => return Err(RequestError::malformed("the answer is empty")),
             BodyForm::Whole(body) => {
-                let body = serde_json::from_slice(&body).map_err(|error| self.unreadable(&error.to_string()))?;
+                let text = String::from_utf8_lossy(&body);
+                let repaired = surrogates::without_halves(&text);
+                self.has_halves = repaired.is_some();
+                let body = serde_json::from_str(repaired.as_deref().unwrap_or(&text));
+                let body = body.map_err(|error: serde_json::Error| self.unreadable(&error.to_string()))?;
                 self.reader.read_whole(&body, hear)?;
             }
             BodyForm::Events(parser) => {
                 let mut events = Vec::new();
                 parser.finish(&mut events);
-                self.take_events(&events, hear)?;
+                self.take_events(events, hear)?;
                 if !self.has_events {
                     return Err(self.unreadable("no event in it"));
                 }
             }
         }
-        self.reader.finish()
+        let content_bytes = self.reader.content_bytes();
+        let mut complete = self.reader.finish()?;
+        if self.has_halves {
+            let ModelAnswer { text, calls, .. } = &mut complete.answer;
+            *text = surrogates::joined(text).into_owned();
+            for call in calls {
+                call.arguments = surrogates::joined(&call.arguments).into_owned();
+            }
+        }
+        Ok(CompleteAnswer { content_bytes, ..complete })
     }
 
     fn unreadable(&self, why: &str) -> RequestError {

@@ -4,20 +4,31 @@
 mod anthropic;
 mod api_key;
 mod connection;
+mod custom_headers;
+mod generation;
 mod http_client;
 mod http_model;
 mod openai;
+mod partial_calls;
+mod reasoning;
 mod request_error;
+mod request_options;
+mod responses;
 mod retry;
 pub mod scripted;
 mod sse;
+mod surrogates;
+mod usage_count;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use surehand_engine::render::count;
 
 pub use self::{
     api_key::{ApiKey, KEY_VARIABLES, KeyStore},
     connection::{ModelConnection, ModelProtocol, TokenPrices, connect},
+    generation::{GenerationSettings, ReasoningEffort},
+    reasoning::{KeptReasoning, ReasoningItem},
     retry::RetryPolicy,
 };
 use crate::cancel::CancelToken;
@@ -27,9 +38,9 @@ pub trait ChatModel {
     /// The name, as the user gave it.
     fn name(&self) -> &str;
 
-    /// The API key in use, if any.
-    fn key(&self) -> Option<&ApiKey> {
-        None
+    /// The API key in use, and headers and parameters that look like one.
+    fn secrets(&self) -> &[ApiKey] {
+        &[]
     }
 
     /// Asks the model. `hear` receives pieces of the answer as they arrive; they are preliminary until this returns.
@@ -46,6 +57,10 @@ pub struct Prompt {
     pub messages: Vec<ChatMessage>,
     /// The tools that the model may call.
     pub tools: Vec<ToolSpec>,
+    /// Whether the next prompt will begin with this one, so that the provider should cache it, and get the model's
+    /// reasoning back.
+    #[serde(default)]
+    pub is_conversation: bool,
 }
 
 /// A message of a conversation.
@@ -60,6 +75,9 @@ pub enum ChatMessage {
         text: String,
         /// The calls.
         calls: Vec<ModelCall>,
+        /// The reasoning before and between them, if the provider wants it back.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reasoning: Option<KeptReasoning>,
     },
     /// The results of the calls in the previous message, one for each.
     Results(Vec<CallResult>),
@@ -91,8 +109,24 @@ pub struct ModelCall {
     pub id: String,
     /// The name of the tool.
     pub name: String,
-    /// The arguments, not necessarily valid JSON. `{}` if the model wrote none.
+    /// The arguments, not necessarily valid JSON. `{}` if the model wrote none, and nothing if they were cut off.
     pub arguments: String,
+}
+
+impl ModelCall {
+    /// The arguments if they are a JSON object. Some servers parse earlier arguments and would fail on anything else,
+    /// and the run with them.
+    fn object_arguments(&self) -> &str {
+        if serde_json::from_str::<Map<String, Value>>(&self.arguments).is_ok() { &self.arguments } else { "{}" }
+    }
+
+    /// Takes back that no arguments stand for an empty object: in the last call of an answer that was cut off, they are
+    /// missing. Some tools need none.
+    fn doubt_arguments(&mut self) {
+        if self.arguments == "{}" {
+            self.arguments.clear();
+        }
+    }
 }
 
 /// The result of a call, for the model.
@@ -134,8 +168,12 @@ pub struct ModelAnswer {
     pub calls: Vec<ModelCall>,
     /// Tokens and cost.
     pub usage: TokenUsage,
-    /// Whether the answer was cut off at its maximum length. Then the last call may be incomplete.
+    /// Whether the answer was cut off at its longest length, by the provider or by us. Then the last call may be
+    /// incomplete.
     pub is_cut: bool,
+    /// The reasoning, if the provider wants it back. Only for a prompt that is a conversation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reasoning: Option<KeptReasoning>,
 }
 
 /// Tokens and cost, as counted by the provider.
@@ -158,7 +196,12 @@ impl TokenUsage {
             (None, None) => None,
             (a, b) => Some(a.unwrap_or_default() + b.unwrap_or_default()),
         };
-        Self { input: self.input + other.input, cached: self.cached + other.cached, output: self.output + other.output, cost }
+        Self {
+            input: self.input.saturating_add(other.input),
+            cached: self.cached.saturating_add(other.cached),
+            output: self.output.saturating_add(other.output),
+            cost,
+        }
     }
 }
 
@@ -179,10 +222,12 @@ pub enum ModelError {
         why: String,
     },
     /// Every attempt failed.
-    #[error("{model} could not be reached in {attempts} attempts: {why}")]
+    #[error("{model} {problem} ({}): {why}", count(*attempts as usize, "attempt"))]
     Unavailable {
         /// The name of the model.
         model: String,
+        /// What went wrong, in words.
+        problem: &'static str,
         /// Number of attempts.
         attempts: u32,
         /// The last error, and what to do.

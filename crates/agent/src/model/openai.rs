@@ -6,43 +6,51 @@ use serde_json::{Map, Value, json};
 use super::{
     ChatMessage, ModelAnswer, ModelCall, Prompt, StreamEvent, StreamListener, TokenUsage, ToolSpec,
     http_model::{AnswerProgress, AnswerReader, CompleteAnswer},
+    partial_calls::{PartialCall, finish_calls},
+    reasoning::{KeptReasoning, ReasoningItem},
     request_error::{RequestError, TransientKind},
+    request_options::RequestOptions,
     sse,
+    usage_count::{dollars, token_count},
 };
 
-/// The body of a request. Some servers reject a request for usage.
-pub(super) fn request_body(model: &str, prompt: &Prompt, wants_usage: bool) -> Value {
+pub(super) fn request_body(options: &RequestOptions, prompt: &Prompt) -> Value {
     let mut body = Map::new();
-    body.insert("model".into(), model.into());
-    body.insert("messages".into(), messages(prompt).into());
+    body.insert("model".into(), options.model.as_str().into());
+    body.insert("messages".into(), messages(options, prompt).into());
     body.insert("stream".into(), true.into());
-    if wants_usage {
+    if let Some(limit) = options.max_output_tokens {
+        body.insert(options.chat_limit_field().into(), limit.into());
+    }
+    if options.wants_usage {
         body.insert("stream_options".into(), json!({ "include_usage": true }));
     }
     // Some servers reject an empty list.
     if !prompt.tools.is_empty() {
         body.insert("tools".into(), prompt.tools.iter().map(tool).collect());
     }
-    body.into()
+    if let Some(effort) = options.generation.effort {
+        body.insert("reasoning_effort".into(), effort.word().into());
+    }
+    let mut body = body.into();
+    options.generation.add_sampling(&mut body);
+    body
 }
 
 fn tool(tool: &ToolSpec) -> Value {
     json!({ "type": "function", "function": { "name": tool.name, "description": tool.description, "parameters": tool.schema } })
 }
 
-fn messages(prompt: &Prompt) -> Vec<Value> {
+fn messages(options: &RequestOptions, prompt: &Prompt) -> Vec<Value> {
     let system = (!prompt.system.is_empty()).then(|| json!({ "role": "system", "content": prompt.system }));
-    system.into_iter().chain(prompt.messages.iter().flat_map(message)).collect()
+    system.into_iter().chain(prompt.messages.iter().flat_map(|known| message(options, known))).collect()
 }
 
-fn message(message: &ChatMessage) -> Vec<Value> {
+fn message(options: &RequestOptions, message: &ChatMessage) -> Vec<Value> {
     match message {
         ChatMessage::User(text) => vec![json!({ "role": "user", "content": text })],
-        ChatMessage::Assistant { text, calls } if calls.is_empty() => vec![json!({ "role": "assistant", "content": text })],
-        ChatMessage::Assistant { text, calls } => {
-            let content = if text.is_empty() { Value::Null } else { text.as_str().into() };
-            let calls: Vec<Value> = calls.iter().map(call).collect();
-            vec![json!({ "role": "assistant", "content": content, "tool_calls": calls })]
+        ChatMessage::Assistant { text, calls, reasoning } => {
+            vec![assistant(options, text, calls, options.returned(reasoning.as_ref()))]
         }
         ChatMessage::Results(results) => {
             results.iter().map(|result| json!({ "role": "tool", "tool_call_id": result.id, "content": result.text })).collect()
@@ -50,34 +58,72 @@ fn message(message: &ChatMessage) -> Vec<Value> {
     }
 }
 
-fn call(call: &ModelCall) -> Value {
-    json!({ "id": call.id, "type": "function", "function": { "name": call.name, "arguments": object_or_empty(&call.arguments) } })
+/// The fields in which servers send reasoning of which they want nothing back unless they say so.
+const THOUGHTS: &str = "reasoning_content";
+/// The field in which routers send what a provider wants back.
+const DETAILS: &str = "reasoning_details";
+/// The field of a call in which Gemini sends what it wants back.
+const SIGNATURE: &str = "extra_content";
+
+fn assistant(options: &RequestOptions, text: &str, calls: &[ModelCall], reasoning: &[ReasoningItem]) -> Value {
+    let mut message = json!({ "role": "assistant", "content": text });
+    if !calls.is_empty() {
+        if text.is_empty() {
+            message["content"] = Value::Null;
+        }
+        message["tool_calls"] = calls.iter().map(call).collect();
+        if options.fills_signatures {
+            // By Google's documentation, for calls that another model has made.
+            message["tool_calls"][0][SIGNATURE] =
+                json!({ "google": { "thought_signature": "skip_thought_signature_validator" } });
+        }
+    }
+    for item in reasoning {
+        let data = &item.data;
+        if let Some(signature) = data.get(SIGNATURE).filter(|_| item.calls_before < calls.len()) {
+            message["tool_calls"][item.calls_before][SIGNATURE] = signature.clone();
+        }
+        if let Some(details) = data.get(DETAILS) {
+            message[DETAILS] = details.clone();
+        }
+        if let Some(thoughts) = data.get(THOUGHTS).filter(|_| options.returns_thoughts == Some(true)) {
+            message[THOUGHTS] = thoughts.clone();
+        }
+    }
+    message
 }
 
-/// The arguments if they are a JSON object. Some servers parse earlier arguments and would fail on anything else,
-/// and the run with them.
-fn object_or_empty(arguments: &str) -> &str {
-    if serde_json::from_str::<Map<String, Value>>(arguments).is_ok() { arguments } else { "{}" }
+fn call(call: &ModelCall) -> Value {
+    json!({ "id": call.id, "type": "function", "function": { "name": call.name, "arguments": call.object_arguments() } })
+}
+
+/// Whether a part of the reasoning is sent back only to a server that asks for it.
+pub(super) fn is_thought(item: &ReasoningItem) -> bool {
+    item.data.get(THOUGHTS).is_some()
 }
 
 /// Assembles an answer from its chunks.
 #[derive(Default)]
 pub(super) struct OpenAiReader {
     text: String,
-    calls: Vec<PartialToolCall>,
+    calls: Vec<NumberedCall>,
+    thoughts: String,
+    details: Vec<Value>,
     usage: TokenUsage,
     /// Empty until the answer ends.
     finish_reason: String,
+    content_bytes: usize,
     has_choice: bool,
     is_ended: bool,
 }
 
+/// A call with the number that some servers give it.
 #[derive(Default)]
-struct PartialToolCall {
+struct NumberedCall {
     index: Option<u64>,
-    id: String,
-    name: String,
-    arguments: String,
+    call: PartialCall,
+    signature: Value,
+    is_heard: bool,
 }
 
 impl AnswerReader for OpenAiReader {
@@ -102,6 +148,14 @@ impl AnswerReader for OpenAiReader {
         self.read_chunk(body, hear)
     }
 
+    fn content_bytes(&self) -> usize {
+        self.content_bytes
+    }
+
+    fn cut(&mut self) {
+        "length".clone_into(&mut self.finish_reason);
+    }
+
     fn finish(self: Box<Self>) -> Result<CompleteAnswer, RequestError> {
         if !self.has_choice {
             return Err(RequestError::malformed("it contains no answer"));
@@ -119,13 +173,11 @@ impl AnswerReader for OpenAiReader {
             }
             _ => {}
         }
-        let answer = ModelAnswer {
-            text: self.text,
-            calls: finish_calls(self.calls)?,
-            usage: self.usage,
-            is_cut: self.finish_reason == "length",
-        };
-        Ok(CompleteAnswer { answer, cache_written: 0 })
+        let is_cut = matches!(self.finish_reason.as_str(), "length" | "max_tokens" | "MAX_TOKENS" | "model_length");
+        let reasoning = KeptReasoning::new(self.reasoning());
+        let calls = finish_calls(self.calls.into_iter().map(|numbered| numbered.call).collect(), is_cut)?;
+        let answer = ModelAnswer { text: self.text, calls, usage: self.usage, is_cut, reasoning };
+        Ok(CompleteAnswer { answer, ..CompleteAnswer::default() })
     }
 }
 
@@ -152,8 +204,22 @@ impl OpenAiReader {
         self.read_delta(delta, hear);
         if let Some(reason) = choice["finish_reason"].as_str().filter(|reason| !reason.is_empty()) {
             reason.clone_into(&mut self.finish_reason);
+            (0..self.calls.len()).for_each(|at| self.hear_call(at, hear));
         }
         Ok(())
+    }
+
+    fn reasoning(&self) -> Vec<ReasoningItem> {
+        let item = |calls_before: usize, name: &str, data: Value| ReasoningItem {
+            text_before: 0,
+            calls_before,
+            data: json!({ (name): data }),
+        };
+        let thoughts = (!self.thoughts.is_empty()).then(|| item(0, THOUGHTS, self.thoughts.as_str().into()));
+        let details = (!self.details.is_empty()).then(|| item(0, DETAILS, self.details.clone().into()));
+        let signed = self.calls.iter().enumerate().filter(|(_, call)| !call.signature.is_null());
+        let signatures = signed.map(|(at, call)| item(at, SIGNATURE, call.signature.clone()));
+        thoughts.into_iter().chain(details).chain(signatures).collect()
     }
 
     fn read_delta(&mut self, delta: &Value, hear: StreamListener<'_>) {
@@ -161,9 +227,16 @@ impl OpenAiReader {
             let text = text_of(part);
             if !text.is_empty() {
                 hear(StreamEvent::Text(&text));
+                self.content_bytes += text.len();
                 self.text.push_str(&text);
             }
         }
+        // Servers name the same reasoning twice or three times.
+        let (thoughts, reasoning) = (text_of(&delta[THOUGHTS]), text_of(&delta["reasoning"]));
+        let details = delta[DETAILS].as_array().into_iter().flatten();
+        let detailed = details.map(|detail| self.add_detail(detail)).sum();
+        self.content_bytes += thoughts.len().max(reasoning.len()).max(detailed);
+        self.thoughts.push_str(&thoughts);
         for call in delta["tool_calls"].as_array().into_iter().flatten() {
             self.read_call(call, hear);
         }
@@ -173,39 +246,85 @@ impl OpenAiReader {
         let (index, id) = (delta["index"].as_u64(), delta["id"].as_str().unwrap_or_default());
         let name = delta["function"]["name"].as_str().unwrap_or_default();
         let at = self.find_call(index, id, name).unwrap_or_else(|| {
-            self.calls.push(PartialToolCall { index, ..PartialToolCall::default() });
+            self.calls.push(NumberedCall { index, ..NumberedCall::default() });
             self.calls.len() - 1
         });
-        let partial = &mut self.calls[at];
+        let NumberedCall { call: partial, signature, .. } = &mut self.calls[at];
         if partial.id.is_empty() {
             id.clone_into(&mut partial.id);
         }
-        if partial.name.is_empty() && !name.is_empty() {
-            name.clone_into(&mut partial.name);
-            hear(StreamEvent::Calling(name));
+        if partial.arguments.is_empty() {
+            add_name(&mut partial.name, name);
         }
+        if delta[SIGNATURE].is_object() {
+            signature.clone_from(&delta[SIGNATURE]);
+        }
+        let known = partial.arguments.len();
         match &delta["function"]["arguments"] {
             Value::Null => {}
             Value::String(piece) => partial.arguments.push_str(piece),
             // Some servers send the arguments as an object.
             whole => partial.arguments.push_str(&whole.to_string()),
         }
+        let is_named = !partial.arguments.is_empty();
+        self.content_bytes += name.len() + partial.arguments.len() - known;
+        if is_named {
+            self.hear_call(at, hear);
+        }
+    }
+
+    /// Says once that a call has begun, when its name is complete.
+    fn hear_call(&mut self, at: usize, hear: StreamListener<'_>) {
+        let NumberedCall { call, is_heard, .. } = &mut self.calls[at];
+        if !call.name.is_empty() && !std::mem::replace(is_heard, true) {
+            hear(StreamEvent::Calling(&call.name));
+        }
+    }
+
+    /// Adds a detail or the next piece of one. Returns how many bytes of text it has.
+    fn add_detail(&mut self, detail: &Value) -> usize {
+        const PIECES: [&str; 4] = ["text", "summary", "data", "signature"];
+        let length = PIECES.iter().filter_map(|name| detail[*name].as_str()).map(str::len).sum();
+        let is_same =
+            |known: &&mut Value| detail["index"].is_u64() && known["index"] == detail["index"] && known["type"] == detail["type"];
+        let (Some(known), Some(fields)) = (self.details.last_mut().filter(is_same), detail.as_object()) else {
+            self.details.push(detail.clone());
+            return length;
+        };
+        for (name, value) in fields {
+            match (&mut known[name.as_str()], value) {
+                (Value::String(text), Value::String(piece)) if PIECES.contains(&name.as_str()) => text.push_str(piece),
+                (_, Value::Null) => {}
+                (known, value) => known.clone_from(value),
+            }
+        }
+        length
     }
 
     /// The call that a piece belongs to; `None` if it begins a new one.
     fn find_call(&self, index: Option<u64>, id: &str, name: &str) -> Option<usize> {
         let at = match index {
-            Some(_) => self.calls.iter().rposition(|call| call.index == index)?,
-            None if !id.is_empty() => self.calls.iter().rposition(|call| call.id == id)?,
+            Some(_) => self.calls.iter().rposition(|known| known.index == index)?,
+            None if !id.is_empty() => self.calls.iter().rposition(|known| known.call.id == id)?,
             None => self.calls.len().checked_sub(1)?,
         };
-        let call = &self.calls[at];
+        let call = &self.calls[at].call;
         // Calls that share an index differ in their ids, or a name arrives after the arguments of the previous call.
         let is_another = match (call.id.as_str(), id) {
             (known, new) if !known.is_empty() && !new.is_empty() => known != new,
             _ => !name.is_empty() && !call.name.is_empty() && (index.is_none() || !call.arguments.is_empty()),
         };
         (!is_another).then_some(at)
+    }
+}
+
+/// Adds to the name of a call. Some servers cut it into pieces, others repeat it with each piece of the arguments, whole
+/// or as far as it has come.
+fn add_name(name: &mut String, piece: &str) {
+    if piece.starts_with(name.as_str()) {
+        piece.clone_into(name);
+    } else {
+        name.push_str(piece);
     }
 }
 
@@ -219,36 +338,13 @@ fn text_of(content: &Value) -> String {
 }
 
 fn usage_of(usage: &Value) -> TokenUsage {
-    let cached = usage["prompt_tokens_details"]["cached_tokens"].as_u64().or_else(|| usage["prompt_cache_hit_tokens"].as_u64());
+    let cached = [&usage["prompt_tokens_details"]["cached_tokens"], &usage["prompt_cache_hit_tokens"]];
     TokenUsage {
-        input: usage["prompt_tokens"].as_u64().unwrap_or_default(),
-        cached: cached.unwrap_or_default(),
-        output: usage["completion_tokens"].as_u64().unwrap_or_default(),
-        cost: usage["cost"].as_f64(),
+        input: token_count(&usage["prompt_tokens"]),
+        cached: cached.into_iter().map(token_count).max().unwrap_or_default(),
+        output: token_count(&usage["completion_tokens"]),
+        cost: dollars(&usage["cost"]),
     }
-}
-
-fn finish_calls(partials: Vec<PartialToolCall>) -> Result<Vec<ModelCall>, RequestError> {
-    let mut calls: Vec<ModelCall> = Vec::new();
-    for PartialToolCall { mut id, name, arguments, .. } in partials {
-        if name.is_empty() {
-            return Err(RequestError::malformed("a call has no name"));
-        }
-        if id.is_empty() || calls.iter().any(|call| call.id == id) {
-            id = random_call_id()?;
-        }
-        let arguments = if arguments.trim().is_empty() { "{}".to_owned() } else { arguments };
-        calls.push(ModelCall { id, name, arguments });
-    }
-    Ok(calls)
-}
-
-/// A random id for a call without one. It must be unique in the conversation, which is not known here.
-fn random_call_id() -> Result<String, RequestError> {
-    let mut random = [0; 8];
-    rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())
-        .map_err(|error| RequestError::malformed(format!("a call has no id, and there is no randomness for one: {error}")))?;
-    Ok(format!("call_{:016x}", u64::from_ne_bytes(random)))
 }
 
 #[cfg(test)]

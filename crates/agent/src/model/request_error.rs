@@ -23,7 +23,7 @@ pub(super) enum RequestError {
         /// The provider's message.
         why: String,
     },
-    /// The provider cannot be reached, and a retry would not help.
+    /// There is no answer, and a retry would not help.
     Permanent(String),
 }
 
@@ -39,6 +39,16 @@ pub(super) enum TransientKind {
 }
 
 impl TransientKind {
+    /// What a model did that gave no answer.
+    pub(super) fn problem(self) -> &'static str {
+        match self {
+            Self::Unreached => "could not be reached",
+            Self::Silent => "was silent",
+            Self::Busy => "failed",
+            Self::Broken => "gave no complete answer",
+        }
+    }
+
     /// What to do if retries do not help.
     pub(super) fn remedy(self, url: &str) -> String {
         match self {
@@ -97,6 +107,7 @@ fn status_of(error: &Value, kind: &str) -> Option<u16> {
         ("context_length_exceeded", 400),
         ("exceed_context_size", 400),
         ("invalid_request", 400),
+        ("invalid_prompt", 400),
         ("authentication", 401),
         ("invalid_api_key", 401),
         ("billing", 402),

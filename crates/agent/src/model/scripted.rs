@@ -99,7 +99,7 @@ impl ChatModel for ScriptedModel {
         calls.iter().for_each(|call| hear(StreamEvent::Calling(&call.name)));
         let output = calls.iter().map(|call| call.arguments.len()).sum::<usize>() + turn.text.len();
         let usage = TokenUsage { input: prompt.tokens() as u64, output: output as u64 / 4, ..TokenUsage::default() };
-        Ok(ModelAnswer { text: turn.text, calls, usage, is_cut: false })
+        Ok(ModelAnswer { text: turn.text, calls, usage, is_cut: false, reasoning: None })
     }
 }
 
@@ -109,7 +109,7 @@ pub fn prompt_text(prompt: &Prompt) -> String {
     for message in &prompt.messages {
         match message {
             ChatMessage::User(said) => text.push_str(said),
-            ChatMessage::Assistant { text: said, calls } => {
+            ChatMessage::Assistant { text: said, calls, .. } => {
                 text.push_str(said);
                 calls.iter().for_each(|call| text.push_str(&format!("{} {}\n", call.name, call.arguments)));
             }

@@ -12,7 +12,7 @@ use std::{
 
 use serde_json::{Value, json};
 use surehand_agent::{
-    AgentRun, CancelToken, Ports, RunEvent, RunSettings,
+    AgentRun, CancelToken, Nobody, Ports, RunEvent, RunSettings,
     command::NoApprover,
     event::StopReason,
     model::{ChatModel, ModelAnswer, ModelCall, ModelError, Prompt, StreamEvent, scripted::prompt_text},
@@ -387,8 +387,13 @@ fn play(dialect: EditDialect, seed: u64) -> Tally {
     let workspace = Workspace::open(dir.path(), Config { durability: Durability::Fast, ..Config::default() }).unwrap();
     let mut settings = RunSettings { dialect: Some(dialect), ..RunSettings::for_workspace(&workspace) };
     settings.limits.turns = Some(TURNS);
-    let ports =
-        Ports { model: &mut checker, permission: &mut NoApprover, listener: &mut listener, cancel: CancelToken::default() };
+    let ports = Ports {
+        model: &mut checker,
+        permission: &mut NoApprover,
+        person: &mut Nobody,
+        listener: &mut listener,
+        cancel: CancelToken::default(),
+    };
     let outcome = AgentRun::new(workspace, "Make it work.", settings, ports).unwrap().run().unwrap();
     assert_eq!((outcome.stop, outcome.turns), (StopReason::Budget, TURNS), "{}", outcome.text);
     Tally { outside, ..checker.tally }

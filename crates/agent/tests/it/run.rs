@@ -6,7 +6,7 @@ use std::{cell::RefCell, path::Path, rc::Rc, sync::Arc};
 use serde_json::{Value, json};
 use surehand_agent::{
     AgentRun, CancelToken, Ports, RunError, RunEvent, RunOutcome, RunSettings,
-    command::NoApprover,
+    command::{ApprovalMode, ApprovalRules, NoApprover, RuleApprover},
     event::{RunPhase, StopReason},
     model::{
         ChatModel, ModelAnswer, ModelError, Prompt, StreamEvent,
@@ -18,6 +18,8 @@ use surehand_engine::{
     Config, Workspace,
     core::{Anchor, ContextMode, EditDialect, LineNo, file_diff::FileDiff},
 };
+
+use super::person::ScriptedPerson;
 
 /// A scripted model that keeps what it was asked.
 struct Recorded {
@@ -42,19 +44,19 @@ impl ChatModel for Recorded {
 }
 
 /// What came of a run.
-struct Played {
-    outcome: RunOutcome,
-    events: Vec<RunEvent>,
-    prompts: Vec<Prompt>,
+pub(super) struct Played {
+    pub(super) outcome: RunOutcome,
+    pub(super) events: Vec<RunEvent>,
+    pub(super) prompts: Vec<Prompt>,
 }
 
 impl Played {
-    fn user(&self, turn: usize) -> String {
+    pub(super) fn user(&self, turn: usize) -> String {
         prompt_text(&Prompt { system: String::new(), ..self.prompts[turn - 1].clone() })
     }
 
     /// The calls that were made, with what came of each: `+` or `-`, and an `r` for a repair.
-    fn calls(&self) -> Vec<String> {
+    pub(super) fn calls(&self) -> Vec<String> {
         let mut calls = Vec::new();
         for event in &self.events {
             match event {
@@ -85,79 +87,105 @@ fn diffs(event: &RunEvent) -> &[FileDiff] {
     }
 }
 
-struct Stage {
-    dir: tempfile::TempDir,
-    settings: Option<RunSettings>,
-    dialect: Option<EditDialect>,
+/// How a run begins.
+pub(super) enum Told<'a> {
+    Story(&'a str),
+    Resumed,
+    FurtherStory(&'a str),
 }
 
-fn call(tool: &str, arguments: Value) -> ScriptedCall {
+pub(super) struct Stage {
+    pub(super) dir: tempfile::TempDir,
+    /// No one, unless a test puts somebody there.
+    pub(super) person: RefCell<ScriptedPerson>,
+    settings: Option<RunSettings>,
+    dialect: Option<EditDialect>,
+    runs_commands: bool,
+}
+
+pub(super) fn call(tool: &str, arguments: Value) -> ScriptedCall {
     ScriptedCall { tool: tool.to_owned(), arguments }
 }
 
-fn turn(calls: Vec<ScriptedCall>) -> ScriptedTurn {
+pub(super) fn turn(calls: Vec<ScriptedCall>) -> ScriptedTurn {
     ScriptedTurn { calls, ..ScriptedTurn::default() }
 }
 
-fn plan(tasks: &[&str]) -> ScriptedTurn {
+pub(super) fn plan(tasks: &[&str]) -> ScriptedTurn {
     let add: Vec<Value> = tasks.iter().map(|task| json!({ "description": task })).collect();
     turn(vec![call("update_tasks", json!({ "add": add }))])
 }
 
-fn complete(ids: &[u32]) -> ScriptedCall {
+pub(super) fn complete(ids: &[u32]) -> ScriptedCall {
     let set: Vec<Value> = ids.iter().map(|id| json!({ "id": id, "status": "completed" })).collect();
     call("update_tasks", json!({ "set": set }))
 }
 
-fn done() -> ScriptedTurn {
+pub(super) fn done() -> ScriptedTurn {
     turn(vec![call("done", json!({ "summary": "all done" }))])
 }
 
-fn read(path: &str) -> ScriptedCall {
+pub(super) fn read(path: &str) -> ScriptedCall {
     call("read_file", json!({ "path": path }))
 }
 
-fn write(path: &str, content: &str) -> ScriptedCall {
+pub(super) fn write(path: &str, content: &str) -> ScriptedCall {
     call("write_file", json!({ "path": path, "content": content }))
 }
 
 impl Stage {
-    fn new(files: &[(&str, &str)]) -> Self {
+    pub(super) fn new(files: &[(&str, &str)]) -> Self {
         let dir = surehand_testkit::repository();
         for (path, content) in files {
             put(dir.path(), path, content);
         }
-        Self { dir, settings: None, dialect: None }
+        Self { dir, person: RefCell::default(), settings: None, dialect: None, runs_commands: false }
     }
 
-    fn workspace(&self) -> Arc<Workspace> {
+    pub(super) fn workspace(&self) -> Arc<Workspace> {
         Workspace::open(self.dir.path(), Config::default()).unwrap()
     }
 
-    fn content(&self, path: &str) -> String {
+    pub(super) fn content(&self, path: &str) -> String {
         std::fs::read_to_string(self.dir.path().join(path)).unwrap()
     }
 
-    fn with(mut self, change: impl FnOnce(&mut RunSettings)) -> Self {
+    pub(super) fn with(mut self, change: impl FnOnce(&mut RunSettings)) -> Self {
         let mut settings = self.settings.take().unwrap_or_else(|| RunSettings::for_workspace(&self.workspace()));
         change(&mut settings);
         self.settings = Some(settings);
         self
     }
 
-    fn play(&self, turns: Vec<ScriptedTurn>) -> Played {
+    /// Every command is approved.
+    pub(super) fn running_commands(mut self) -> Self {
+        self.runs_commands = true;
+        self
+    }
+
+    pub(super) fn play(&self, turns: Vec<ScriptedTurn>) -> Played {
         self.play_with(turns, |_, _| {})
     }
 
     /// Plays a script; `outside` sees each event before the run goes on, with the directory.
-    fn play_with(&self, turns: Vec<ScriptedTurn>, outside: impl FnMut(&RunEvent, &Path)) -> Played {
+    pub(super) fn play_with(&self, turns: Vec<ScriptedTurn>, outside: impl FnMut(&RunEvent, &Path)) -> Played {
         self.try_play(Some("Make it work."), ScriptedModel::new(turns), CancelToken::default(), outside).unwrap()
     }
 
     /// Plays a script in a new run with a story, or in the last one without.
-    fn try_play(
+    pub(super) fn try_play(
         &self,
         story: Option<&str>,
+        script: ScriptedModel,
+        cancel: CancelToken,
+        outside: impl FnMut(&RunEvent, &Path),
+    ) -> Result<Played, RunError> {
+        self.try_tell(story.map_or(Told::Resumed, Told::Story), script, cancel, outside)
+    }
+
+    pub(super) fn try_tell(
+        &self,
+        told: Told<'_>,
         script: ScriptedModel,
         cancel: CancelToken,
         mut outside: impl FnMut(&RunEvent, &Path),
@@ -169,15 +197,19 @@ impl Stage {
             outside(event, self.dir.path());
             events.push(event.clone());
         };
-        let ports = Ports { model: &mut model, permission: &mut NoApprover, listener: &mut listener, cancel };
+        let mode = if self.runs_commands { ApprovalMode::All } else { ApprovalMode::Ask };
+        let mut permission = RuleApprover::new(ApprovalRules { mode, ..ApprovalRules::default() }, NoApprover);
+        let (permission, person) = (&mut permission, &mut *self.person.borrow_mut());
+        let ports = Ports { model: &mut model, permission, person, listener: &mut listener, cancel };
         let workspace = self.workspace();
         let settings = RunSettings {
             dialect: self.dialect,
             ..self.settings.clone().unwrap_or_else(|| RunSettings::for_workspace(&workspace))
         };
-        let run = match story {
-            Some(story) => AgentRun::new(workspace, story, settings, ports)?,
-            None => AgentRun::resume(workspace, None, settings, ports)?,
+        let run = match told {
+            Told::Story(story) => AgentRun::new(workspace, story, settings, ports)?,
+            Told::Resumed => AgentRun::resume(workspace, None, settings, ports)?,
+            Told::FurtherStory(story) => AgentRun::tell_further_story(workspace, None, story, settings, ports)?,
         };
         let outcome = run.run()?;
         let prompts = prompts.borrow().clone();
@@ -404,10 +436,111 @@ fn a_stop_is_heeded_between_calls() {
 }
 
 #[test]
+fn a_run_ends_when_its_minutes_are_over_and_goes_on_with_more() {
+    let stage = Stage::new(&[]).with(|settings| settings.limits.minutes = Some(0.0));
+    let stopped = stage.play(vec![done()]);
+    assert_eq!((stopped.outcome.stop, stopped.outcome.turns), (StopReason::Budget, 0));
+    assert_eq!(stopped.outcome.text, "0 minutes are used up; to continue: surehand run --resume");
+    let stage = stage.with(|settings| settings.limits.minutes = Some(60.0));
+    let resumed = stage.try_play(None, ScriptedModel::new(vec![done()]), CancelToken::default(), |_, _| {}).unwrap();
+    assert_eq!(resumed.outcome.stop, StopReason::Done);
+}
+
+#[test]
+fn a_note_to_the_model_is_reported() {
+    let played = Stage::new(&[]).play(vec![says("Hm."), done()]);
+    let note = "You called no tool. Go on with the open tasks, or call done if the story is done.";
+    assert!(played.events.contains(&RunEvent::Note { text: note.to_owned() }));
+    assert!(played.user(2).contains(note));
+}
+
+fn says(text: &str) -> ScriptedTurn {
+    ScriptedTurn { text: text.to_owned(), ..ScriptedTurn::default() }
+}
+
+#[test]
+fn a_story_is_done_with_calls_in_the_text() {
+    for mode in [ContextMode::Snapshot, ContextMode::History] {
+        let stage = Stage::new(&[("a.txt", "one\n")]).with(|settings| settings.mode = mode);
+        let played = stage.play(vec![
+            says("I plan.\n<tool_call>{\"name\": \"update_tasks\", \"arguments\": {\"add\": [{\"description\": \"do it\"}]}}</tool_call>"),
+            says("```json\n{\"name\": \"read_file\", \"arguments\": {\"path\": \"a.txt\"}}\n```"),
+            says("<function=write_file>\n<parameter=path>\na.txt\n</parameter>\n<parameter=content>\ntwo\n\n</parameter>\n</function>"),
+            says(
+                "<invoke name=\"update_tasks\"><parameter name=\"set\">[{\"id\": 1, \"status\": \"completed\"}]</parameter></invoke>\n\
+                 <invoke name=\"done\"><parameter name=\"summary\">two</parameter></invoke>",
+            ),
+        ]);
+        assert_eq!((played.outcome.stop, &*played.outcome.text), (StopReason::Done, "two"));
+        assert_eq!(stage.content("a.txt"), "two\n");
+        assert!(played.events.contains(&RunEvent::Said { text: "I plan.".to_owned() }), "{:?}", played.events);
+    }
+}
+
+#[test]
+fn an_example_of_a_call_is_answered_with_how_to_call() {
+    let stage = Stage::new(&[("a.txt", "one\n")]);
+    let example = "<tool_call>{\"name\": \"write_file\", \"arguments\": {\"path\": \"a.txt\", \"content\": \"\"}}</tool_call>";
+    let unknown = "<tool_call>{\"name\": \"edit\", \"arguments\": {}}</tool_call>";
+    let played =
+        stage.play(vec![plan(&["do it"]), says(&format!("{example}\nempties it.")), says(unknown), complete_and_finish()]);
+    assert_eq!(stage.content("a.txt"), "one\n");
+    assert_eq!(played.calls(), ["update_tasks +", "update_tasks +", "done +"]);
+    assert!(played.user(3).contains("was not carried out: it is not complete, or not at the very end"), "{}", played.user(3));
+    let tools = "There are these tools: read_file, list_files, search_files, edit_file, write_file, delete_file, move_file, undo, \
+                 restore, update_tasks, run_command, done.";
+    assert!(played.user(4).contains("there is no tool \"edit\""), "{}", played.user(4));
+    let note = |event: &RunEvent| match event {
+        RunEvent::Note { text } => Some(text.clone()),
+        _ => None,
+    };
+    let notes: Vec<String> = played.events.iter().filter_map(note).collect();
+    assert!(notes.len() == 2 && notes.iter().all(|note| note.contains(tools)), "{notes:?}");
+}
+
+fn complete_and_finish() -> ScriptedTurn {
+    turn(vec![complete(&[1]), call("done", json!({ "summary": "all done" }))])
+}
+
+#[test]
+fn an_unknown_tool_is_answered_with_those_that_are_offered() {
+    let unknown = || turn(vec![call("str_replace", json!({}))]);
+    let played = Stage::new(&[]).play(vec![unknown(), plan(&["do it"]), unknown(), complete_and_finish()]);
+    let planning = "there are read_file, list_files, search_files, update_tasks, run_command, done\n";
+    assert!(played.result(0).ends_with(planning), "{}", played.result(0));
+    assert!(
+        played.result(2).contains("write_file, ") && played.result(2).contains("run_command, done\n"),
+        "{}",
+        played.result(2)
+    );
+}
+
+#[test]
+fn a_story_is_done_in_a_small_context() {
+    let stage = Stage::new(&[("a.txt", &numbered(500)), ("b.txt", "b\n")]);
+    let played = stage.with(|settings| settings.budget = 1500).play(vec![
+        plan(&["do it"]),
+        turn(vec![read("a.txt"), read("b.txt")]),
+        turn(vec![call("read_file", json!({ "path": "a.txt", "offset": 7, "limit": 1 }))]),
+        turn(vec![call("edit_file", json!({ "path": "a.txt", "old_string": "line number 7\n", "new_string": "seven\n" }))]),
+        complete_and_finish(),
+    ]);
+    assert_eq!(played.calls().last().map(String::as_str), Some("done +"), "{:?}", played.events);
+    for (number, prompt) in played.prompts.iter().enumerate() {
+        assert!(prompt.tokens() <= 1500, "{number}: {}", prompt.tokens());
+    }
+    let left = played.events.iter().any(|event| matches!(event, RunEvent::Left { .. }));
+    assert!(left && played.user(3).contains("No room for: a.txt"), "{}", played.user(3));
+}
+
+#[test]
 fn a_budget_that_holds_nothing_is_refused_with_one_that_would() {
     let stage = Stage::new(&[]).with(|settings| settings.budget = 900);
     let error = stage.try_play(Some("story"), ScriptedModel::new(vec![done()]), CancelToken::default(), |_, _| {}).err().unwrap();
-    assert!(matches!(error, RunError::BudgetTooSmall { budget: 900, needed } if needed < 5000), "{error}");
+    let RunError::BudgetTooSmall { budget: 900, needed } = error else { panic!("{error}") };
+    assert!(needed < 1500 && error.to_string().contains(&format!("give --budget {needed} or more")), "{error}");
+    let stage = stage.with(|settings| settings.budget = needed);
+    assert_eq!(stage.play(vec![done()]).outcome.stop, StopReason::Done);
 }
 
 #[test]

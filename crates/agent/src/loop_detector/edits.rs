@@ -1,0 +1,75 @@
+//! What an edit does, without the numbers in it: by that, edits that go back and forth, or count up, are known as the same.
+
+use std::hash::Hash;
+
+use surehand_engine::core::{
+    RelPath,
+    file_diff::{DiffHunk, DiffKind, FileDiff, RowKind},
+    outcome::ChangeOutcome,
+};
+
+/// What an edit does to files.
+#[derive(Debug, Default)]
+pub(super) struct EditEffects {
+    /// One for each place, or for the whole file.
+    pub signatures: Vec<EditSignature>,
+    /// Where it is, if it replaces lines at one place.
+    pub place: Option<EditPlace>,
+}
+
+/// A file, and the first line that is replaced.
+pub(super) type EditPlace = (RelPath, usize);
+
+/// What is done at one place, without numbers and white space.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub(super) enum EditSignature {
+    /// A replacement and its opposite are the same.
+    Replaced(EditPlace, [String; 2]),
+    Inserted(RelPath, String),
+    /// What is deleted is gone, so every deletion is something else.
+    Deleted(RelPath, usize, String, u32),
+    /// The file came, went, moved, or is binary.
+    Whole(RelPath, RelPath, &'static str),
+}
+
+impl EditEffects {
+    pub(super) fn of(changed: &ChangeOutcome) -> Self {
+        let diffs: Vec<FileDiff> = changed.told().map(|file| file.unified_diff()).collect();
+        let mut effects = Self { signatures: diffs.iter().flat_map(signatures).collect(), place: None };
+        if let [EditSignature::Replaced(place, _)] = effects.signatures.as_slice() {
+            effects.place = Some(place.clone());
+        }
+        effects
+    }
+}
+
+fn signatures(diff: &FileDiff) -> Vec<EditSignature> {
+    let whole = |what| vec![EditSignature::Whole(diff.path_before().clone(), diff.path_after().clone(), what)];
+    match diff.kind() {
+        DiffKind::Unchanged => Vec::new(),
+        DiffKind::Created => whole("created"),
+        DiffKind::Deleted => whole("deleted"),
+        DiffKind::Renamed => whole("moved"),
+        DiffKind::Edited if diff.is_binary() => whole("edited"),
+        DiffKind::Edited => diff.hunks().iter().map(|hunk| of_hunk(diff.path_after(), hunk)).collect(),
+    }
+}
+
+fn of_hunk(path: &RelPath, hunk: &DiffHunk) -> EditSignature {
+    let text = |kind: RowKind| {
+        let rows = hunk.rows.iter().filter(|row| row.kind == kind);
+        rows.flat_map(|row| row.text.chars()).filter(|c| !c.is_whitespace() && !c.is_numeric()).collect::<String>()
+    };
+    let number = |kind: RowKind| hunk.rows.iter().filter(|row| row.kind == kind).count();
+    let before = hunk.rows.iter().take_while(|row| row.kind == RowKind::Same).count();
+    let first = hunk.start_before + before;
+    match (number(RowKind::Removed), number(RowKind::Added)) {
+        (0, _) => EditSignature::Inserted(path.clone(), text(RowKind::Added)),
+        (removed, 0) => EditSignature::Deleted(path.clone(), first, text(RowKind::Removed), removed as u32),
+        _ => {
+            let mut texts = [text(RowKind::Removed), text(RowKind::Added)];
+            texts.sort();
+            EditSignature::Replaced((path.clone(), first), texts)
+        }
+    }
+}
