@@ -1,0 +1,414 @@
+//! The thread that serves the board of one repository: it alone talks to the board, so a slow board keeps nobody else
+//! waiting.
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+        mpsc::{Receiver, RecvTimeoutError, SyncSender},
+    },
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+};
+
+use surehand_engine::{
+    BoardConfig, StateHome, Workspace,
+    client_process::{ClientProcess, ProcessState},
+    fleet::{LocalCopy, SavedReports, agent_of, board_place, host, open_board},
+    store::{
+        Millis,
+        board::{Agent, AgentId, Board, BoardAnswer, BoardBounds, BoardCall, BoardError, BoardFailure, RepositoryId},
+    },
+};
+
+use crate::{
+    delivery::{Delivery, WatchedCheckout},
+    living_agents::{LivingAgent, LivingAgents},
+    protocol::{AgentReport, BoardStatus},
+    server::ConnectServer,
+};
+
+/// How often the thread looks for something to do.
+const TICK: Duration = Duration::from_millis(100);
+const BEAT_EVERY: Duration = Duration::from_secs(5);
+/// How often to look which agents and directories are gone.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// How often to ask for news even if the board does not announce any.
+const NEWS_EVERY: Duration = Duration::from_secs(1);
+const PRUNE_EVERY: Duration = Duration::from_secs(3600);
+/// The first and the longest pause before the next attempt to reach a board.
+const FIRST_PAUSE: Duration = Duration::from_millis(250);
+const LONGEST_PAUSE: Duration = Duration::from_secs(15);
+
+/// What the other threads ask of this one.
+pub(crate) enum WorkerCommand {
+    Report {
+        workspace: Arc<Workspace>,
+        agents: Vec<AgentReport>,
+    },
+    Call {
+        call: BoardCall,
+        reply: SyncSender<Result<BoardAnswer, BoardFailure>>,
+    },
+    /// Reads the board, and replies when the local copy is written.
+    Look {
+        workspace: Arc<Workspace>,
+        reply: SyncSender<Result<(), BoardFailure>>,
+    },
+    Status(SyncSender<BoardStatus>),
+    /// The workspace belongs to another repository now.
+    Forget(PathBuf),
+}
+
+pub(crate) struct BoardWorker {
+    repository: RepositoryId,
+    config: BoardConfig,
+    state: StateHome,
+    connect: Arc<ConnectServer>,
+    board: Option<Box<dyn Board>>,
+    /// When to try again to reach the board, and how long to wait after that.
+    retry: (Instant, Duration),
+    copy: LocalCopy,
+    /// Whether the local copy says something that its file does not.
+    is_news: bool,
+    written: Option<Instant>,
+    checkouts: BTreeMap<PathBuf, WatchedCheckout>,
+    agents: LivingAgents,
+    /// The agents that have ended, until the board knows.
+    leaving: Vec<AgentId>,
+    beaten: Option<Instant>,
+    read: Option<Instant>,
+    looked: Instant,
+    pruned: Option<Instant>,
+    /// The number of agents, for other threads.
+    count: Arc<AtomicUsize>,
+}
+
+impl BoardWorker {
+    pub(crate) fn new(
+        repository: RepositoryId,
+        config: BoardConfig,
+        state: StateHome,
+        connect: Arc<ConnectServer>,
+        count: Arc<AtomicUsize>,
+    ) -> Self {
+        let copy = LocalCopy { place: board_place(&config), ..LocalCopy::default() };
+        Self {
+            repository,
+            config,
+            state,
+            connect,
+            board: None,
+            retry: (Instant::now(), FIRST_PAUSE),
+            copy,
+            is_news: true,
+            written: None,
+            checkouts: BTreeMap::new(),
+            agents: LivingAgents::default(),
+            leaving: Vec::new(),
+            beaten: None,
+            read: None,
+            looked: Instant::now(),
+            pruned: None,
+            count,
+        }
+    }
+
+    /// Works until nobody can send commands any more.
+    pub(crate) fn run(mut self, commands: &Receiver<WorkerCommand>) {
+        loop {
+            match commands.recv_timeout(TICK) {
+                Ok(command) => {
+                    self.obey(command);
+                    commands.try_iter().for_each(|command| self.obey(command));
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+            self.look_around();
+            let done = self.exchange();
+            self.note(done);
+            self.write_copies();
+            self.count.store(self.agents.len(), Ordering::Relaxed);
+        }
+    }
+
+    fn obey(&mut self, command: WorkerCommand) {
+        match command {
+            WorkerCommand::Report { workspace, agents } => self.report(&workspace, &agents),
+            WorkerCommand::Call { call, reply } => {
+                let answer = self.with_board(|board| call.carry_out(board));
+                // The caller sees what it has done.
+                self.read = None;
+                let _ = reply.send(answer.map_err(BoardFailure::from));
+            }
+            WorkerCommand::Look { workspace, reply } => {
+                self.watch(&workspace);
+                self.read = None;
+                let done = self.exchange();
+                let failed = done.as_ref().err().map(ToString::to_string);
+                self.note(done);
+                (self.is_news, self.written) = (true, None);
+                self.write_copies();
+                let place = self.copy.place.clone();
+                let answer = failed.map_or(Ok(()), |why| Err(BoardFailure::Unreachable { place, why }));
+                let _ = reply.send(answer);
+            }
+            WorkerCommand::Status(reply) => {
+                let _ = reply.send(BoardStatus {
+                    repository: self.repository.0.clone(),
+                    place: self.copy.place.clone(),
+                    roots: self.checkouts.keys().cloned().collect(),
+                    agents: self.agents.len(),
+                    read_at: self.copy.read_at,
+                    trouble: self.copy.trouble.clone(),
+                });
+            }
+            WorkerCommand::Forget(root) => self.forget(&root),
+        }
+    }
+
+    fn report(&mut self, workspace: &Arc<Workspace>, reports: &[AgentReport]) {
+        let Some(checkout) = self.watch(workspace) else { return };
+        let root = workspace.path();
+        for report in reports {
+            let id = agent_of(&report.session);
+            if report.is_over {
+                if self.agents.remove(&id) {
+                    self.leaving.push(id);
+                }
+                continue;
+            }
+            let agent = Agent {
+                id,
+                session: report.session.clone(),
+                client: report.client.clone(),
+                host: host(),
+                checkout: checkout.clone(),
+                branch: workspace.branch(),
+                story: report.story.clone(),
+            };
+            self.leaving.retain(|leaving| *leaving != agent.id);
+            if self.agents.report(agent, root, report, millis_now(), &look_at) {
+                self.beaten = None;
+            }
+        }
+        self.save_reports(workspace);
+    }
+
+    /// Starts to watch a workspace. Returns its name on the board.
+    fn watch(&mut self, workspace: &Arc<Workspace>) -> Option<surehand_engine::store::board::CheckoutId> {
+        if let Some(known) = self.checkouts.get(workspace.path()).filter(|known| Arc::ptr_eq(&known.workspace, workspace)) {
+            return Some(known.checkout.id());
+        }
+        let checkout = workspace.checkout().ok()?;
+        let id = checkout.id();
+        self.checkouts.insert(workspace.path().to_owned(), WatchedCheckout::new(workspace.clone(), checkout));
+        for saved in workspace.saved_reports().0 {
+            if let Ok(living) = serde_json::from_value::<LivingAgent>(saved) {
+                self.agents.restore(living);
+            }
+        }
+        (self.is_news, self.written) = (true, None);
+        Some(id)
+    }
+
+    /// Keeps what is known of the agents of this repository for a helper that comes after this one.
+    fn save_reports(&self, workspace: &Workspace) {
+        let state = |workspace: &Workspace| workspace.state_report().paths.map(|paths| paths.repository);
+        let here = state(workspace);
+        let mut saved = Vec::new();
+        for watched in self.checkouts.values().filter(|watched| state(&watched.workspace) == here) {
+            saved.extend(self.agents.in_root(watched.root()).filter_map(|living| serde_json::to_value(living).ok()));
+        }
+        // Without it, the next helper knows an agent from its next hook on.
+        let _ = workspace.save_reports(&SavedReports(saved));
+    }
+
+    fn forget(&mut self, root: &Path) {
+        self.checkouts.remove(root);
+        self.leaving.extend(self.agents.take_all_in(root));
+    }
+
+    /// Looks which agents have ended, and which directories are gone.
+    fn look_around(&mut self) {
+        if self.looked.elapsed() < LOOK_EVERY {
+            return;
+        }
+        self.looked = Instant::now();
+        let ended = self.agents.take_ended(millis_now(), &look_at);
+        self.leaving.extend(ended);
+        let gone: Vec<PathBuf> = self
+            .checkouts
+            .values()
+            .filter(|watched| !watched.workspace.is_there())
+            .map(|watched| watched.root().to_owned())
+            .collect();
+        gone.iter().for_each(|root| self.forget(root));
+        for watched in self.checkouts.values() {
+            if self.agents.set_branch(watched.root(), watched.workspace.branch().as_deref()) {
+                self.beaten = None;
+            }
+        }
+    }
+
+    /// Sends what there is to send, and reads what is new.
+    fn exchange(&mut self) -> Result<(), BoardError> {
+        if self.board.is_none() && Instant::now() < self.retry.0 {
+            return Ok(());
+        }
+        self.join()?;
+        for agent in self.leaving.clone() {
+            self.with_board(|board| board.leave(&agent))?;
+            self.leaving.retain(|leaving| *leaving != agent);
+            self.read = None;
+        }
+        if is_due(self.beaten, BEAT_EVERY) {
+            let beats = self.agents.heartbeats(&look_at);
+            if !beats.is_empty() {
+                unless_bad(self.with_board(|board| board.heartbeat(&beats).map(drop)))?;
+                self.read = None;
+            }
+            self.beaten = Some(Instant::now());
+        }
+        // What the board has of this checkout is known from its news.
+        if self.copy.board.cursor.is_none() {
+            self.read_news()?;
+        }
+        self.deliver()?;
+        // A file says at once whether there is news; a server would be asked as often as for the news.
+        let is_file = self.config.url.is_none();
+        if is_due(self.read, NEWS_EVERY) || (is_file && self.with_board(|board| board.wait(Duration::ZERO))?) {
+            self.read_news()?;
+        }
+        if is_due(self.pruned, PRUNE_EVERY) {
+            let is_more = self.with_board(|board| board.prune(&BoardBounds::default()))?;
+            self.pruned = (!is_more).then(Instant::now);
+        }
+        Ok(())
+    }
+
+    fn join(&mut self) -> Result<(), BoardError> {
+        let new: Vec<PathBuf> =
+            self.checkouts.iter().filter(|(_, watched)| !watched.is_joined).map(|(root, _)| root.clone()).collect();
+        for root in new {
+            let checkout = self.checkouts[&root].checkout.clone();
+            self.with_board(|board| board.join(&checkout))?;
+            self.checkouts.get_mut(&root).expect("it was there").is_joined = true;
+        }
+        Ok(())
+    }
+
+    fn deliver(&mut self) -> Result<(), BoardError> {
+        const MOST_AT_ONCE: usize = 100;
+        let roots: Vec<PathBuf> = self.checkouts.keys().cloned().collect();
+        for root in roots {
+            // A store that cannot be read now is read at the next tick.
+            let delivery = self.checkouts[&root].prepare(millis_now()).unwrap_or_default();
+            for part in delivery.iter().flat_map(|delivery| delivery.headlines.chunks(MOST_AT_ONCE)) {
+                unless_bad(self.with_board(|board| board.post(part)))?;
+                self.read = None;
+            }
+            self.report_changes(&root, delivery.as_ref())?;
+            if let Some(delivery) = delivery {
+                self.checkouts.get_mut(&root).expect("it was there").delivered(&delivery);
+            }
+        }
+        Ok(())
+    }
+
+    fn report_changes(&mut self, root: &Path, delivery: Option<&Delivery>) -> Result<(), BoardError> {
+        /// Their text may be large.
+        const MOST_AT_ONCE: usize = 20;
+        let watched = self.checkouts.get_mut(root).expect("it was there");
+        if !watched.look_at_files(delivery) {
+            return Ok(());
+        }
+        let (checkout, changes) = (watched.checkout.id(), watched.unreported(&self.copy.board, millis_now()));
+        for part in changes.chunks(MOST_AT_ONCE) {
+            unless_bad(self.with_board(|board| board.report_changes(&checkout, part)))?;
+            self.read = None;
+        }
+        Ok(())
+    }
+
+    fn read_news(&mut self) -> Result<(), BoardError> {
+        let cursor = self.copy.board.cursor.clone();
+        let news = self.with_board(|board| board.news(cursor.as_ref()))?;
+        if news.is_everything && cursor.is_some() && news.checkouts.is_empty() {
+            // The board was lost. What is there now comes from others.
+            self.checkouts.values_mut().for_each(WatchedCheckout::start_over);
+            self.beaten = None;
+        }
+        self.is_news |= self.copy.board.apply(news) || self.copy.trouble.is_some();
+        (self.copy.read_at, self.copy.trouble) = (Some(millis_now()), None);
+        self.read = Some(Instant::now());
+        Ok(())
+    }
+
+    fn with_board<T>(&mut self, act: impl FnOnce(&mut dyn Board) -> Result<T, BoardError>) -> Result<T, BoardError> {
+        if self.board.is_none() {
+            let connect = &*self.connect;
+            self.board = Some(open_board(&self.config, &self.state, &self.repository, &|url, id| connect(url, id))?);
+        }
+        act(&mut **self.board.as_mut().expect("it was just opened"))
+    }
+
+    /// Notes whether the board can be reached.
+    fn note(&mut self, done: Result<(), BoardError>) {
+        let Err(error) = done else {
+            if self.board.is_some() {
+                self.retry = (Instant::now(), FIRST_PAUSE);
+            }
+            return;
+        };
+        self.board = None;
+        let pause = self.retry.1;
+        self.retry = (Instant::now() + pause, (pause * 2).min(LONGEST_PAUSE));
+        let why = error.to_string();
+        if self.copy.trouble.as_ref() != Some(&why) {
+            (self.copy.trouble, self.is_news) = (Some(why), true);
+        }
+    }
+
+    /// Writes the local copy, once for all worktrees of a repository.
+    fn write_copies(&mut self) {
+        let is_old = self.copy.trouble.is_none() && is_due(self.written, NEWS_EVERY);
+        if !self.is_news && !is_old {
+            return;
+        }
+        let mut written = Vec::new();
+        for watched in self.checkouts.values() {
+            let Some(paths) = watched.workspace.state_report().paths else { continue };
+            if written.contains(&paths.repository) {
+                continue;
+            }
+            // A full disk leaves the last copy, whose age tells.
+            let _ = watched.workspace.write_local_copy(&self.copy);
+            written.push(paths.repository);
+        }
+        (self.is_news, self.written) = (false, Some(Instant::now()));
+    }
+}
+
+/// A value that the board does not take now will never be taken, and must not hold up the others.
+fn unless_bad(done: Result<(), BoardError>) -> Result<(), BoardError> {
+    match done {
+        Err(BoardError::BadValue(_)) => Ok(()),
+        done => done,
+    }
+}
+
+fn is_due(last: Option<Instant>, every: Duration) -> bool {
+    last.is_none_or(|last| last.elapsed() >= every)
+}
+
+/// What a process does. Where the system does not tell, its processes are not named either.
+fn look_at(process: &str) -> ProcessState {
+    ClientProcess::state_of(process)
+}
+
+fn millis_now() -> Millis {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as i64)
+}

@@ -1,0 +1,3 @@
+//! The helper against real boards, with callers in this process.
+
+mod helper;
