@@ -1,0 +1,23 @@
+//! The page of Surehand: who works in a workspace, what each session has seen and what of that is stale, everything that
+//! happened, and what can be taken back. A small HTTP server on loopback serves it from files in the program; the page
+//! loads nothing else.
+//!
+//! The page reads what the commands print with `--json`, from the same functions, and its buttons make the same calls as
+//! the commands.
+
+mod acts;
+mod api;
+mod board;
+mod door;
+mod feed;
+mod live;
+mod page;
+mod report;
+mod server;
+
+pub use self::{
+    board::BoardAccess,
+    report::{ReportError, report},
+    server::{PageServer, ServeError, serve},
+};
+pub use surehand_http::Stopper;

@@ -1,0 +1,435 @@
+//! What the page shows, kept current while a page is open: a thread looks whether anything was recorded, reads what is new
+//! and hands the differences to the feeds of all pages. Without a page it sleeps.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap, VecDeque},
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+    thread,
+    time::{Duration, Instant},
+};
+
+use serde_json::{Value, json};
+use surehand_engine::{
+    RootStatus, SessionId, StateMark, Workspace,
+    activity::{Activity, ActivityFilter},
+    change_log::LoggedChange,
+    core::{RelPath, TaskList, Text},
+    fleet::CopyStamp,
+    json,
+    repo_state::rfc3339,
+    session_list::{ListedSession, SeenFile, SeenLines, SessionLister},
+    session_names::SessionNames,
+    store::{Incident, IncidentKind, StoreError},
+};
+use tokio::sync::broadcast;
+
+use crate::board::BoardView;
+
+/// How often it is checked whether anything was recorded.
+const LOOK_EVERY: Duration = Duration::from_millis(40);
+
+/// How often files are compared with what sessions have seen: other programs change them without a record.
+const COMPARE_EVERY: Duration = Duration::from_secs(3);
+
+/// The most entries of the timeline that are shown. `surehand log` has the older ones.
+pub(crate) const MOST_ENTRIES: usize = 20_000;
+
+/// The most reads that are remembered; they are not on record.
+const MOST_READS: usize = 2000;
+
+/// So many messages may wait for a slow page before it has to start over.
+const MOST_WAITING: usize = 256;
+
+/// What is shown of a workspace.
+pub(crate) struct LiveState {
+    workspace: Arc<Workspace>,
+    board: BoardView,
+    present: Mutex<Present>,
+    messages: broadcast::Sender<Message>,
+    pages: Mutex<PageCount>,
+    page_came: Condvar,
+}
+
+/// A message to the pages, in the format of server-sent events.
+pub(crate) type Message = Arc<str>;
+
+#[derive(Default)]
+struct PageCount {
+    open: usize,
+    is_ending: bool,
+}
+
+/// The present state, as it was read last.
+struct Present {
+    lister: SessionLister,
+    mark: Option<StateMark>,
+    /// The local copy of the board that the pages know of.
+    copy: Option<CopyStamp>,
+    /// Counts what was handed out.
+    revision: u64,
+    /// Newest first.
+    entries: Vec<Entry>,
+    /// Newest first.
+    reads: VecDeque<Value>,
+    sessions: Vec<ListedSession>,
+    /// The files that each session has changed.
+    edited: HashMap<SessionId, BTreeSet<RelPath>>,
+    state: Value,
+    rescues: Value,
+}
+
+/// An entry of the timeline.
+struct Entry {
+    key: String,
+    activity: Activity,
+    /// The refusal that it repairs.
+    repairs: Option<String>,
+    json: Value,
+    /// Whether it was not there, or otherwise, when the timeline was read before.
+    is_news: bool,
+}
+
+impl LiveState {
+    pub(crate) fn new(workspace: Arc<Workspace>, board: BoardView) -> Arc<Self> {
+        let present = Present {
+            lister: SessionLister::new(workspace.clone()),
+            mark: None,
+            copy: None,
+            revision: 0,
+            entries: Vec::new(),
+            reads: VecDeque::new(),
+            sessions: Vec::new(),
+            edited: HashMap::new(),
+            state: Value::Null,
+            rescues: Value::Null,
+        };
+        let live = Arc::new(Self {
+            workspace,
+            board,
+            present: Mutex::new(present),
+            messages: broadcast::channel(MOST_WAITING).0,
+            pages: Mutex::default(),
+            page_came: Condvar::new(),
+        });
+        let watching = live.clone();
+        thread::spawn(move || watching.watch());
+        live
+    }
+
+    pub(crate) fn workspace(&self) -> &Arc<Workspace> {
+        &self.workspace
+    }
+
+    pub(crate) fn board(&self) -> &BoardView {
+        &self.board
+    }
+
+    /// All that a page needs to begin, with the newest entries.
+    pub(crate) fn start(&self) -> Result<Value, StoreError> {
+        const FIRST: usize = 200;
+        let mut present = self.present();
+        self.look(&mut present, Compare::IfRecorded)?;
+        let report = self.workspace.state_report();
+        Ok(json!({
+            "revision": present.revision,
+            "workspace": self.workspace.path().to_string_lossy(),
+            "version": env!("CARGO_PKG_VERSION"),
+            "read_only": report.is_read_only,
+            "state": present.state,
+            "rescues": present.rescues,
+            "sessions": present.sessions.iter().map(|session| present.session_json(session)).collect::<Vec<_>>(),
+            "entries": present.entries.iter().take(FIRST).map(|entry| &entry.json).collect::<Vec<_>>(),
+            "reads": present.reads,
+            "total": present.entries.len(),
+        }))
+    }
+
+    /// The entries from this one on, newest first.
+    pub(crate) fn entries(&self, from: usize) -> Value {
+        let present = self.present();
+        let entries: Vec<&Value> = present.entries.iter().skip(from).map(|entry| &entry.json).collect();
+        json!({ "revision": present.revision, "entries": entries })
+    }
+
+    /// Which lines of a file each session has seen, as the lines are numbered in this text.
+    pub(crate) fn seen_lines(&self, path: &RelPath, text: &Text) -> Result<Vec<SeenLines>, StoreError> {
+        self.present().lister.seen_lines(path, text)
+    }
+
+    /// The messages from now on. While the value lives, the state is kept current.
+    pub(crate) fn subscribe(self: &Arc<Self>) -> Subscription {
+        lock(&self.pages).open += 1;
+        self.page_came.notify_all();
+        Subscription { messages: self.messages.subscribe(), live: self.clone() }
+    }
+
+    /// Ends the thread.
+    pub(crate) fn end(&self) {
+        lock(&self.pages).is_ending = true;
+        self.page_came.notify_all();
+    }
+
+    /// Looks at once, because this process has changed something.
+    pub(crate) fn look_now(&self) {
+        // An error shows again at the next look.
+        drop(self.look(&mut self.present(), Compare::Always));
+    }
+
+    fn present(&self) -> MutexGuard<'_, Present> {
+        lock(&self.present)
+    }
+
+    fn watch(&self) {
+        step_back();
+        let (mut compared, mut rest) = (Instant::now(), LOOK_EVERY);
+        while self.wait_for_page(rest) {
+            let began = Instant::now();
+            let is_time = compared.elapsed() > COMPARE_EVERY;
+            if is_time {
+                compared = began;
+            }
+            let looked = self.look(&mut self.present(), if is_time { Compare::Always } else { Compare::IfRecorded });
+            if let Err(error) = looked {
+                self.send("trouble", &json!({ "why": error.to_string() }));
+            }
+            // A look takes longer the more there is.
+            rest = LOOK_EVERY.max(began.elapsed());
+        }
+    }
+
+    /// Waits this long, and then until a page is open. Returns whether to go on.
+    fn wait_for_page(&self, rest: Duration) -> bool {
+        thread::sleep(rest);
+        let pages = lock(&self.pages);
+        let nobody = |pages: &mut PageCount| pages.open == 0 && !pages.is_ending;
+        let pages = self.page_came.wait_while(pages, nobody).unwrap_or_else(PoisonError::into_inner);
+        !pages.is_ending
+    }
+
+    /// Reads what is new, and tells the pages.
+    fn look(&self, present: &mut Present, compare: Compare) -> Result<(), StoreError> {
+        self.look_at_board(present);
+        let mark = self.workspace.state_mark();
+        let is_recorded = present.mark != Some(mark);
+        if !is_recorded && compare == Compare::IfRecorded {
+            return Ok(());
+        }
+        let is_first = present.mark.is_none();
+        let rescues: Value = self.workspace.rescues().iter().map(json::rescue).collect();
+        let is_rescued = present.rescues != rescues;
+        let sessions = present.lister.list()?;
+        let mut said = serde_json::Map::new();
+        if is_recorded || is_rescued {
+            self.read_entries(present, &mut said)?;
+            present.rescues = rescues;
+            let state = self.state()?;
+            if state != present.state || is_rescued {
+                said.insert("state".to_owned(), state.clone());
+                said.insert("rescues".to_owned(), present.rescues.clone());
+                present.state = state;
+            }
+        }
+        if !is_first {
+            let reads = reads(&present.sessions, &sessions, &present.edited);
+            if !reads.is_empty() {
+                said.insert("reads".to_owned(), reads.clone().into());
+            }
+            reads.into_iter().for_each(|read| present.reads.push_front(read));
+            present.reads.truncate(MOST_READS);
+        }
+        let changed = present.put_sessions(sessions);
+        if !changed.is_empty() {
+            said.insert("sessions".to_owned(), changed.into());
+            said.insert("order".to_owned(), present.sessions.iter().map(|session| json!(session.session.id)).collect());
+        }
+        present.mark = Some(mark);
+        if !said.is_empty() {
+            present.revision += 1;
+            said.insert("revision".to_owned(), present.revision.into());
+            self.send("news", &Value::Object(said));
+        }
+        if compare == Compare::Always && self.workspace.root_now() != RootStatus::Same {
+            let why = "the directory of this workspace was removed or replaced; start surehand ui again";
+            self.send("trouble", &json!({ "why": why }));
+        }
+        Ok(())
+    }
+
+    /// Tells the pages that there is a newer copy of the board. Those that show it ask for it.
+    fn look_at_board(&self, present: &mut Present) {
+        let copy = self.workspace.local_copy_stamp();
+        if copy != present.copy {
+            present.copy = copy;
+            self.send("board", &json!({}));
+        }
+    }
+
+    /// Reads the timeline, and notes which entries are new, other than before, or gone.
+    fn read_entries(&self, present: &mut Present, said: &mut serde_json::Map<String, Value>) -> Result<(), StoreError> {
+        let list = self.workspace.activity(&ActivityFilter::default(), MOST_ENTRIES)?.entries;
+        present.edited = edited_files(&list);
+        let mut before: HashMap<String, Entry> = present.entries.drain(..).map(|entry| (entry.key.clone(), entry)).collect();
+        present.entries = as_entries(list, &self.workspace.session_names()?, &mut before);
+        let news: Vec<&Value> = present.entries.iter().filter(|entry| entry.is_news).map(|entry| &entry.json).collect();
+        if !news.is_empty() || !before.is_empty() {
+            said.insert("entries".to_owned(), json!(news));
+            said.insert("gone".to_owned(), before.keys().cloned().collect());
+            said.insert("total".to_owned(), present.entries.len().into());
+        }
+        Ok(())
+    }
+
+    /// The touched files and the tasks.
+    fn state(&self) -> Result<Value, StoreError> {
+        let mut state = json::state(&self.workspace.snapshot());
+        let plan = self.workspace.ask(|store| store.story_tasks(None))?;
+        state["tasks"] = json::tasks(&TaskList::of(&plan.story, plan.tasks, None));
+        Ok(state)
+    }
+
+    fn send(&self, event: &str, data: &Value) {
+        // Without a page nobody listens.
+        drop(self.messages.send(format!("event: {event}\ndata: {data}\n\n").into()));
+    }
+}
+
+/// When files are compared with what sessions have seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Compare {
+    Always,
+    IfRecorded,
+}
+
+impl Present {
+    fn session_json(&self, listed: &ListedSession) -> Value {
+        let paths = |fits: fn(&&SeenFile) -> bool| -> Vec<RelPath> {
+            listed.files.iter().filter(fits).map(|file| file.path.clone()).collect()
+        };
+        let mut said = json::session(&listed.session, &listed.name, &paths(|_| true), &paths(|file| file.is_stale));
+        let partly = listed.files.iter().filter(|file| file.seen_lines < file.total_lines);
+        said["partly"] = partly.map(|file| (file.path.to_string(), json!([file.seen_lines, file.total_lines]))).collect();
+        said["edited"] = json!(self.edited.get(&listed.session.id));
+        said
+    }
+
+    /// Replaces the sessions, and returns those that are not as before.
+    fn put_sessions(&mut self, sessions: Vec<ListedSession>) -> Vec<Value> {
+        let before = std::mem::replace(&mut self.sessions, sessions);
+        let before: HashMap<&SessionId, &ListedSession> = before.iter().map(|listed| (&listed.session.id, listed)).collect();
+        let is_new = |listed: &&ListedSession| before.get(&listed.session.id) != Some(listed);
+        let changed: Vec<Value> = self.sessions.iter().filter(is_new).map(|listed| self.session_json(listed)).collect();
+        if changed.is_empty() && before.len() > self.sessions.len() { vec![Value::Null] } else { changed }
+    }
+}
+
+/// What sessions have seen since, in files that they have not changed meanwhile. Reads are not on record, so the time is
+/// that of the look.
+fn reads(before: &[ListedSession], now: &[ListedSession], edited: &HashMap<SessionId, BTreeSet<RelPath>>) -> Vec<Value> {
+    let known: HashMap<&SessionId, &ListedSession> = before.iter().map(|listed| (&listed.session.id, listed)).collect();
+    let mut reads = Vec::new();
+    for listed in now {
+        let id = &listed.session.id;
+        let before: BTreeMap<&RelPath, _> =
+            known.get(id).iter().flat_map(|known| &known.files).map(|file| (&file.path, file)).collect();
+        for file in &listed.files {
+            let was = before.get(&file.path);
+            let is_more = was.is_none_or(|was| file.seen_lines > was.seen_lines || (was.is_stale && !file.is_stale));
+            let is_own = edited.get(id).is_some_and(|edited| edited.contains(&file.path));
+            let is_own_change = is_own && known.get(id).is_none_or(|known| known.session.changes != listed.session.changes);
+            if is_more && !is_own_change && file.seen_lines > 0 {
+                let at = listed.session.last_active.unwrap_or_default();
+                reads.push(json!({
+                    "kind": "read", "id": format!("{id} {} {at}", file.path), "at": rfc3339(at), "session": id,
+                    "by": listed.name, "path": file.path, "seen_lines": file.seen_lines, "total_lines": file.total_lines,
+                }));
+            }
+        }
+    }
+    reads
+}
+
+fn edited_files(list: &[Activity]) -> HashMap<SessionId, BTreeSet<RelPath>> {
+    let mut edited: HashMap<SessionId, BTreeSet<RelPath>> = HashMap::new();
+    for change in list.iter().filter_map(as_change) {
+        let of_session = edited.entry(change.session.clone()).or_default();
+        of_session.extend(change.files.iter().map(|file| file.name_after().clone()));
+    }
+    edited
+}
+
+fn as_change(activity: &Activity) -> Option<&LoggedChange> {
+    match activity {
+        Activity::Change(change) => Some(change),
+        Activity::Checkpoint(_) | Activity::Incident(_) | Activity::Rescue(_) => None,
+    }
+}
+
+/// The entries of the timeline, newest first. What was there before is taken over, and what stays in `before` is gone.
+fn as_entries(list: Vec<Activity>, names: &SessionNames, before: &mut HashMap<String, Entry>) -> Vec<Entry> {
+    let repairs = repairs(&list);
+    let mut known_names: HashMap<SessionId, String> = HashMap::new();
+    let mut entry = |(activity, repairs): (Activity, Option<String>)| {
+        let by = activity.session().map(|session| match known_names.get(session) {
+            Some(name) => name.clone(),
+            None => known_names.entry(session.clone()).or_insert_with(|| names.name(session)).clone(),
+        });
+        let key = format!("{} {}", activity.kind().name(), activity.id());
+        match before.remove(&key) {
+            Some(known)
+                if known.activity == activity && known.repairs == repairs && known.json["by"].as_str() == by.as_deref() =>
+            {
+                Entry { is_news: false, ..known }
+            }
+            _ => {
+                let mut json = json::activity(&activity);
+                (json["by"], json["repairs"]) = (by.into(), repairs.clone().into());
+                Entry { key, activity, repairs, json, is_news: true }
+            }
+        }
+    };
+    list.into_iter().zip(repairs).map(&mut entry).collect()
+}
+
+/// For each entry, newest first, the refusal that it repairs: of the last edit of the same file by the same session.
+fn repairs(list: &[Activity]) -> Vec<Option<String>> {
+    let mut refused: HashMap<(&SessionId, &RelPath), &str> = HashMap::new();
+    let mut repairs: Vec<Option<String>> = Vec::with_capacity(list.len());
+    for activity in list.iter().rev() {
+        repairs.push(match activity {
+            Activity::Change(change) => {
+                let repaired = change.files.iter().filter_map(|file| refused.remove(&(&change.session, &file.path)));
+                repaired.last().map(str::to_owned)
+            }
+            Activity::Incident(Incident { session, path: Some(path), kind: IncidentKind::Refused { .. }, .. }) => {
+                refused.insert((session, path), activity.id());
+                None
+            }
+            Activity::Incident(_) | Activity::Checkpoint(_) | Activity::Rescue(_) => None,
+        });
+    }
+    repairs.reverse();
+    repairs
+}
+
+/// Gives this thread less of the processor than others, because agents are more urgent.
+fn step_back() {
+    // On other systems, this would change the priority of the whole process.
+    #[cfg(target_os = "linux")]
+    let _ = rustix::process::setpriority_process(None, 10);
+}
+
+/// The messages for one page.
+pub(crate) struct Subscription {
+    pub messages: broadcast::Receiver<Message>,
+    live: Arc<LiveState>,
+}
+
+impl Drop for Subscription {
+    fn drop(&mut self) {
+        lock(&self.live.pages).open -= 1;
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,6 @@
+//! The tests of this crate that use its public interface, in one binary.
+
+mod board;
+mod served;
+mod server;
+mod strangers;
