@@ -1,10 +1,18 @@
 //! What can be typed.
 
-use std::{ffi::OsString, path::PathBuf};
+use std::{ffi::OsString, path::PathBuf, time::Duration};
 
-use clap::{Args as Arguments, Parser, Subcommand, ValueEnum};
+use clap::{
+    Args as Arguments, Parser, Subcommand,
+    builder::{PossibleValuesParser, TypedValueParser},
+};
+use surehand_agent::model::ModelProtocol;
+use surehand_engine::{
+    activity::ActivityKind,
+    core::{ContextMode, EditDialect},
+};
 
-use crate::commands::init;
+use crate::commands::{clean, init};
 
 /// The file-state layer for coding agents: tracks what a model has seen, and keeps every change safe.
 #[derive(Parser)]
@@ -34,24 +42,53 @@ pub(crate) enum CliCommand {
     Snapshot(StateArgs),
     /// List, add and change tasks.
     Tasks(TasksArgs),
-    /// List changes and checkpoints, newest first.
+    /// List everything that happened, newest first, and who did it.
     Log(LogArgs),
-    /// Show a change: the last one, the last one of a file, a named one, or all of a session.
+    /// Show a change, a checkpoint, a rescued file or anything else that the log lists: who, when, which files, and the diff. Of a run of
+    /// the agent, show what happened, or one turn with prompt, answer and calls.
+    Show(ShowArgs),
+    /// List the runs of the agent, the latest first: story, state, turns, tokens. `show` shows one.
+    Runs(RunsArgs),
+    /// List who works here: each session with what it has seen, what of that has changed since, and its changes.
+    Sessions(SessionsArgs),
+    /// List, show, apply or drop what other programs wrote into a file while it was replaced.
+    Rescued(RescuedArgs),
+    /// Show who wrote each line of a file, and when: a session, a command, another program or a commit.
+    Blame(BlameArgs),
+    /// Show a change: the last one, the last one of a file, a named one, or exactly the lines of a session.
     Diff(DiffArgs),
     /// Undo a change: the last one, the last one of a file, a named one, or all of a session.
     Undo(UndoArgs),
+    /// Take the last undo back. Repeat it to take back the ones before.
+    Redo(RedoArgs),
+    /// Commit exactly the lines of a session, and leave everything else as it is.
+    Commit(CommitArgs),
     /// Keep the state of all files, to be restored later. Hooks do this before commands.
     Checkpoint(CheckpointArgs),
     /// Restore files to a time, a change or a checkpoint, after showing what will change.
     Restore(RestoreArgs),
     /// Scan the whole workspace for files created, modified and deleted since the last scan.
     Scan(ScanArgs),
+    /// Show what all checkouts of this repository share: agents, tasks, claims, and who changes what.
+    Board(BoardArgs),
+    /// Run the process that connects agents to the board. It starts by itself when it is needed.
+    Helper(HelperArgs),
+    /// Show what is kept, and how large it is.
+    Usage(UsageArgs),
+    /// Remove what is kept and no longer wanted, after showing what that is.
+    Clean(CleanArgs),
+    /// Show it all in a browser: sessions and what they have seen, everything that happened, files, rescued work, tasks and runs; and
+    /// take changes back there.
+    Ui(UiArgs),
     /// Compare both modes and a plain loop on one story. Needs no key and no network.
     Demo(DemoArgs),
     /// Print the completion script for a shell.
     Completions(CompletionsArgs),
     /// Print the manual page, or write the pages of all commands to a directory.
     Man(ManArgs),
+    /// Tell which version this is, how it was installed, and how to update or remove it.
+    #[command(name = "self")]
+    SelfInfo(SelfArgs),
 }
 
 impl CliCommand {
@@ -64,12 +101,25 @@ impl CliCommand {
             CliCommand::Status(args) | CliCommand::Snapshot(args) | CliCommand::Doctor(args) => args.json,
             CliCommand::Tasks(args) => args.json,
             CliCommand::Log(args) => args.json,
+            CliCommand::Show(args) => args.json,
+            CliCommand::Runs(args) => args.json,
+            CliCommand::Sessions(args) => args.json,
+            CliCommand::Rescued(args) => args.json,
+            CliCommand::Blame(args) => args.json,
             CliCommand::Diff(args) => args.json,
             CliCommand::Undo(args) => args.json,
+            CliCommand::Redo(args) => args.json,
+            CliCommand::Commit(args) => args.json,
             CliCommand::Checkpoint(args) => args.json,
             CliCommand::Restore(args) => args.json,
             CliCommand::Scan(args) => args.json,
+            CliCommand::Board(args) => args.json,
+            CliCommand::Helper(args) => args.json,
+            CliCommand::Usage(args) => args.json,
+            CliCommand::Clean(args) => args.json,
+            CliCommand::Ui(args) => args.json,
             CliCommand::Demo(args) => args.json,
+            CliCommand::SelfInfo(args) => args.json,
             CliCommand::Mcp(_) | CliCommand::Hook(_) | CliCommand::Completions(_) | CliCommand::Man(_) => false,
         }
     }
@@ -77,7 +127,7 @@ impl CliCommand {
 
 #[derive(Arguments)]
 pub(crate) struct RunArgs {
-    /// The story to work on; `-` reads it from standard input.
+    /// The story to work on; `-` reads it from standard input. With --resume, a further story for that run.
     #[arg(required_unless_present = "resume")]
     pub story: Option<String>,
     /// The model, by its provider's name. Its key comes from SUREHAND_API_KEY, model.key_command, model.key_file, or the provider's own
@@ -88,32 +138,45 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "URL")]
     pub url: Option<String>,
     /// The model's protocol; by default it follows from the name.
-    #[arg(long, value_enum)]
-    pub protocol: Option<ProtocolArg>,
+    #[arg(long, value_parser = choice(&PROTOCOLS))]
+    pub protocol: Option<ModelProtocol>,
     /// Follow a script instead of asking a model: a file of JSON lines, one per turn.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["model", "url", "protocol"])]
     pub script: Option<PathBuf>,
     /// What the prompt contains: the current state, or the whole conversation.
-    #[arg(long, value_enum)]
-    pub mode: Option<ModeArg>,
+    #[arg(long, value_parser = choice(&[("snapshot", ContextMode::Snapshot), ("history", ContextMode::History)]))]
+    pub mode: Option<ContextMode>,
     /// Limit in tokens for a whole prompt in snapshot mode.
     #[arg(long, value_name = "TOKENS")]
     pub budget: Option<usize>,
     /// How the model edits: by text, by anchored lines, or by patches; by default what suits the model.
-    #[arg(long, value_enum)]
-    pub dialect: Option<DialectArg>,
+    #[arg(long, value_parser = choice(&DIALECTS))]
+    pub dialect: Option<EditDialect>,
     /// Run every command without asking.
     #[arg(long, short)]
     pub yes: bool,
-    /// Resume a run: the last one that is not done, or this one.
-    #[arg(long, value_name = "RUN", num_args = 0..=1, require_equals = true, default_missing_value = "", conflicts_with = "story")]
+    /// Show each edit and ask before it is made.
+    #[arg(long)]
+    pub ask_edits: bool,
+    /// Resume a run: the last one that is not done, or this one. With a story, continue the last run, or this one, with that story, even
+    /// if it is done.
+    #[arg(long, value_name = "RUN", num_args = 0..=1, require_equals = true, default_missing_value = "")]
     pub resume: Option<String>,
+    /// Take the shared tasks of this story from the board, one after the other, until none is free. `surehand board add` adds tasks.
+    #[arg(long, conflicts_with = "resume")]
+    pub fleet: bool,
+    /// Keep every prompt, for `surehand show RUN TURN`.
+    #[arg(long)]
+    pub record_prompts: bool,
     /// Stop after this many turns in total.
     #[arg(long, value_name = "N", default_value_t = 500)]
     pub max_turns: u32,
     /// Stop after this many tokens, in and out.
     #[arg(long, value_name = "N")]
     pub max_tokens: Option<u64>,
+    /// Stop after this many minutes in total, even in the middle of an answer or a command.
+    #[arg(long, visible_alias = "minutes", value_name = "N", value_parser = minutes)]
+    pub max_minutes: Option<f64>,
     /// Stop after this many dollars. Needs a provider that reports cost, or model.price_input and model.price_output.
     #[arg(long, value_name = "DOLLARS")]
     pub max_cost: Option<f64>,
@@ -124,24 +187,21 @@ pub(crate) struct RunArgs {
     pub place: PlaceArgs,
 }
 
-#[derive(Debug, Clone, Copy, ValueEnum)]
-pub(crate) enum ProtocolArg {
-    Openai,
-    Anthropic,
+fn minutes(text: &str) -> Result<f64, String> {
+    let minutes = text.parse().ok().filter(|minutes: &f64| minutes.is_finite() && *minutes > 0.0);
+    minutes.ok_or_else(|| "must be a number above 0".to_owned())
 }
 
-#[derive(Debug, Clone, Copy, ValueEnum)]
-pub(crate) enum ModeArg {
-    Snapshot,
-    History,
-}
+const PROTOCOLS: [(&str, ModelProtocol); 3] =
+    [("openai", ModelProtocol::OpenAi), ("anthropic", ModelProtocol::Anthropic), ("responses", ModelProtocol::Responses)];
 
-#[derive(Debug, Clone, Copy, ValueEnum)]
-pub(crate) enum DialectArg {
-    #[value(alias = "replace")]
-    Text,
-    Lines,
-    Patch,
+const DIALECTS: [(&str, EditDialect); 3] =
+    [("text", EditDialect::Text), ("lines", EditDialect::Lines), ("patch", EditDialect::Patch)];
+
+/// Parses one of these words into the value that it stands for.
+fn choice<T: Copy + Send + Sync>(words: &'static [(&'static str, T)]) -> impl TypedValueParser<Value = T> {
+    let value = |typed: String| words.iter().find(|(word, _)| *word == typed).expect("clap has checked the word").1;
+    PossibleValuesParser::new(words.iter().map(|(word, _)| *word)).map(value)
 }
 
 #[derive(Arguments)]
@@ -161,8 +221,8 @@ pub(crate) struct McpArgs {
     #[arg(long, value_name = "ORIGIN", requires = "http")]
     pub allow_origin: Vec<String>,
     /// The editing tools to offer: by text, by anchored lines, by patches; by default all.
-    #[arg(long, value_enum, value_delimiter = ',', value_name = "DIALECTS")]
-    pub dialects: Option<Vec<DialectArg>>,
+    #[arg(long, value_parser = choice(&DIALECTS), value_delimiter = ',', value_name = "DIALECTS")]
+    pub dialects: Option<Vec<EditDialect>>,
     #[command(flatten)]
     pub place: PlaceArgs,
 }
@@ -191,11 +251,15 @@ impl HookArgs {
     }
 }
 
+fn clients_help() -> String {
+    let names: Vec<&str> = init::clients::InitClient::all().map(|client| client.name()).collect();
+    let names = names.join(", ");
+    format!("Clients: {names}; by default those that are installed, or with --remove those that are set up")
+}
+
 #[derive(Arguments)]
 pub(crate) struct InitArgs {
-    /// Clients: claude, codex, gemini, cursor, opencode, qwen, copilot, goose, cline, reasonix, continue, vscode; by default
-    /// those that are installed, or with --remove those that are set up.
-    #[arg(value_enum, value_name = "CLIENT", hide_possible_values = true)]
+    #[arg(value_enum, value_name = "CLIENT", hide_possible_values = true, help = clients_help())]
     pub clients: Vec<init::clients::InitClient>,
     /// `me`: you in this project, in files that git ignores. `everywhere`: you in all projects. `project`: everyone in this
     /// project, in files to commit. By default where the client is already set up, else `me`.
@@ -251,8 +315,15 @@ pub(crate) struct ManArgs {
 }
 
 #[derive(Arguments)]
+pub(crate) struct SelfArgs {
+    /// Print a JSON object.
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Arguments)]
 pub(crate) struct CallArgs {
-    #[arg(help = tools())]
+    #[arg(help = tools_help())]
     pub tool: String,
     /// Its arguments as a JSON object; `-` reads them from standard input.
     #[arg(default_value = "{}")]
@@ -267,8 +338,7 @@ pub(crate) struct CallArgs {
     pub place: PlaceArgs,
 }
 
-/// What is said about the tools: their names.
-fn tools() -> String {
+fn tools_help() -> String {
     let names: Vec<&str> = surehand_engine::Tool::ALL.iter().map(|tool| tool.name()).collect();
     format!("The tool: {}", names.join(", "))
 }
@@ -294,6 +364,100 @@ pub(crate) struct TasksArgs {
     pub json: bool,
     #[command(flatten)]
     pub place: PlaceArgs,
+}
+
+#[derive(Arguments)]
+pub(crate) struct BoardArgs {
+    #[command(subcommand)]
+    pub act: Option<BoardAct>,
+    /// Show it again whenever something changes, until Ctrl-C.
+    #[arg(long, short)]
+    pub watch: bool,
+    /// Print a JSON object.
+    #[arg(long, global = true)]
+    pub json: bool,
+    #[command(flatten)]
+    pub place: PlaceArgs,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum BoardAct {
+    /// Make this repository, with all its worktrees, the one with this id. For clones without a remote, or with only a part of the
+    /// history.
+    Join {
+        /// The id, as `surehand board` prints it in the other clone.
+        #[arg(value_name = "ID")]
+        id: String,
+    },
+    /// Claim paths, so that no other agent changes them.
+    Claim {
+        /// A path or a pattern: `src/**` is a directory with everything below it.
+        #[arg(value_name = "GLOB")]
+        pattern: String,
+        /// How long, unless it is released before.
+        #[arg(long = "for", value_name = "TIME", default_value = "1h", value_parser = time_span)]
+        lasts: Duration,
+    },
+    /// Release a claim on paths, also that of an agent.
+    Release {
+        /// The pattern of the claim.
+        #[arg(value_name = "GLOB")]
+        pattern: String,
+    },
+    /// Add a task that any agent of any checkout can claim.
+    Add {
+        /// What to do.
+        description: String,
+        /// The story that it belongs to.
+        #[arg(long, value_name = "NAME", default_value = "")]
+        story: String,
+        /// 1 comes first.
+        #[arg(long, value_name = "N", default_value_t = 100)]
+        priority: u32,
+    },
+    /// Take tasks back from the agents that hold them, and offer them again.
+    Reopen(BoardTaskIds),
+    /// Mark tasks as completed.
+    Complete(BoardTaskIds),
+    /// Mark tasks as cancelled.
+    Cancel(BoardTaskIds),
+}
+
+#[derive(Arguments)]
+pub(crate) struct BoardTaskIds {
+    /// Numbers of the tasks.
+    #[arg(required = true, value_name = "ID")]
+    pub ids: Vec<i64>,
+}
+
+fn time_span(text: &str) -> Result<Duration, String> {
+    let bad = || "must be a number with s, m, h or d, such as 30m".to_owned();
+    let (number, unit) = text.split_at(text.len().saturating_sub(1));
+    let seconds = match unit {
+        "s" => 1,
+        "m" => 60,
+        "h" => 3600,
+        "d" => 24 * 3600,
+        _ => return Err(bad()),
+    };
+    let number: u32 = number.parse().map_err(|_| bad())?;
+    Ok(Duration::from_secs(u64::from(number) * seconds))
+}
+
+#[derive(Arguments)]
+pub(crate) struct HelperArgs {
+    /// Start it in the background.
+    #[arg(long, conflicts_with_all = ["status", "stop"])]
+    pub detach: bool,
+    /// Show what it is doing.
+    #[arg(long, conflicts_with = "stop")]
+    pub status: bool,
+    /// End it.
+    #[arg(long)]
+    pub stop: bool,
+    /// Print a JSON object.
+    #[arg(long)]
+    pub json: bool,
 }
 
 #[derive(Arguments)]
@@ -342,15 +506,48 @@ pub(crate) enum TasksAct {
 
 #[derive(Arguments)]
 pub(crate) struct LogArgs {
-    /// Only changes of this file; checkpoints are left out.
+    /// Only what is about this file, or about files in this directory; checkpoints are left out.
     pub path: Option<String>,
-    /// Only changes and checkpoints of this session.
-    #[arg(long, value_name = "ID")]
+    /// Only what this session did.
+    #[arg(long, value_name = "SESSION")]
     pub session: Option<String>,
-    /// At most this many changes and checkpoints.
+    /// Only these kinds; several with commas between.
+    #[arg(long, value_parser = choice(&ActivityKind::NAMES), value_delimiter = ',', value_name = "KINDS")]
+    pub kind: Vec<ActivityKind>,
+    /// At most this many entries.
     #[arg(long, short = 'n', value_name = "N", default_value_t = 20)]
     pub limit: usize,
-    /// Print a JSON array of changes and checkpoints.
+    /// Print a JSON array.
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub pager: PagerArgs,
+    #[command(flatten)]
+    pub place: PlaceArgs,
+}
+
+#[derive(Arguments)]
+pub(crate) struct ShowArgs {
+    /// Its name in `surehand log`, `surehand rescued` or `surehand runs`, or the beginning of it; of a checkpoint also the name that you
+    /// gave it.
+    pub id: String,
+    /// Of a run: only this turn, with the whole prompt if it was recorded, the answer, and each call with its result.
+    pub turn: Option<u32>,
+    /// Print a JSON object.
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub pager: PagerArgs,
+    #[command(flatten)]
+    pub place: PlaceArgs,
+}
+
+#[derive(Arguments)]
+pub(crate) struct RunsArgs {
+    /// At most this many runs.
+    #[arg(long, short = 'n', value_name = "N", default_value_t = 20)]
+    pub limit: usize,
+    /// Print a JSON array.
     #[arg(long)]
     pub json: bool,
     #[command(flatten)]
@@ -358,12 +555,132 @@ pub(crate) struct LogArgs {
 }
 
 #[derive(Arguments)]
+pub(crate) struct SessionsArgs {
+    /// Only this session, with all files that it has seen.
+    #[arg(value_name = "SESSION")]
+    pub session: Option<String>,
+    /// At most this many sessions, those that were active last.
+    #[arg(long, short = 'n', value_name = "N", default_value_t = 20)]
+    pub limit: usize,
+    /// Print a JSON array.
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub place: PlaceArgs,
+}
+
+#[derive(Arguments)]
+pub(crate) struct RescuedArgs {
+    #[command(subcommand)]
+    pub act: Option<RescuedAct>,
+    /// Print a JSON object, or without a command an array.
+    #[arg(long, global = true)]
+    pub json: bool,
+    #[command(flatten)]
+    pub place: PlaceArgs,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum RescuedAct {
+    /// Show it as a diff against what is there now.
+    Show {
+        /// Its name, or the beginning of it.
+        id: String,
+    },
+    /// Write it to the file that was meant. `undo` takes that back.
+    Apply {
+        /// Its name, or the beginning of it.
+        id: String,
+        /// Write it to this file instead.
+        #[arg(long, value_name = "PATH")]
+        to: Option<String>,
+        /// Overwrite what is there without asking.
+        #[arg(long, short)]
+        yes: bool,
+    },
+    /// Drop it. `apply` still finds it while its content is kept.
+    Drop {
+        /// Their names, or the beginnings of them.
+        #[arg(required = true, value_name = "ID")]
+        ids: Vec<String>,
+        /// Drop without asking.
+        #[arg(long, short)]
+        yes: bool,
+    },
+}
+
+/// How long output is shown.
+#[derive(Arguments)]
+pub(crate) struct PagerArgs {
+    /// Do not use a pager. On a terminal, long output goes to SUREHAND_PAGER, PAGER or `less -FRX`.
+    #[arg(long)]
+    pub no_pager: bool,
+}
+
+#[derive(Arguments)]
+pub(crate) struct BlameArgs {
+    /// The file; one that was removed shows its last lines.
+    #[arg(value_name = "FILE")]
+    pub path: String,
+    /// Only these lines: `10,20`, `10,+5`, `10,` to the end, `,20` from the top, or `10` to the end. May be repeated.
+    #[arg(short = 'L', value_name = "START,END", value_parser = LineSpan::parse)]
+    pub lines: Vec<LineSpan>,
+    /// Print a JSON object.
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub pager: PagerArgs,
+    #[command(flatten)]
+    pub place: PlaceArgs,
+}
+
+/// Lines as they are typed, counted from 1, the last one included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct LineSpan {
+    /// The first line.
+    pub first: usize,
+    /// The last line; `None` for that of the file.
+    pub last: Option<usize>,
+}
+
+impl LineSpan {
+    fn parse(typed: &str) -> Result<Self, String> {
+        let (start, end) = typed.split_once(',').unwrap_or((typed, ""));
+        let number = |typed: &str| match typed.parse::<usize>() {
+            Ok(0) => Err("lines are counted from 1".to_owned()),
+            Ok(number) => Ok(number),
+            Err(_) => {
+                Err(format!("{typed:?} is not the number of a line; write START,END like 10,20 or START,+COUNT like 10,+5"))
+            }
+        };
+        let first = if start.is_empty() && !end.is_empty() { 1 } else { number(start)? };
+        let last = match end.strip_prefix('+') {
+            Some(count) => Some(first.saturating_add(number(count)? - 1)),
+            None if end.is_empty() => None,
+            None => Some(number(end)?),
+        };
+        match last {
+            Some(last) if last < first => Err(format!("line {last} is above line {first}")),
+            _ => Ok(Self { first, last }),
+        }
+    }
+}
+
+#[derive(Arguments)]
 pub(crate) struct DiffArgs {
     #[command(flatten)]
     pub selection: SelectionArgs,
+    /// Of a session: also what is committed. Compares with what the session found, not with the commit at HEAD.
+    #[arg(long)]
+    pub committed: bool,
+    /// Print a patch for `git apply`: with modes, renames and binary files, and paths from the top of the work tree.
+    #[arg(long, conflicts_with = "json")]
+    pub patch: bool,
     /// Print a JSON array of files, each with its diff.
     #[arg(long)]
     pub json: bool,
+    #[command(flatten)]
+    pub pager: PagerArgs,
     #[command(flatten)]
     pub place: PlaceArgs,
 }
@@ -372,6 +689,21 @@ pub(crate) struct DiffArgs {
 pub(crate) struct UndoArgs {
     #[command(flatten)]
     pub selection: SelectionArgs,
+    /// Overwrite later changes. You can undo that as well.
+    #[arg(long)]
+    pub force: bool,
+    /// Print the result object.
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub place: PlaceArgs,
+}
+
+#[derive(Arguments)]
+pub(crate) struct RedoArgs {
+    /// The last undo by this session. By default it is the last one by anyone.
+    #[arg(long, value_name = "ID")]
+    pub session: Option<String>,
     /// Overwrite later changes. You can undo that as well.
     #[arg(long)]
     pub force: bool,
@@ -391,6 +723,27 @@ pub(crate) struct SelectionArgs {
     /// Everything that this session changed.
     #[arg(long, value_name = "ID")]
     pub session: Option<String>,
+}
+
+#[derive(Arguments)]
+pub(crate) struct CommitArgs {
+    /// Whose lines.
+    #[arg(long, value_name = "SESSION")]
+    pub session: String,
+    /// The message; several are paragraphs.
+    #[arg(short = 'm', long = "message", value_name = "MESSAGE", required_unless_present = "dry_run")]
+    pub messages: Vec<String>,
+    /// Only these files, and what is in these directories.
+    #[arg(value_name = "PATH")]
+    pub paths: Vec<String>,
+    /// Print what would be committed, as a patch, and commit nothing.
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Print a JSON object.
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub place: PlaceArgs,
 }
 
 #[derive(Arguments)]
@@ -436,8 +789,95 @@ pub(crate) struct ScanArgs {
 }
 
 #[derive(Arguments)]
+pub(crate) struct UsageArgs {
+    /// All that is kept for you, also of repositories that are gone.
+    #[arg(long, conflicts_with = "root")]
+    pub all: bool,
+    /// Print a JSON object.
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub place: PlaceArgs,
+}
+
+#[derive(Arguments)]
+#[group(id = "kind", required = true, multiple = true, args = ["sessions", "versions", "runs", "rescued", "gone"])]
+pub(crate) struct CleanArgs {
+    /// What sessions have seen, except those that were active in the last 30 minutes. Their changes stay.
+    #[arg(long)]
+    pub sessions: bool,
+    /// The history that `undo`, `restore`, `log` and `diff` go by: versions, changes, checkpoints and other entries of the log.
+    #[arg(long, requires = "older_than")]
+    pub versions: bool,
+    /// Runs of `surehand run`, except those that a process is working on.
+    #[arg(long)]
+    pub runs: bool,
+    /// Rescued files, except those that a program has open.
+    #[arg(long)]
+    pub rescued: bool,
+    /// All that is kept for work trees that are gone: of this repository, and of all directories and repositories of yours.
+    #[arg(long)]
+    pub gone: bool,
+    /// Only what is older: 30m, 12h, 7d, 2w. Does not apply to --gone.
+    #[arg(long, value_name = "AGE", value_parser = clean::age)]
+    pub older_than: Option<Duration>,
+    /// Remove without asking.
+    #[arg(long, short)]
+    pub yes: bool,
+    /// Say what would be removed, and remove nothing.
+    #[arg(long, conflicts_with = "yes")]
+    pub dry_run: bool,
+    /// Print a JSON object. Nobody is asked then, so nothing is removed without --yes.
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub place: PlaceArgs,
+}
+
+impl CleanArgs {
+    /// Whether something is to be removed that belongs to one repository.
+    pub(crate) fn is_about_a_workspace(&self) -> bool {
+        self.sessions || self.versions || self.runs || self.rescued
+    }
+}
+
+/// How the page is served.
+#[derive(Arguments)]
+pub(crate) struct PageArgs {
+    /// Open the page in the browser.
+    #[arg(long)]
+    pub open: bool,
+    /// Listen at this port of 127.0.0.1; by default any that is free.
+    #[arg(long, value_name = "PORT", default_value_t = 0, hide_default_value = true)]
+    pub port: u16,
+}
+
+#[derive(Arguments)]
+pub(crate) struct UiArgs {
+    #[command(flatten)]
+    pub page: PageArgs,
+    /// Write a report of a session to this new file instead, which needs no server; `-` prints it.
+    #[arg(long, value_name = "FILE.html", conflicts_with_all = ["open", "port"])]
+    pub export: Option<PathBuf>,
+    /// The session of the report; by default the one that was active last.
+    #[arg(long, value_name = "SESSION", requires = "export")]
+    pub session: Option<String>,
+    /// Print a JSON object: the address, or what was written.
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub place: PlaceArgs,
+}
+
+#[derive(Arguments)]
 pub(crate) struct DemoArgs {
-    /// Print one JSON object with the counts.
+    /// Play another story, in which edits of stale files are refused and repaired and another program's text is rescued, and show it in
+    /// the browser while it happens.
+    #[arg(long)]
+    pub ui: bool,
+    #[command(flatten)]
+    pub page: PageArgs,
+    /// Print one JSON object with the counts; with --ui, the address.
     #[arg(long)]
     pub json: bool,
 }

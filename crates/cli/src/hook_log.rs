@@ -14,6 +14,11 @@ pub(crate) fn path() -> Option<PathBuf> {
     Some(user_dirs::state_dir()?.join("hooks.log"))
 }
 
+/// Its size in bytes.
+pub(crate) fn size() -> u64 {
+    path().and_then(|path| path.metadata().ok()).map_or(0, |log| log.len())
+}
+
 /// Appends a line. Errors are ignored, because there is no other place to report them.
 pub(crate) fn append(client: &str, why: &str) {
     let Some(path) = path() else { return };

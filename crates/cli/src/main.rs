@@ -4,8 +4,13 @@ mod api_keys;
 mod args;
 mod commands;
 mod display;
+mod fleet;
 mod hook_log;
+mod installation;
+mod local_paths;
 mod output;
+mod pager;
+mod question;
 mod user_dirs;
 mod workspace;
 
@@ -35,14 +40,27 @@ fn main() -> ExitCode {
         CliCommand::Snapshot(args) => commands::snapshot::run(&args),
         CliCommand::Tasks(args) => commands::tasks::run(&args),
         CliCommand::Log(args) => commands::log::run(&args),
+        CliCommand::Show(args) => commands::show::run(&args),
+        CliCommand::Runs(args) => commands::runs::run(&args),
+        CliCommand::Sessions(args) => commands::sessions::run(&args),
+        CliCommand::Rescued(args) => commands::rescued::run(&args),
+        CliCommand::Blame(args) => commands::blame::run(&args),
         CliCommand::Diff(args) => commands::diff::run(&args),
         CliCommand::Undo(args) => commands::undo::run(&args),
+        CliCommand::Redo(args) => commands::redo::run(&args),
+        CliCommand::Commit(args) => commands::commit::run(&args),
         CliCommand::Checkpoint(args) => commands::checkpoint::run(&args),
         CliCommand::Restore(args) => commands::restore::run(&args),
         CliCommand::Scan(args) => commands::scan::run(&args),
+        CliCommand::Usage(args) => commands::usage::run(&args),
+        CliCommand::Clean(args) => commands::clean::run(&args),
+        CliCommand::Ui(args) => commands::ui::run(&args),
+        CliCommand::Board(args) => commands::board::run(&args),
+        CliCommand::Helper(args) => commands::helper::run(&args),
         CliCommand::Demo(args) => commands::demo::run(&args),
         CliCommand::Completions(args) => commands::completions::run(&args),
         CliCommand::Man(args) => commands::man::run(&args),
+        CliCommand::SelfInfo(args) => commands::self_info::run(&args),
     };
     match done {
         Ok(code) => code,

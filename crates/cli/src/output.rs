@@ -18,6 +18,15 @@ pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).context("standard output")
 }
 
+/// Text as a terminal may get it: with colours if they are wanted, and nothing else that it would obey.
+pub(crate) fn for_terminal(text: &str) -> String {
+    let text = without_commands(text);
+    match anstream::AutoStream::choice(&io::stdout()) {
+        anstream::ColorChoice::Never => anstream::adapter::strip_str(&text).to_string(),
+        _ => text,
+    }
+}
+
 /// Escapes all control sequences but colours.
 fn without_commands(text: &str) -> String {
     let mut pieces = text.split("\x1b[");
@@ -32,10 +41,19 @@ fn without_commands(text: &str) -> String {
     out
 }
 
-/// Prints text unchanged.
-pub(crate) fn print_as_it_is(text: &str) -> anyhow::Result<()> {
+/// Clears the screen, if there is one.
+pub(crate) fn clear_screen() -> anyhow::Result<()> {
+    if !io::stdout().is_terminal() {
+        return Ok(());
+    }
     let mut out = io::stdout().lock();
-    out.write_all(text.as_bytes()).and_then(|()| out.flush()).context("standard output")
+    out.write_all(b"\x1b[H\x1b[2J").and_then(|()| out.flush()).context("standard output")
+}
+
+/// Prints bytes unchanged.
+pub(crate) fn print_bytes(bytes: &[u8]) -> anyhow::Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(bytes).and_then(|()| out.flush()).context("standard output")
 }
 
 /// Prints the reply to a call: its text, or with `json` its result object, which then holds the text. A refusal is exit code 1.

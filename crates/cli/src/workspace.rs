@@ -13,12 +13,14 @@ use surehand_engine::{
     WorkspaceOptions,
     change_log::ChangeSelection,
     find_root,
-    store::ChangeId,
+    session_names::IdError,
     testing::{CommitProbe, ProbeVerdict},
 };
 
 use crate::{
     args::{PlaceArgs, SelectionArgs},
+    fleet,
+    local_paths::LocalPaths,
     user_dirs,
 };
 
@@ -28,6 +30,17 @@ const KILL_AFTER: &str = "SUREHAND_TEST_KILL_AFTER";
 /// Opens the workspace of a command for reading and writing.
 pub(crate) fn open(place: &PlaceArgs) -> anyhow::Result<Arc<Workspace>> {
     open_at(&root(place)?, user_dirs::state_home()?)
+}
+
+/// Opens the workspace of a command that runs for long, as a part of the fleet.
+pub(crate) fn open_in_fleet(place: &PlaceArgs) -> anyhow::Result<Arc<Workspace>> {
+    let root = root(place)?;
+    let config = settings_with(&root, user_dirs::state_home()?)?;
+    let fleet = fleet::link(&root, &config.state, &config.board);
+    let options = WorkspaceOptions { config, fleet, probe: kill_probe(), ..WorkspaceOptions::default() };
+    let workspace = Workspace::open_with(&root, options).map_err(with_hint)?;
+    fleet::follow(&workspace);
+    Ok(workspace)
 }
 
 /// Opens the workspace of a command for reading. Creates nothing.
@@ -99,15 +112,22 @@ pub(crate) fn at(root: &Path) -> PlaceArgs {
     PlaceArgs { root: Some(root.to_owned()) }
 }
 
-/// Opens a workspace for a hook. If the settings cannot be read, the defaults apply, so that protection stays on.
-pub(crate) fn open_for_hook(root: &Path) -> anyhow::Result<OpenedWorkspace> {
+/// The settings of hooks, and what is wrong with the user's. If those cannot be read, the defaults apply, so that protection
+/// stays on.
+pub(crate) fn settings_of_hooks(root: &Path) -> anyhow::Result<(Config, Option<String>)> {
     let state = user_dirs::state_home()?;
     let (config, trouble) = match Config::for_hooks().load_over(root, variables()) {
         Ok(config) => (config, None),
         Err(error) => (Config::for_hooks(), Some(format!("goes by its defaults, because your settings cannot be read: {error}"))),
     };
-    let config = Config { state, ..config };
-    let options = WorkspaceOptions { config, is_for_one_call: true, probe: kill_probe(), ..WorkspaceOptions::default() };
+    Ok((Config { state, ..config }, trouble))
+}
+
+/// Opens a workspace for a hook.
+pub(crate) fn open_for_hook(root: &Path) -> anyhow::Result<OpenedWorkspace> {
+    let (config, trouble) = settings_of_hooks(root)?;
+    let fleet = fleet::link_for_one_call(root, &config.state, &config.board);
+    let options = WorkspaceOptions { config, is_for_one_call: true, fleet, probe: kill_probe(), ..WorkspaceOptions::default() };
     let workspace = Workspace::open_with(root, options).map_err(with_hint)?;
     Ok(OpenedWorkspace { workspace, trouble })
 }
@@ -141,17 +161,40 @@ fn with_hint(error: OpenError) -> anyhow::Error {
     )
 }
 
-/// The changes that the arguments select. An argument that is not the name of a change is a path.
+/// The changes that the arguments select. An argument that is neither the name of a change nor the beginning of one is a path.
 pub(crate) fn selection(typed: &SelectionArgs, session: &Session) -> anyhow::Result<ChangeSelection> {
-    if let Some(id) = &typed.session {
-        return Ok(ChangeSelection::Session(SessionId(id.clone())));
+    if let Some(typed) = &typed.session {
+        return Ok(ChangeSelection::Session(find_session(session.workspace(), typed)?));
     }
     let Some(what) = &typed.what else { return Ok(ChangeSelection::Last(None)) };
-    let change = ChangeSelection::Change(ChangeId(what.clone()));
-    if session.workspace().net_changes(&change)?.is_some() {
-        return Ok(change);
+    let workspace = session.workspace();
+    let local_paths = LocalPaths::to(workspace.path());
+    let file = session.path_of(&local_paths.typed(what)).map(|path| ChangeSelection::File(path, None));
+    // A file is meant before a change whose name begins like that of the file.
+    if let Ok(file @ ChangeSelection::File(path, _)) = &file
+        && (workspace.path().join(path.as_str()).exists() || workspace.net_changes(file)?.is_some())
+    {
+        return Ok(file.clone());
     }
-    Ok(ChangeSelection::File(session.path_of(what)?, None))
+    match workspace.find_change(what) {
+        Ok(change) => Ok(ChangeSelection::Change(change)),
+        Err(IdError::Unknown { .. }) => Ok(file?),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The session that a person means by its short name, its id or the beginning of one.
+pub(crate) fn find_session(workspace: &Workspace, typed: &str) -> anyhow::Result<SessionId> {
+    match workspace.find_session(typed) {
+        // It has done nothing here, but in another workspace.
+        Err(IdError::Unknown { .. }) if is_known_elsewhere(&SessionId(typed.to_owned()))? => Ok(SessionId(typed.to_owned())),
+        Err(error @ IdError::Unknown { .. }) => Err(anyhow::anyhow!("{error}\nhint: `surehand sessions` lists them")),
+        found => Ok(found?),
+    }
+}
+
+fn is_known_elsewhere(session: &SessionId) -> anyhow::Result<bool> {
+    Ok(SessionRoots::of(&user_dirs::state_home()?, session).home.is_some())
 }
 
 fn kill_probe() -> Option<CommitProbe> {

@@ -2,8 +2,12 @@
 
 use std::process::ExitCode;
 
-use serde_json::{Value, json};
-use surehand_engine::{checkpoint::CheckpointRequest, core::render::count, repo_state::rfc3339, store::CheckpointInfo};
+use surehand_engine::{
+    checkpoint::CheckpointRequest,
+    core::render::count,
+    json,
+    store::{CheckpointInfo, NotKept},
+};
 
 use crate::{args::CheckpointArgs, output, workspace};
 
@@ -13,45 +17,29 @@ pub(crate) fn run(args: &CheckpointArgs) -> anyhow::Result<ExitCode> {
     let request = CheckpointRequest { session: None, occasion: "surehand checkpoint".to_owned(), name };
     let checkpoint = workspace.checkpoint(&request)?;
     match args.json {
-        true => output::print(&format!("{:#}\n", as_json(&checkpoint)))?,
-        false => output::print(&as_text(&checkpoint, output::now()))?,
+        true => output::print(&format!("{:#}\n", json::checkpoint(&checkpoint)))?,
+        false => {
+            let (summary, not_kept) = (summary(&checkpoint), not_kept(&checkpoint));
+            let ago = output::ago(output::now() - checkpoint.at);
+            output::print(&format!("\x1b[33m{}\x1b[0m {ago:>9}  {summary}\n{not_kept}", checkpoint.id))?;
+        }
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// A checkpoint as the log has it.
-pub(crate) fn as_text(checkpoint: &CheckpointInfo, now: i64) -> String {
-    const MOST: usize = 5;
+/// A checkpoint in a line.
+pub(super) fn summary(checkpoint: &CheckpointInfo) -> String {
     let name = checkpoint.name.as_ref().map(|name| format!(" {name}")).unwrap_or_default();
-    let session = checkpoint.session.as_ref().map(|session| format!("  \x1b[2msession {session}\x1b[0m")).unwrap_or_default();
-    let mut text = format!(
-        "\x1b[33m{}\x1b[0m {:>9}  checkpoint{name} ({}): {}{session}\n",
-        checkpoint.id,
-        output::ago(now - checkpoint.at),
-        checkpoint.occasion,
-        count(checkpoint.files, "file") + " not as committed",
-    );
-    for left in checkpoint.not_kept.iter().take(MOST) {
-        text.push_str(&format!("    {} not kept: {}\n", left.path, left.why));
-    }
+    format!("checkpoint{name} ({}): {}", checkpoint.occasion, count(checkpoint.files, "file") + " not as committed")
+}
+
+/// What it did not keep, and why.
+pub(super) fn not_kept(checkpoint: &CheckpointInfo) -> String {
+    const MOST: usize = 5;
+    let line = |left: &NotKept| format!("    {} not kept: {}\n", left.path, left.why);
+    let mut text: String = checkpoint.not_kept.iter().take(MOST).map(line).collect();
     if checkpoint.not_kept.len() > MOST {
         text.push_str(&format!("    {} more not kept (--json lists them)\n", checkpoint.not_kept.len() - MOST));
     }
     text
-}
-
-/// The same for programs.
-pub(crate) fn as_json(checkpoint: &CheckpointInfo) -> Value {
-    json!({
-        "checkpoint": checkpoint.id,
-        "name": checkpoint.name,
-        "at": rfc3339(checkpoint.at),
-        "until": rfc3339(checkpoint.until),
-        "session": checkpoint.session,
-        "occasion": checkpoint.occasion,
-        "commit": checkpoint.commit,
-        "files": checkpoint.files,
-        "took_ms": checkpoint.took,
-        "not_kept": checkpoint.not_kept,
-    })
 }

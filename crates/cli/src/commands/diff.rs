@@ -1,4 +1,4 @@
-//! `surehand diff`: what a change did.
+//! `surehand diff`: what a change did, or exactly the lines of a session.
 
 use std::{
     io::{self, IsTerminal},
@@ -6,54 +6,122 @@ use std::{
     sync::Arc,
 };
 
-use serde_json::{Value, json};
-use surehand_engine::{Session, Workspace, change_log::ChangeSelection, core::file_diff::FileDiff};
+use serde_json::Value;
+use surehand_engine::{
+    Session, SessionId, Workspace,
+    attribution::{SessionWork, WorkBase},
+    change_log::ChangeSelection,
+    core::file_diff::FileDiff,
+    json,
+};
 
-use crate::{args::DiffArgs, display::diff::coloured, output, workspace};
+use super::session_work::WorkWords;
+use crate::{args::DiffArgs, display::diff::coloured, local_paths::LocalPaths, output, pager, workspace};
 
 pub(crate) fn run(args: &DiffArgs) -> anyhow::Result<ExitCode> {
     let workspace = workspace::open_read_only(&args.place)?;
     let session = Session::untracked(workspace.clone());
     let selection = workspace::selection(&args.selection, &session)?;
-    let mut found = false;
-    let mut files = Vec::new();
-    for workspace in workspaces(&selection, workspace)? {
-        let Some(changes) = workspace.net_changes(&selection)? else { continue };
-        found = true;
-        for file in changes {
-            let Some(diff) = workspace.diff(&file) else {
-                anyhow::bail!("{}: what it was is no longer kept", file.path_before);
-            };
-            if args.json {
-                let (before, after, diff) = (file.before, file.after, diff.to_string());
-                let workspace = workspace.path().to_string_lossy();
-                files.push(json!({
-                    "path": file.path_after, "from": file.path_before, "before": before, "after": after, "diff": diff,
-                    "workspace": workspace,
-                }));
-            } else {
-                say(&diff)?;
-            }
-        }
-    }
-    anyhow::ensure!(found, "there is no such change");
-    if args.json {
-        output::print(&format!("{:#}\n", Value::Array(files)))?;
+    drop(session);
+    let text = match &selection {
+        ChangeSelection::Session(session) => of_session(args, &workspace, session)?,
+        _ if args.committed => anyhow::bail!("--committed is for the work of a session; name it with --session"),
+        _ => of_change(args, &workspace, &selection)?,
+    };
+    drop(workspace);
+    // A pipe gets it unchanged, so that it can be applied.
+    match args.json || !io::stdout().is_terminal() {
+        true => output::print_bytes(&text)?,
+        false => pager::print(&String::from_utf8_lossy(&text), &args.pager)?,
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// The workspaces to search: for a session, all that it has worked in.
-fn workspaces(selection: &ChangeSelection, here: Arc<Workspace>) -> anyhow::Result<Vec<Arc<Workspace>>> {
-    let roots = match selection {
-        ChangeSelection::Session(session) => workspace::other_roots(session, here.path())?,
-        _ => Vec::new(),
+fn of_change(args: &DiffArgs, workspace: &Workspace, selection: &ChangeSelection) -> anyhow::Result<Vec<u8>> {
+    let nothing = || match selection {
+        ChangeSelection::File(path, _) => {
+            anyhow::anyhow!("there is no change of {} to show", LocalPaths::to(workspace.path()).shown(path.as_str()))
+        }
+        _ => anyhow::anyhow!("there is no change to show"),
     };
-    let others: anyhow::Result<Vec<_>> = roots.iter().map(|root| workspace::open_read_only(&workspace::at(root))).collect();
-    Ok([here].into_iter().chain(others?).collect())
+    let changes = workspace.net_changes(selection)?.ok_or_else(nothing)?;
+    if args.patch {
+        return Ok(workspace.patch_of_changes(&changes)?);
+    }
+    let (mut files, mut text) = (Vec::new(), String::new());
+    for file in changes {
+        let Some(diff) = workspace.diff(&file) else {
+            anyhow::bail!("{}: what it was is no longer kept", file.path_before);
+        };
+        if args.json {
+            files.push(json::net_change(workspace.path(), &file, &diff));
+        } else {
+            text.push_str(&shown(&diff));
+        }
+    }
+    Ok(if args.json { format!("{:#}\n", Value::Array(files)) } else { text }.into_bytes())
 }
 
-/// A pipe gets it unchanged, so that it can be applied.
-fn say(diff: &FileDiff) -> anyhow::Result<()> {
-    if io::stdout().is_terminal() { output::print(&coloured(diff)) } else { output::print_as_it_is(&diff.to_string()) }
+fn shown(diff: &FileDiff) -> String {
+    if io::stdout().is_terminal() { coloured(diff) } else { diff.to_string() }
+}
+
+/// The work of a session: in all workspaces, or as a patch in this one.
+fn of_session(args: &DiffArgs, here: &Arc<Workspace>, session: &SessionId) -> anyhow::Result<Vec<u8>> {
+    let base = if args.committed { WorkBase::Found } else { WorkBase::Commit };
+    let others = workspace::other_roots(session, here.path())?;
+    let work = here.session_work(session, base)?;
+    note_git_trouble(&work);
+    let mut files = Vec::new();
+    let mut text = Vec::new();
+    if args.patch {
+        text = here.patch_of(&work.files)?;
+        others.iter().for_each(|root| anstream::eprintln!("note: there is more in {}", root.display()));
+    }
+    let mut is_anything = show(args, here, work, &mut files, &mut text)?;
+    for root in others.iter().filter(|_| !args.patch) {
+        let there = workspace::open_read_only(&workspace::at(root))?;
+        let work = there.session_work(session, base)?;
+        note_git_trouble(&work);
+        is_anything |= show(args, &there, work, &mut files, &mut text)?;
+    }
+    if !is_anything {
+        let name = here.session_names()?.name(session);
+        match args.committed {
+            true => anstream::eprintln!("note: {name} has changed no file"),
+            false => {
+                anstream::eprintln!("note: nothing of {name} is left to commit; --committed shows what is committed as well")
+            }
+        }
+    }
+    Ok(if args.json { format!("{:#}\n", Value::Array(files)).into_bytes() } else { text })
+}
+
+fn note_git_trouble(work: &SessionWork) {
+    if let Some(trouble) = &work.git_trouble {
+        anstream::eprintln!("note: what git has committed cannot be told: {trouble}");
+    }
+}
+
+/// Adds the files of a workspace. Says whether there are any.
+fn show(
+    args: &DiffArgs,
+    workspace: &Workspace,
+    work: SessionWork,
+    files: &mut Vec<Value>,
+    text: &mut Vec<u8>,
+) -> anyhow::Result<bool> {
+    let names = workspace.session_names()?;
+    let words = WorkWords { names: &names, local_paths: &LocalPaths::to(workspace.path()) };
+    for file in &work.files {
+        if args.json {
+            files.push(json::session_file(workspace.path(), file, &names));
+            continue;
+        }
+        if !args.patch {
+            text.extend_from_slice(shown(&file.diff()).as_bytes());
+        }
+        words.left(file).iter().for_each(|note| anstream::eprintln!("note: {note}"));
+    }
+    Ok(!work.files.is_empty())
 }

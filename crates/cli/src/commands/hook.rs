@@ -7,9 +7,10 @@ use std::{
     process::ExitCode,
 };
 
-use surehand_adapters::hooks::{self, HookAnswer, HookClient, HookEnvironment};
+use surehand_adapters::hooks::{self, HookAnswer, HookClient, HookEnvironment, HookSession};
+use surehand_engine::SessionId;
 
-use crate::{args::HookArgs, hook_log, output, user_dirs, workspace};
+use crate::{args::HookArgs, fleet, hook_log, output, user_dirs, workspace};
 
 pub(crate) fn run(args: &HookArgs) -> anyhow::Result<ExitCode> {
     // Some clients would show the message of a panic to the model.
@@ -34,7 +35,17 @@ pub(crate) fn run(args: &HookArgs) -> anyhow::Result<ExitCode> {
     if !answer.stderr.is_empty() {
         eprintln!("{}", answer.stderr.trim_end());
     }
+    if let Some(HookSession { session, home }) = answer.session {
+        // The client may kill a hook that panics, and has its answer already.
+        let _ = catch_unwind(AssertUnwindSafe(|| report(session, client, &home)));
+    }
     Ok(ExitCode::from(answer.exit_code))
+}
+
+fn report(session: SessionId, client: HookClient, home: &Path) {
+    if let Ok((config, _)) = workspace::settings_of_hooks(home) {
+        fleet::report_hook(session, client.name(), &fleet::place(home, &config.state, &config.board));
+    }
 }
 
 fn answer(client: HookClient, event: Option<&str>) -> HookAnswer {

@@ -1,96 +1,179 @@
-//! `surehand log`: the changes that were made and the checkpoints that were taken.
+//! `surehand log`: everything that happened, newest first.
 
 use std::{path::PathBuf, process::ExitCode};
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use surehand_engine::{
-    Session, SessionId,
-    change_log::{LoggedChange, what_happened},
-    repo_state::rfc3339,
-    store::{CheckpointInfo, EventFilter, FileEvent},
+    SessionId, Workspace,
+    activity::{Activity, ActivityFilter, ActivityList},
+    change_log::{LoggedChange, what_happened_to},
+    core::RelPath,
+    json,
+    render::count,
+    rescued::{Rescue, RescuePlace},
+    session_names::SessionNames,
+    store::{Incident, IncidentKind},
 };
 
 use super::checkpoint;
-use crate::{args::LogArgs, output, workspace};
+use crate::{args::LogArgs, local_paths::LocalPaths, output, pager, workspace};
 
 pub(crate) fn run(args: &LogArgs) -> anyhow::Result<ExitCode> {
-    let workspace = workspace::open_read_only(&args.place)?;
-    let session = Session::untracked(workspace.clone());
-    let path = args.path.as_deref().map(|path| session.path_of(path)).transpose()?;
-    let which = EventFilter { path, session: args.session.clone().map(SessionId), change: None };
-    let mut log: Vec<(Option<PathBuf>, LoggedChange)> =
-        workspace.log(&which, args.limit)?.into_iter().map(|change| (None, change)).collect();
-    // A session may have worked in several workspaces.
-    if let (Some(session), None) = (&which.session, &which.path) {
-        for root in workspace::other_roots(session, workspace.path())? {
-            let there = workspace::open_read_only(&workspace::at(&root))?.log(&which, args.limit)?;
-            log.extend(there.into_iter().map(|change| (Some(root.clone()), change)));
-        }
-        log.sort_by_key(|(_, change)| std::cmp::Reverse(change.at));
-        log.truncate(args.limit);
-    }
-    let mut checkpoints = if which.path.is_none() { workspace.checkpoints(args.limit)? } else { Vec::new() };
-    checkpoints.retain(|checkpoint| which.session.is_none() || checkpoint.session == which.session);
-    let mut entries: Vec<(i64, Entry)> = log.into_iter().map(|change| (change.1.at, Entry::Change(change))).collect();
-    entries.extend(checkpoints.into_iter().map(|checkpoint| (checkpoint.at, Entry::Checkpoint(Box::new(checkpoint)))));
-    // Of one moment the checkpoint comes before the change that it was taken for.
-    entries.sort_by_key(|(at, entry)| (std::cmp::Reverse(*at), matches!(entry, Entry::Checkpoint(_))));
-    entries.truncate(args.limit);
-    if args.json {
-        let said = |(_, entry): &(i64, Entry)| match entry {
-            Entry::Change(change) => as_json(change),
-            Entry::Checkpoint(checkpoint) => checkpoint::as_json(checkpoint),
-        };
-        output::print(&format!("{:#}\n", Value::Array(entries.iter().map(said).collect())))?;
-        return Ok(ExitCode::SUCCESS);
-    }
-    if entries.is_empty() {
-        output::print("no changes\n")?;
-    }
-    let now = output::now();
-    for (_, entry) in &entries {
-        output::print(&match entry {
-            Entry::Change(change) => as_text(change, now),
-            Entry::Checkpoint(checkpoint) => checkpoint::as_text(checkpoint, now),
-        })?;
+    let log = Log::read(args)?;
+    match args.json {
+        true => output::print(&format!("{:#}\n", log.as_json()))?,
+        false => pager::print(&log.as_text(args.limit), &args.pager)?,
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// What the log lists.
-enum Entry {
-    Change((Option<PathBuf>, LoggedChange)),
-    Checkpoint(Box<CheckpointInfo>),
+/// A part of the log of one or more workspaces.
+struct Log {
+    /// With the root of another workspace, where it is not the one of the command.
+    entries: Vec<(Option<PathBuf>, Activity)>,
+    is_cut: bool,
+    is_filtered: bool,
+    names: SessionNames,
+    local_paths: LocalPaths,
 }
 
-fn as_text((root, change): &(Option<PathBuf>, LoggedChange), now: i64) -> String {
-    let elsewhere = root.as_ref().map(|root| format!("  in {}", root.display())).unwrap_or_default();
-    let undone = if change.is_undone { " (undone)" } else { "" };
-    let mut text = format!(
-        "\x1b[33m{}\x1b[0m {:>9}  {}{undone}  \x1b[2msession {}{elsewhere}\x1b[0m\n",
-        change.change,
-        output::ago(now - change.at),
-        change.tool,
-        change.session
-    );
-    for file in &change.files {
-        text.push_str(&format!("    {}\n", what_happened(file)));
+impl Log {
+    fn read(args: &LogArgs) -> anyhow::Result<Self> {
+        let workspace = workspace::open_read_only(&args.place)?;
+        let local_paths = LocalPaths::to(workspace.path());
+        let path = args.path.as_deref().map(|path| workspace.place_of(&local_paths.typed(path))).transpose()?.flatten();
+        let of = args.session.as_ref().map(|typed| workspace::find_session(&workspace, typed)).transpose()?;
+        let filter = ActivityFilter { path, session: of, kinds: args.kind.clone() };
+        let mut lists = vec![(None, workspace.activity(&filter, args.limit)?)];
+        // A session may have worked in several workspaces.
+        if let (Some(session), None) = (&filter.session, &filter.path) {
+            for root in workspace::other_roots(session, workspace.path())? {
+                let there = workspace::open_read_only(&workspace::at(&root))?.activity(&filter, args.limit)?;
+                lists.push((Some(root), there));
+            }
+        }
+        let mut is_cut = lists.iter().any(|(_, list)| list.is_cut);
+        let of_root = |(root, list): (Option<PathBuf>, ActivityList)| {
+            list.entries.into_iter().map(move |entry| (root.clone(), entry)).collect::<Vec<_>>()
+        };
+        let mut entries: Vec<(Option<PathBuf>, Activity)> = lists.into_iter().flat_map(of_root).collect();
+        entries.sort_by_key(|(_, entry)| std::cmp::Reverse(entry.at()));
+        is_cut |= entries.len() > args.limit;
+        entries.truncate(args.limit);
+        let is_filtered = filter != ActivityFilter::default();
+        Ok(Self { entries, is_cut, is_filtered, names: workspace.session_names()?, local_paths })
     }
-    text
+
+    fn as_text(&self, limit: usize) -> String {
+        if self.entries.is_empty() {
+            return if self.is_filtered { "There is no such entry in the log.\n" } else { "There is nothing in the log.\n" }
+                .to_owned();
+        }
+        let words = Words { names: &self.names, local_paths: &self.local_paths, now: output::now() };
+        let mut text: String = self.entries.iter().map(|(root, entry)| words.entry(root.as_ref(), entry)).collect();
+        if self.is_cut {
+            text.push_str(&format!(
+                "There is more that is older: surehand log -n {} shows it.\n",
+                limit.saturating_mul(5).max(1)
+            ));
+        }
+        text
+    }
+
+    fn as_json(&self) -> Value {
+        let entry = |(root, entry): &(Option<PathBuf>, Activity)| {
+            let mut said = json::activity(entry);
+            if let Some(root) = root {
+                said["workspace"] = root.to_string_lossy().into();
+            }
+            said
+        };
+        Value::Array(self.entries.iter().map(entry).collect())
+    }
 }
 
-fn as_json((root, change): &(Option<PathBuf>, LoggedChange)) -> Value {
-    let file = |file: &FileEvent| json!({ "path": file.path, "moved_to": file.moved_to, "before": file.before, "after": file.after, "undoes": file.undoes });
-    let mut said = json!({
-        "change": change.change,
-        "at": rfc3339(change.at),
-        "session": change.session,
-        "tool": change.tool,
-        "undone": change.is_undone,
-        "files": change.files.iter().map(file).collect::<Vec<_>>(),
-    });
-    if let Some(root) = root {
-        said["workspace"] = root.to_string_lossy().into();
+/// What entries of the log are put into words with.
+pub(super) struct Words<'a> {
+    pub names: &'a SessionNames,
+    pub local_paths: &'a LocalPaths,
+    pub now: i64,
+}
+
+impl Words<'_> {
+    /// An entry, with a line for each of its files.
+    pub(super) fn entry(&self, root: Option<&PathBuf>, entry: &Activity) -> String {
+        let (what, details) = match entry {
+            Activity::Change(change) => self.change(change),
+            Activity::Checkpoint(checkpoint) => (checkpoint::summary(checkpoint), checkpoint::not_kept(checkpoint)),
+            Activity::Incident(incident) => (self.incident(incident), String::new()),
+            Activity::Rescue(rescue) => (self.rescue(rescue), String::new()),
+        };
+        let by = entry.session().map(|session| format!("by {}", who(self.names, session)));
+        let elsewhere = root.map(|root| format!("in {}", root.display()));
+        let notes: Vec<String> = by.into_iter().chain(elsewhere).collect();
+        let notes = if notes.is_empty() { String::new() } else { format!("  \x1b[2m{}\x1b[0m", notes.join("  ")) };
+        let ago = output::ago(self.now - entry.at());
+        format!("\x1b[33m{}\x1b[0m {ago:>9}  {what}{notes}\n{details}", entry.id())
     }
-    said
+
+    fn change(&self, change: &LoggedChange) -> (String, String) {
+        let undone = if change.is_undone { " (undone)" } else { "" };
+        let shown = |path: &RelPath| self.local_paths.shown(path.as_str());
+        let details = change.files.iter().map(|file| format!("    {}\n", what_happened_to(file, shown))).collect();
+        (format!("{}{undone}", change.tool), details)
+    }
+
+    fn incident(&self, incident: &Incident) -> String {
+        let path = incident.path.as_ref().map(|path| self.local_paths.shown(path.as_str()));
+        match &incident.kind {
+            IncidentKind::Refused { tool, code, repeat } => {
+                let of = path.map(|path| format!(" of {path}")).unwrap_or_default();
+                let again = if *repeat > 1 { format!(", {repeat} times in a row") } else { String::new() };
+                format!("refused: {tool}{of}, {}{again}", why_refused(code))
+            }
+            IncidentKind::Outside { before, after } => {
+                let what = match (before, after) {
+                    (_, None) => "deleted",
+                    (None, _) => "created",
+                    _ => "changed",
+                };
+                format!("{what} by another program: {}", path.unwrap_or_default())
+            }
+            IncidentKind::RescueDropped { .. } => {
+                format!("rescued file applied or dropped{}", path.map(|path| format!(": {path}")).unwrap_or_default())
+            }
+        }
+    }
+
+    pub(super) fn rescue(&self, rescue: &Rescue) -> String {
+        let path = rescue.path.as_ref().map_or_else(|| "a file".to_owned(), |path| self.local_paths.shown(path.as_str()));
+        match &rescue.place {
+            RescuePlace::File { size, .. } => {
+                let size = count(usize::try_from(*size).unwrap_or(usize::MAX), "byte");
+                format!("rescued: {size} that another program wrote to {path} while it was replaced")
+            }
+            RescuePlace::Store(_) => format!("rescued, and applied or dropped: {path}"),
+        }
+    }
+}
+
+/// A session as people know it.
+pub(super) fn who(names: &SessionNames, session: &SessionId) -> String {
+    names.name(session)
+}
+
+fn why_refused(code: &str) -> String {
+    match code {
+        "unread" => "it had not been read".to_owned(),
+        "stale" => "it had changed since it was read".to_owned(),
+        "deleted" => "it was gone".to_owned(),
+        "partial" => "it had not been read as a whole".to_owned(),
+        "not_found" => "the file or text was not there".to_owned(),
+        other => other.replace('_', " "),
+    }
+}
+
+/// The names of the sessions of a workspace.
+pub(super) fn names(workspace: &Workspace) -> anyhow::Result<SessionNames> {
+    Ok(workspace.session_names()?)
 }

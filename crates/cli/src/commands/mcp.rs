@@ -9,10 +9,7 @@ use anyhow::Context;
 use surehand_adapters::mcp::{self, Endpoint, NamedConversation, OpenRoot, Token};
 use surehand_engine::core::EditDialect;
 
-use crate::{
-    args::{DialectArg, McpArgs},
-    workspace,
-};
+use crate::{args::McpArgs, workspace};
 
 /// The variable with the token, unless another one is named.
 const TOKEN: &str = "SUREHAND_MCP_TOKEN";
@@ -23,10 +20,10 @@ const DEFAULT_PORT: u16 = 7873;
 pub(crate) fn run(args: &McpArgs) -> anyhow::Result<ExitCode> {
     // A wrong address or token is reported before anything is opened.
     let endpoint = args.http.as_ref().map(|address| endpoint(args, address)).transpose()?;
-    let workspace = workspace::open(&args.place)?;
+    let workspace = workspace::open_in_fleet(&args.place)?;
     workspace.start_watching();
-    let dialects = dialects(args);
-    let open: OpenRoot = Box::new(|root| workspace::open(&workspace::at(root)).map_err(|error| format!("{error:#}")));
+    let dialects = args.dialects.clone().unwrap_or_else(|| EditDialect::ALL.into());
+    let open: OpenRoot = Box::new(|root| workspace::open_in_fleet(&workspace::at(root)).map_err(|error| format!("{error:#}")));
     match endpoint {
         Some(endpoint) => {
             anstream::eprintln!("{}", welcome(&endpoint, &workspace.path().display().to_string()));
@@ -78,15 +75,6 @@ fn address_of(typed: &str) -> anyhow::Result<SocketAddr> {
     let found = typed.to_socket_addrs().or_else(|_| (typed, DEFAULT_PORT).to_socket_addrs());
     let mut found = found.with_context(|| format!("{typed}: not an address: write 127.0.0.1:{DEFAULT_PORT}, say"))?;
     found.next().with_context(|| format!("{typed}: has no address"))
-}
-
-fn dialects(args: &McpArgs) -> Vec<EditDialect> {
-    let dialect = |dialect: &DialectArg| match dialect {
-        DialectArg::Text => EditDialect::Text,
-        DialectArg::Lines => EditDialect::Lines,
-        DialectArg::Patch => EditDialect::Patch,
-    };
-    args.dialects.as_ref().map_or_else(|| EditDialect::ALL.into(), |chosen| chosen.iter().map(dialect).collect())
 }
 
 fn welcome(endpoint: &Endpoint, root: &str) -> String {

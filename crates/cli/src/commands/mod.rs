@@ -1,20 +1,36 @@
 //! One file per command.
 
+pub(crate) mod blame;
+pub(crate) mod board;
 pub(crate) mod call;
 pub(crate) mod checkpoint;
+pub(crate) mod clean;
+pub(crate) mod commit;
 pub(crate) mod completions;
 pub(crate) mod demo;
 pub(crate) mod diff;
 pub(crate) mod doctor;
+pub(crate) mod helper;
 pub(crate) mod hook;
 pub(crate) mod init;
 pub(crate) mod log;
 pub(crate) mod man;
 pub(crate) mod mcp;
+pub(crate) mod redo;
+pub(crate) mod rescued;
 pub(crate) mod restore;
 pub(crate) mod run;
+mod run_fleet;
+pub(crate) mod runs;
 pub(crate) mod scan;
+pub(crate) mod self_info;
+mod session_work;
+pub(crate) mod sessions;
+pub(crate) mod show;
+mod show_run;
 pub(crate) mod snapshot;
 pub(crate) mod status;
 pub(crate) mod tasks;
+pub(crate) mod ui;
 pub(crate) mod undo;
+pub(crate) mod usage;

@@ -1,25 +1,33 @@
 //! `surehand run`: works on a story with a model.
 
-use std::{cell::RefCell, io::Read, process::ExitCode, time::Duration};
+use std::{
+    cell::RefCell,
+    io::{self, IsTerminal, Read},
+    process::ExitCode,
+    thread,
+    time::Duration,
+};
 
 use anyhow::Context;
-use signal_hook::{consts::signal, flag};
+use signal_hook::{consts::signal, flag, iterator::Signals, low_level};
 use surehand_agent::{
-    AgentRun, Approval, Approver, CancelToken, Ports, RunEvent, RunSettings,
-    command::{ApprovalMode, ApprovalRules, RuleApprover},
+    AgentRun, Approval, Approver, CancelToken, EditApproval, EditRequest, Person, Ports, RunEvent, RunSettings,
+    command::{ApprovalMode, ApprovalRules, CommandRequest, NoApprover, RuleApprover, Unasked},
     event::StopReason,
-    model::{self, ChatModel, KeyStore, ModelConnection, ModelProtocol, RetryPolicy, TokenPrices, scripted::ScriptedModel},
+    model::{
+        self, ChatModel, GenerationSettings, KeyStore, ModelConnection, ModelProtocol, ReasoningEffort, RetryPolicy, TokenPrices,
+        scripted::ScriptedModel,
+    },
     transcript::{self, SavedRun},
 };
-use surehand_engine::{
-    Workspace,
-    core::{ContextMode, EditDialect},
-};
+use surehand_engine::{Sampling, Workspace, store::board::TaskEnd};
+
+use super::run_fleet::FleetWork;
 
 use crate::{
     api_keys::{self, Keys},
-    args::{DialectArg, ModeArg, ProtocolArg, RunArgs},
-    display::{ApprovalAnswer, DisplayMode, RunDisplay},
+    args::RunArgs,
+    display::{ApprovalAnswer, DisplayMode, RunDisplay, restore_mode},
     output, workspace,
 };
 
@@ -28,12 +36,12 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     let story = args.story.as_deref().map(story).transpose()?;
     let remote = connect(args, &keys)?;
     let mut secrets = keys.secrets();
-    if let Some(key) = remote.as_ref().and_then(|model| model.key()) {
-        secrets.add_key(key);
+    if let Some(model) = &remote {
+        model.secrets().iter().for_each(|secret| secrets.add_key(secret));
         api_keys::clear_environment_of(&secrets);
     }
     // This starts threads.
-    let workspace = workspace::open(&args.place)?;
+    let workspace = workspace::open_in_fleet(&args.place)?;
     for warning in workspace::ignored_settings(workspace.config()) {
         anstream::eprintln!("warning: {warning}");
     }
@@ -44,26 +52,53 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     let observer =
         RefCell::new(RunObserver { view: RunDisplay::new(DisplayMode::here(args.json)), failed: None, cancel: cancel.clone() });
     let asking = if args.yes { ApprovalMode::All } else { ApprovalMode::Ask };
-    let rules = ApprovalRules { allow: workspace.config().commands.allow.clone(), mode: asking };
+    let allow = workspace.config().commands.allow.clone();
+    let rules = ApprovalRules { allow, mode: asking, unasked: Unasked::here(&workspace) };
     let mut permission = RuleApprover::new(rules, TerminalPerson(&observer));
     let mut listener = |event: &RunEvent| observer.borrow_mut().show(event);
-    let ports = Ports { model: &mut *model, permission: &mut permission, listener: &mut listener, cancel };
-    let run = match &args.resume {
-        None => AgentRun::new(workspace, &story.unwrap_or_default(), settings, ports)?,
-        Some(name) => AgentRun::resume(workspace, named(name), settings, ports)?,
+    let mut person = TerminalPerson(&observer);
+    let mut work = |story: Option<&str>| -> anyhow::Result<StopReason> {
+        let (settings, workspace, cancel) = (settings.clone(), workspace.clone(), cancel.clone());
+        let ports =
+            Ports { model: &mut *model, permission: &mut permission, person: &mut person, listener: &mut listener, cancel };
+        let run = match (&args.resume, story) {
+            (None, story) => AgentRun::new(workspace, story.unwrap_or_default(), settings, ports)?,
+            (Some(name), None) => AgentRun::resume(workspace, named(name), settings, ports)?,
+            (Some(name), Some(story)) => AgentRun::tell_further_story(workspace, named(name), story, settings, ports)?,
+        };
+        Ok(run.run()?.stop)
     };
-    let outcome = run.run()?;
+    let stop = match args.fleet {
+        true => work_on_shared_tasks(&FleetWork::on(&workspace, story.as_deref().unwrap_or_default())?, &mut work)?,
+        false => work(story.as_deref())?,
+    };
     match observer.into_inner().failed {
         // The reader has closed the pipe. The exit code still reports the result.
         Some(error) if !output::is_broken_pipe(&error) => return Err(error),
         _ => {}
     }
-    Ok(match outcome.stop {
+    Ok(match stop {
         StopReason::Done => ExitCode::SUCCESS,
         StopReason::Cancelled => ExitCode::from(130),
         StopReason::Budget | StopReason::Stuck => ExitCode::FAILURE,
         StopReason::Model => ExitCode::from(2),
     })
+}
+
+/// Works on the shared tasks of a story until none is free. A task that is not done is given back, and ends the work.
+fn work_on_shared_tasks(
+    fleet: &FleetWork,
+    work: &mut dyn FnMut(Option<&str>) -> anyhow::Result<StopReason>,
+) -> anyhow::Result<StopReason> {
+    while let Some(task) = fleet.claim()? {
+        let stop = work(Some(&task.description));
+        let is_done = matches!(stop, Ok(StopReason::Done));
+        fleet.end(&task, if is_done { TaskEnd::Complete } else { TaskEnd::Release })?;
+        if !is_done {
+            return stop;
+        }
+    }
+    Ok(StopReason::Done)
 }
 
 fn story(typed: &str) -> anyhow::Result<String> {
@@ -78,21 +113,15 @@ fn story(typed: &str) -> anyhow::Result<String> {
 
 fn settings(args: &RunArgs, workspace: &Workspace) -> RunSettings {
     let mut settings = RunSettings::for_workspace(workspace);
-    if let Some(mode) = args.mode {
-        settings.mode = match mode {
-            ModeArg::Snapshot => ContextMode::Snapshot,
-            ModeArg::History => ContextMode::History,
-        };
-    }
+    settings.mode = args.mode.unwrap_or(settings.mode);
     settings.budget = args.budget.unwrap_or(settings.budget);
-    settings.dialect = args.dialect.map(|dialect| match dialect {
-        DialectArg::Text => EditDialect::Text,
-        DialectArg::Lines => EditDialect::Lines,
-        DialectArg::Patch => EditDialect::Patch,
-    });
+    settings.dialect = args.dialect;
+    settings.record_prompts = args.record_prompts;
+    settings.ask_edits |= args.ask_edits;
     settings.limits.turns = Some(args.max_turns);
     settings.limits.tokens = args.max_tokens;
     settings.limits.cost = args.max_cost;
+    settings.limits.minutes = args.max_minutes.or(settings.limits.minutes);
     settings
 }
 
@@ -102,15 +131,25 @@ fn named(run: &str) -> Option<&str> {
 }
 
 fn resumed(args: &RunArgs, workspace: &Workspace) -> anyhow::Result<Option<SavedRun>> {
-    Ok(args.resume.as_deref().map(|run| transcript::find_resumable(workspace, named(run))).transpose()?)
+    let Some(run) = args.resume.as_deref().map(named) else { return Ok(None) };
+    let found = match &args.story {
+        Some(_) => transcript::find_for_story(workspace, run),
+        None => transcript::find_resumable(workspace, run),
+    };
+    Ok(Some(found?))
+}
+
+/// How many turns of a script were played before. A further story has a script of its own.
+fn turns_played(args: &RunArgs, workspace: &Workspace) -> anyhow::Result<u32> {
+    let resumed = resumed(args, workspace)?.filter(|_| args.story.is_none());
+    Ok(resumed.map_or(0, |saved| saved.turn - saved.story_turn.min(saved.turn)))
 }
 
 /// The requested model: a script, or the one of the command line or the settings.
 fn model(args: &RunArgs, remote: Option<Box<dyn ChatModel>>, workspace: &Workspace) -> anyhow::Result<Box<dyn ChatModel>> {
     if let Some(path) = &args.script {
         let script = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
-        let played = resumed(args, workspace)?.map_or(0, |place| place.turn);
-        return Ok(Box::new(ScriptedModel::parse(&script)?.skip_turns(played)));
+        return Ok(Box::new(ScriptedModel::parse(&script)?.skip_turns(turns_played(args, workspace)?)));
     }
     if let Some(model) = remote {
         return Ok(model);
@@ -129,11 +168,12 @@ fn model(args: &RunArgs, remote: Option<Box<dyn ChatModel>>, workspace: &Workspa
 fn connect(args: &RunArgs, keys: &Keys) -> anyhow::Result<Option<Box<dyn ChatModel>>> {
     let set = workspace::settings(&workspace::root(&args.place)?)?.model;
     let Some(name) = args.model.clone().or(set.name).filter(|_| args.script.is_none()) else { return Ok(None) };
-    let protocol = match (args.protocol, set.protocol.as_deref()) {
-        (Some(ProtocolArg::Openai), _) | (None, Some("openai")) => Some(ModelProtocol::OpenAi),
-        (Some(ProtocolArg::Anthropic), _) | (None, Some("anthropic")) => Some(ModelProtocol::Anthropic),
-        (None, _) => None,
-    };
+    let protocol = args.protocol.or(match set.protocol.as_deref() {
+        Some("openai") => Some(ModelProtocol::OpenAi),
+        Some("anthropic") => Some(ModelProtocol::Anthropic),
+        Some("responses") => Some(ModelProtocol::Responses),
+        _ => None,
+    });
     let prices = TokenPrices { input: set.price_input, cached: set.price_cached, output: set.price_output };
     let url = args.url.clone().or(set.url);
     let key_store = KeyStore { command: set.key_command, file: set.key_file };
@@ -143,7 +183,14 @@ fn connect(args: &RunArgs, keys: &Keys) -> anyhow::Result<Option<Box<dyn ChatMod
         first_pause: Duration::from_secs_f64(set.pause),
         ..RetryPolicy::default()
     };
-    let connection = ModelConnection { model: name, url, protocol, key_store, prices, retry };
+    let generation = GenerationSettings {
+        temperature: set.temperature.map(|Sampling(number)| number),
+        top_p: set.top_p.map(|Sampling(number)| number),
+        effort: set.effort.as_deref().and_then(ReasoningEffort::parse),
+    };
+    let (max_output_tokens, headers, query) = (set.max_output_tokens, set.headers, set.query);
+    let connection =
+        ModelConnection { model: name, url, protocol, key_store, prices, retry, max_output_tokens, generation, headers, query };
     Ok(Some(model::connect(&connection, &|name| keys.variable(name))?))
 }
 
@@ -151,11 +198,28 @@ fn connect(args: &RunArgs, keys: &Keys) -> anyhow::Result<Option<Box<dyn ChatMod
 fn stop_on_signals(cancel: &CancelToken) -> anyhow::Result<()> {
     // `nohup` starts a program that should outlive its terminal with this signal ignored.
     let gone = Some(signal::SIGHUP).filter(|signal| !is_ignored(*signal));
-    for signal in [signal::SIGINT, signal::SIGTERM].into_iter().chain(gone) {
-        flag::register_conditional_shutdown(signal, 130, cancel.flag()).context("signals")?;
-        flag::register(signal, cancel.flag()).context("signals")?;
+    let all: Vec<i32> = [signal::SIGINT, signal::SIGTERM].into_iter().chain(gone).collect();
+    for signal in &all {
+        flag::register(*signal, cancel.flag()).context("signals")?;
     }
-    Ok(())
+    let mut signals = Signals::new(&all).context("signals")?;
+    let wait = move || {
+        if signals.forever().nth(1).is_some() {
+            restore_mode();
+            end_row();
+            low_level::exit(130);
+        }
+    };
+    thread::Builder::new().name("signals".to_owned()).spawn(wait).map(drop).context("signals")
+}
+
+/// Leaves the row of the status to it. Another thread may hold the lock of standard output for good.
+fn end_row() {
+    let out = io::stdout();
+    if out.is_terminal() {
+        // The process ends anyway.
+        let _ = rustix::io::write(out, b"\n");
+    }
 }
 
 /// Whether the parent process set a signal to be ignored. Assumed where `/proc` cannot be read.
@@ -188,15 +252,47 @@ impl RunObserver {
 struct TerminalPerson<'a>(&'a RefCell<RunObserver>);
 
 impl Approver for TerminalPerson<'_> {
-    fn approve(&mut self, command: &str) -> Approval {
+    fn approve(&mut self, request: &CommandRequest<'_>) -> Approval {
         let RunObserver { view, cancel, .. } = &mut *self.0.borrow_mut();
-        match view.ask(command, cancel) {
+        match view.ask(request, cancel) {
             Ok(ApprovalAnswer::Once) => Approval::Yes,
             Ok(ApprovalAnswer::Always) => Approval::Always,
             Ok(ApprovalAnswer::No) => Approval::No(None),
             Ok(ApprovalAnswer::Instead(words)) => Approval::No(Some(words)),
-            Ok(ApprovalAnswer::Nobody) => surehand_agent::command::NoApprover.approve(command),
-            Err(error) => Approval::No(Some(format!("could not ask: {error:#}"))),
+            Ok(ApprovalAnswer::Nobody) => NoApprover.approve(request),
+            Err(error) => Approval::No(Some(could_not_ask(&error))),
         }
     }
+}
+
+impl Person for TerminalPerson<'_> {
+    fn is_there(&self) -> bool {
+        self.0.borrow().view.is_attended()
+    }
+
+    fn take_words(&mut self) -> Vec<String> {
+        self.0.borrow_mut().view.take_words()
+    }
+
+    fn answer(&mut self, _: &str) -> Option<String> {
+        let RunObserver { view, cancel, .. } = &mut *self.0.borrow_mut();
+        // A terminal that is gone gives no answer.
+        view.answer(cancel).ok().flatten()
+    }
+
+    fn approve_edit(&mut self, request: &EditRequest<'_>) -> EditApproval {
+        let RunObserver { view, cancel, .. } = &mut *self.0.borrow_mut();
+        match view.ask_about_edit(request, cancel) {
+            Ok(ApprovalAnswer::Once) => EditApproval::Yes,
+            Ok(ApprovalAnswer::Always) => EditApproval::Always,
+            Ok(ApprovalAnswer::No) => EditApproval::No(None),
+            Ok(ApprovalAnswer::Instead(words)) => EditApproval::No(Some(words)),
+            Ok(ApprovalAnswer::Nobody) => EditApproval::No(Some("there is no one to ask".to_owned())),
+            Err(error) => EditApproval::No(Some(could_not_ask(&error))),
+        }
+    }
+}
+
+fn could_not_ask(error: &anyhow::Error) -> String {
+    format!("could not ask: {error:#}")
 }

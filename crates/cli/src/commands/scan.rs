@@ -9,11 +9,11 @@ use std::{
 
 use serde_json::{Value, json};
 use surehand_engine::{
-    core::render::{count, scope::name},
+    core::render::count,
     scan::{ScanBasis, ScanProgress, ScanReport, scan},
 };
 
-use crate::{args::ScanArgs, output, workspace};
+use crate::{args::ScanArgs, local_paths::LocalPaths, output, workspace};
 
 pub(crate) fn run(args: &ScanArgs) -> anyhow::Result<ExitCode> {
     let workspace = workspace::open(&args.place)?;
@@ -21,14 +21,18 @@ pub(crate) fn run(args: &ScanArgs) -> anyhow::Result<ExitCode> {
     let scanned = scan(&workspace, &|progress| line.show(progress));
     line.clear();
     let scanned = scanned?;
-    output::print(&if args.json { format!("{:#}\n", as_json(&scanned)) } else { as_text(&scanned) })?;
+    output::print(&if args.json {
+        format!("{:#}\n", as_json(&scanned))
+    } else {
+        as_text(&scanned, &LocalPaths::to(workspace.path()))
+    })?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// How many paths of each kind are listed; the rest is counted.
 const NAMED: usize = 20;
 
-fn as_text(scanned: &ScanReport) -> String {
+fn as_text(scanned: &ScanReport, local_paths: &LocalPaths) -> String {
     let mut text = String::new();
     for (what, colour, paths) in [
         ("created", "32", &scanned.created),
@@ -36,9 +40,9 @@ fn as_text(scanned: &ScanReport) -> String {
         ("deleted", "31", &scanned.deleted),
         ("now ignored", "2", &scanned.ignored),
     ] {
-        text.push_str(&named(what, colour, paths.iter().map(|path| name(path.as_str()).into_owned())));
+        text.push_str(&named(what, colour, paths.iter().map(|path| local_paths.shown(path.as_str()))));
     }
-    let unreadable = scanned.unreadable.iter().map(|(path, why)| format!("{}: {why}", name(path)));
+    let unreadable = scanned.unreadable.iter().map(|(path, why)| format!("{}: {why}", local_paths.shown(path)));
     text.push_str(&named("cannot be read", "31", unreadable));
     if scanned.unnamed > 0 {
         text.push_str(&format!("left out: {}, not UTF-8 or too long\n", count(scanned.unnamed, "name")));

@@ -2,17 +2,21 @@
 
 use std::process::ExitCode;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use surehand_engine::{
-    RESCUED, SessionViews, ToolNames, Workspace,
-    change_log::LoggedChange,
+    SessionViews, ToolNames, Workspace,
+    change_log::{ChangeSelection, LoggedChange},
     core::{FileState, FileStatus, RepoState, render},
+    json,
     repo_state::rfc3339,
+    rescued::{Rescue, RescuePlace},
+    session_names::SessionNames,
     store::EventFilter,
     views_by_session,
 };
 
-use crate::{args::StateArgs, output, workspace};
+use super::log::who;
+use crate::{args::StateArgs, local_paths::LocalPaths, output, workspace};
 
 /// How many names of each kind are listed; the rest is counted.
 const MOST: usize = 10;
@@ -23,61 +27,68 @@ pub(crate) fn run(args: &StateArgs) -> anyhow::Result<ExitCode> {
     let last = workspace.log(&EventFilter::default(), 1)?.into_iter().next();
     let rescued = rescued(&workspace);
     let views = views_by_session(&workspace)?;
+    // The last change may be an undo, or undone.
+    let next_undo = workspace.net_changes(&ChangeSelection::Last(None))?.unwrap_or_default();
+    let is_undoable = last.as_ref().is_some_and(|last| next_undo.iter().any(|file| file.changes.contains(&last.change)));
     let notices: Vec<String> = workspace.take_notices().iter().map(render::notice::notice).collect();
     if args.json {
-        let value = json!({
-            "work_dir": state.work_dir,
-            "story_id": state.tasks.story,
-            "files": {
-                "created": paths(&state, |file| file.status == FileStatus::Created),
-                "modified": paths(&state, |file| file.status == FileStatus::Modified),
-                "deleted": paths(&state, |file| file.status == FileStatus::Deleted),
-                "unchanged": state.files.iter().filter(|file| file.status == FileStatus::Unchanged).count(),
-                "changed_outside": paths(&state, |file| file.changed_outside),
-            },
-            "sessions": views.iter().map(|holder| json!({ "session": holder.session, "files": holder.files, "stale": holder.stale })).collect::<Vec<_>>(),
-            "open_tasks": state.tasks.open(),
-            "last_change": last.as_ref().map(|change| json!({ "change": change.change, "at": rfc3339(change.at), "tool": change.tool, "session": change.session })),
-            "rescued": rescued,
-            "notices": notices,
-        });
+        let mut value = json::state(&state);
+        let holder = |holder: &SessionViews| json!({ "session": holder.session, "files": holder.files, "stale": holder.stale });
+        value["sessions"] = views.iter().map(holder).collect();
+        value["last_change"] = last.as_ref().map_or(
+            Value::Null,
+            |change| json!({ "change": change.change, "at": rfc3339(change.at), "tool": change.tool, "session": change.session }),
+        );
+        (value["rescued"], value["notices"]) = (json!(rescued), json!(notices));
         output::print(&format!("{value:#}\n"))?;
         return Ok(ExitCode::SUCCESS);
     }
-    output::print(&as_text(&state, last.as_ref(), &rescued, &views))?;
+    let last = last.as_ref().map(|last| last_change(last, is_undoable)).unwrap_or_default();
+    let names = workspace.session_names()?;
+    output::print(&as_text(&state, &last, &rescued, &views, (&LocalPaths::to(workspace.path()), &names)))?;
     for notice in notices {
         output::print(&format!("note: {notice}\n"))?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn as_text(state: &RepoState, last: Option<&LoggedChange>, rescued: &[String], views: &[SessionViews]) -> String {
+fn as_text(
+    state: &RepoState,
+    last: &str,
+    rescued: &[String],
+    views: &[SessionViews],
+    (local_paths, names): (&LocalPaths, &SessionNames),
+) -> String {
+    let shown = |paths: Vec<String>| paths.iter().map(|path| local_paths.shown(path)).collect::<Vec<_>>();
     let mut text = format!("workspace {}\n", state.work_dir);
     for (word, status) in [("created", FileStatus::Created), ("modified", FileStatus::Modified), ("deleted", FileStatus::Deleted)]
     {
-        text.push_str(&named(word, &paths(state, |file| file.status == status)));
+        text.push_str(&named(word, &shown(paths(state, |file| file.status == status))));
     }
-    text.push_str(&named("changed outside since it was read", &paths(state, |file| file.changed_outside)));
-    if let Some(last) = last {
-        let ago = output::ago(output::now() - last.at);
-        text.push_str(&format!("last change {} ({}, {ago}; surehand undo takes it back)\n", last.change, last.tool));
-    }
-    text.push_str(&named("rescued, with text that other programs wrote while a file was replaced", rescued));
+    text.push_str(&named("changed outside since it was read", &shown(paths(state, |file| file.changed_outside))));
+    text.push_str(last);
+    text.push_str(&named("rescued, with text that other programs wrote while a file was replaced (surehand rescued)", rescued));
     let sessions = if views.len() == 1 { "session has seen files" } else { "sessions have seen files" };
-    text.push_str(&named(sessions, &views.iter().rev().map(holder).collect::<Vec<_>>()));
+    text.push_str(&named(sessions, &views.iter().rev().map(|views| holder(views, local_paths, names)).collect::<Vec<_>>()));
     text.push_str(&render::tasks::tasks(&state.tasks, &ToolNames::default()));
     text
 }
 
+fn last_change(last: &LoggedChange, is_undoable: bool) -> String {
+    let ago = output::ago(output::now() - last.at);
+    let hint = if is_undoable { "; surehand undo takes it back" } else { "" };
+    format!("last change {} ({}, {ago}{hint})\n", last.change, last.tool)
+}
+
 /// How many files a session has seen, and how many of them are stale.
-fn holder(holder: &SessionViews) -> String {
-    let files = render::count(holder.files, "file");
+fn holder(holder: &SessionViews, local_paths: &LocalPaths, names: &SessionNames) -> String {
+    let (files, name) = (render::count(holder.files, "file"), who(names, &holder.session));
     if holder.stale.is_empty() {
-        return format!("{}: {files}", holder.session.0);
+        return format!("{name}: {files}");
     }
-    let stale: Vec<&str> = holder.stale.iter().take(3).map(|path| path.as_str()).collect();
+    let stale: Vec<String> = holder.stale.iter().take(3).map(|path| local_paths.shown(path.as_str())).collect();
     let more = if holder.stale.len() > 3 { format!(" and {} more", holder.stale.len() - 3) } else { String::new() };
-    format!("{}: {files}, changed since: {}{more}", holder.session.0, stale.join(", "))
+    format!("{name}: {files}, changed since: {}{more}", stale.join(", "))
 }
 
 fn named(word: &str, names: &[String]) -> String {
@@ -97,9 +108,9 @@ fn paths(state: &RepoState, fits: impl Fn(&FileState) -> bool) -> Vec<String> {
 }
 
 fn rescued(workspace: &Workspace) -> Vec<String> {
-    let dir = workspace.state_report().paths.map(|state| state.checkout.join(RESCUED));
-    let entries = dir.and_then(|dir| std::fs::read_dir(dir).ok()).into_iter().flatten().flatten();
-    let mut names: Vec<String> = entries.map(|entry| entry.path().display().to_string()).collect();
-    names.sort();
-    names
+    let file = |rescue: Rescue| match rescue.place {
+        RescuePlace::File { path, .. } => Some(path.display().to_string()),
+        RescuePlace::Store(_) => None,
+    };
+    workspace.rescues().into_iter().filter_map(file).collect()
 }

@@ -2,9 +2,9 @@
 
 use std::process::ExitCode;
 
-use serde_json::json;
 use surehand_engine::{
     core::{TaskList, TaskStatus, render},
+    json,
     store::{TaskChange, TaskUpdate, story_name},
 };
 
@@ -23,12 +23,8 @@ pub(crate) fn run(args: &TasksArgs) -> anyhow::Result<ExitCode> {
         Some(act) => workspace::open(&args.place)?.update_tasks(&change(act, args.story.clone()))?,
     };
     let list = TaskList::of(&plan.story, plan.tasks, None);
-    output::print(&if args.json { as_json(&list) } else { render::tasks::all_tasks(&list) })?;
+    output::print(&if args.json { format!("{:#}\n", json::tasks(&list)) } else { render::tasks::all_tasks(&list) })?;
     Ok(ExitCode::SUCCESS)
-}
-
-fn as_json(list: &TaskList) -> String {
-    format!("{:#}\n", json!({ "story_id": list.story, "tasks": list.tasks, "tasks_of_others": list.of_others }))
 }
 
 fn change(act: &TasksAct, story: Option<String>) -> TaskUpdate {

@@ -6,10 +6,7 @@ use serde_json::Value;
 use surehand_engine::{
     Outcome, Session, SessionId, ToolNames,
     change_log::ChangeSelection,
-    core::{
-        Cause,
-        edit::{UndoRequest, UndoTarget, WhoseChanges},
-    },
+    core::{Cause, edit::UndoRequest},
     render::Reply,
 };
 
@@ -24,7 +21,7 @@ pub(crate) fn run(args: &UndoArgs) -> anyhow::Result<ExitCode> {
         ChangeSelection::Session(of) => workspace::other_roots(of, &here)?,
         _ => Vec::new(),
     };
-    let request = undo(selection, args.force);
+    let request = selection.into_undo(args.force);
     if elsewhere.is_empty() {
         return output::print_reply(Reply::of(&session.undo(&request), &ToolNames::default()), args.json);
     }
@@ -62,15 +59,4 @@ fn undo_everywhere(sessions: Vec<(PathBuf, Session)>, request: &UndoRequest, jso
         output::print(&texts.collect::<String>())?;
     }
     Ok(if is_refused { ExitCode::FAILURE } else { ExitCode::SUCCESS })
-}
-
-fn undo(selection: ChangeSelection, force: bool) -> UndoRequest {
-    let whose = |session: Option<SessionId>| session.map_or(WhoseChanges::Anyone, WhoseChanges::Session);
-    let (which, by) = match selection {
-        ChangeSelection::Last(session) => (UndoTarget::Last, whose(session)),
-        ChangeSelection::File(path, session) => (UndoTarget::File(path.to_string()), whose(session)),
-        ChangeSelection::Change(change) => (UndoTarget::Change(change), WhoseChanges::Anyone),
-        ChangeSelection::Session(session) => (UndoTarget::All, WhoseChanges::Session(session)),
-    };
-    UndoRequest { which, by, force }
 }

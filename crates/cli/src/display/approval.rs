@@ -1,11 +1,17 @@
-//! Asks whether a command may run. The command is shown in full, every line behind a bar, so that nothing in it can pass for the question
-//! itself.
+//! Asks whether a command may run or an edit may be made. Every line of it is behind a bar, so that nothing in it can pass for the question
+//! itself. Of a long one the beginning and the end are shown, with the number of rows between them, so that no part of it leaves the
+//! screen unnoticed.
 
 use std::io::{self, Write};
 
-use surehand_engine::core::render::count;
+use surehand_agent::{
+    EditRequest,
+    command::{AskedBecause, CommandRequest},
+};
+use surehand_engine::core::{file_diff::FileDiff, render::count};
 
 use super::{
+    diff::{self, DiffStat},
     escape,
     style::{Painter, Style},
     wrap,
@@ -23,42 +29,154 @@ pub(crate) enum ApprovalAnswer {
     Nobody,
 }
 
-/// Asks until the answer is clear. `hear` returns the next line that is typed, or `None` at the end of the input.
+/// Asks about a command until the answer is clear. `hear` returns the next line that is typed, or `None` at the end of the input.
 pub(super) fn ask(
-    command: &str,
+    request: &CommandRequest<'_>,
     painter: Painter,
     out: &mut dyn Write,
     hear: &mut dyn FnMut() -> io::Result<Option<String>>,
 ) -> io::Result<ApprovalAnswer> {
-    let mut say = |text: &str| out.write_all(text.as_bytes()).and_then(|()| out.flush());
-    say(&question(command, painter))?;
-    loop {
-        say(&prompt(painter))?;
-        let Some(typed) = hear()? else {
-            say("\n")?;
-            return Ok(ApprovalAnswer::No);
-        };
-        if let Some(answer) = understood(&typed) {
-            return Ok(answer);
+    about_command(request, painter).ask(painter, out, hear)
+}
+
+fn about_command(request: &CommandRequest<'_>, painter: Painter) -> Question {
+    let notes = why(request.why).map(str::to_owned).into_iter().chain(notes(request.line)).collect();
+    let rows = rows(request.line, painter);
+    Question { title: "The model wants to run this command:", rows, notes, always: "always in this run" }
+}
+
+/// Asks about an edit in the same way.
+pub(super) fn ask_about_edit(
+    request: &EditRequest<'_>,
+    painter: Painter,
+    out: &mut dyn Write,
+    hear: &mut dyn FnMut() -> io::Result<Option<String>>,
+) -> io::Result<ApprovalAnswer> {
+    let title = match request.has_changed {
+        true => "A file has changed meanwhile; now the edit is this:",
+        false => "The model wants to make this edit:",
+    };
+    let rows = request.diffs.iter().flat_map(|diff| diff_rows(diff, painter)).collect();
+    Question { title, rows, notes: Vec::new(), always: "all edits in this run" }.ask(painter, out, hear)
+}
+
+/// The question for an answer to the model, which has asked in its text.
+pub(super) fn question_of_model(painter: Painter) -> String {
+    let title = painter.paint(Style::BoldYellow, "? The model asks you.");
+    format!("\n{title}\n  Your answer (Enter: it decides) > ")
+}
+
+/// A question about rows that must be judged.
+struct Question {
+    title: &'static str,
+    rows: Vec<String>,
+    /// What is easily overlooked.
+    notes: Vec<String>,
+    /// What `a` stands for.
+    always: &'static str,
+}
+
+impl Question {
+    fn ask(
+        &self,
+        painter: Painter,
+        out: &mut dyn Write,
+        hear: &mut dyn FnMut() -> io::Result<Option<String>>,
+    ) -> io::Result<ApprovalAnswer> {
+        let mut say = |text: &str| out.write_all(text.as_bytes()).and_then(|()| out.flush());
+        let hidden = self.rows.len().saturating_sub(SHOWN_ROWS);
+        say(&self.text(painter))?;
+        loop {
+            say(&self.prompt(hidden, painter))?;
+            let Some(typed) = hear()? else {
+                say("\n")?;
+                return Ok(ApprovalAnswer::No);
+            };
+            if hidden > 0 && matches!(typed.trim().to_lowercase().as_str(), "s" | "show") {
+                say(&self.rows.concat())?;
+            } else if let Some(answer) = understood(&typed) {
+                return Ok(answer);
+            }
         }
+    }
+
+    fn text(&self, painter: Painter) -> String {
+        let mut out = format!("\n{}\n", painter.paint(Style::BoldYellow, &format!("? {}", self.title)));
+        match self.rows.len().checked_sub(SHOWN_ROWS) {
+            None | Some(0) => out.push_str(&self.rows.concat()),
+            Some(hidden) => {
+                let (head, rest) = self.rows.split_at(SHOWN_ROWS / 2);
+                let mark = painter.paint(Style::BoldYellow, &format!("… {} hidden", count(hidden, "row")));
+                out.push_str(&format!("{}  {mark}\n{}", head.concat(), rest[hidden..].concat()));
+            }
+        }
+        for note in &self.notes {
+            for row in wrap::wrap_words(note, painter.room(2).max(1)) {
+                out.push_str(&format!("  {}\n", painter.paint(Style::Yellow, &row)));
+            }
+        }
+        out
+    }
+
+    fn prompt(&self, hidden: usize, painter: Painter) -> String {
+        let key = |key| painter.paint(Style::Bold, key);
+        let mut parts = vec![("y", " once,".to_owned()), ("a", format!(" {},", self.always)), ("n", " no,".to_owned())];
+        if hidden > 0 {
+            parts.push(("s", format!(" shows all {} rows,", hidden + SHOWN_ROWS)));
+        }
+        parts.push(("", "or write what to do instead > ".to_owned()));
+        let (mut out, mut row) = (String::new(), 0);
+        for (name, text) in parts {
+            let length = 1 + name.len() + text.len();
+            // A narrow terminal breaks between two answers.
+            let gap = if row > 0 && row + length <= painter.room(0) { " " } else { "\n  " };
+            row = if gap == " " { row + length } else { 1 + length };
+            out.push_str(&format!("{gap}{}{text}", key(name)));
+        }
+        out.trim_start_matches('\n').to_owned()
     }
 }
 
-fn question(command: &str, painter: Painter) -> String {
-    let mut out = format!("\n{}\n", painter.paint(Style::BoldYellow, "? The model wants to run this command:"));
-    for line in command.split('\n') {
-        for (at, row) in wrap::split_columns(&escape::code(line), painter.room(4)).iter().enumerate() {
-            // A line of the command starts behind a whole bar, and continues behind a broken one.
-            let bar = if at == 0 { "│" } else { "┊" };
-            out.push_str(&format!("  {} {row}\n", painter.paint(Style::Yellow, bar)));
-        }
+/// How many rows of a command a question shows. With what is around them they fit on the smallest usual terminal, of 24 rows.
+const SHOWN_ROWS: usize = 14;
+
+/// The command as rows of a terminal.
+fn rows(command: &str, painter: Painter) -> Vec<String> {
+    command.split('\n').flat_map(|line| barred(line, None, painter)).collect()
+}
+
+/// A diff as rows of a terminal.
+fn diff_rows(diff: &FileDiff, painter: Painter) -> Vec<String> {
+    let mut rows = vec![format!("  {}\n", diff::title(&DiffStat::of(diff), painter))];
+    for hunk in diff.hunks() {
+        rows.extend(barred(&hunk.heading(), Some(diff::PLACE), painter));
+        rows.extend(hunk.rows.iter().flat_map(|row| barred(&row.to_string(), diff::style(row.kind), painter)));
     }
-    for note in notes(command) {
-        for row in wrap::wrap_words(&note, painter.room(2).max(1)) {
-            out.push_str(&format!("  {}\n", painter.paint(Style::Yellow, &row)));
-        }
+    rows
+}
+
+/// A line as rows behind a bar, so that nothing in it can pass for the question itself.
+fn barred(line: &str, style: Option<Style>, painter: Painter) -> Vec<String> {
+    let line = escape::code(line);
+    let rows = wrap::split_columns(&line, painter.room(4)).into_iter().enumerate().map(|(at, row)| {
+        // A line starts behind a whole bar, and continues behind a broken one.
+        let bar = painter.paint(Style::Yellow, if at == 0 { "│" } else { "┊" });
+        format!("  {bar} {}\n", style.map_or_else(|| row.to_owned(), |style| painter.paint(style, row)))
+    });
+    rows.collect()
+}
+
+/// Why a command is asked about that seems to be allowed.
+fn why(asked: AskedBecause) -> Option<&'static str> {
+    match asked {
+        AskedBecause::NotAllowed => None,
+        AskedBecause::Unconfined => Some(
+            "commands.allow lets it run confined; the model wants it to run with all your rights, writing anywhere, with network",
+        ),
+        AskedBecause::CannotBeConfined => Some(
+            "commands.allow has it, but this system cannot confine it (surehand doctor says why): it would run with all your rights",
+        ),
     }
-    out
 }
 
 const NAMED: usize = 8;
@@ -85,11 +203,6 @@ fn notes(command: &str) -> Vec<String> {
     notes
 }
 
-fn prompt(painter: Painter) -> String {
-    let key = |key| painter.paint(Style::Bold, key);
-    format!("  {} once, {} always, {} no, or write what to do instead > ", key("y"), key("a"), key("n"))
-}
-
 /// Parses an answer. Only a clear yes is a yes; a stray key is no answer.
 fn understood(typed: &str) -> Option<ApprovalAnswer> {
     let typed = typed.trim();
@@ -109,7 +222,10 @@ mod tests {
     use insta::assert_snapshot;
 
     use super::*;
-    use crate::display::style::Colours;
+    use crate::display::{
+        style::Colours,
+        tests::{diff, edit},
+    };
 
     const PLAIN: Painter = Painter { width: 40, colours: Colours::Off };
 
@@ -137,9 +253,14 @@ mod tests {
     }
 
     fn asked(lines: &[&str]) -> (ApprovalAnswer, String) {
+        asked_about("ls", lines)
+    }
+
+    fn asked_about(command: &str, lines: &[&str]) -> (ApprovalAnswer, String) {
         let mut lines = lines.iter();
         let mut out = Vec::new();
-        let answer = ask("ls", PLAIN, &mut out, &mut || Ok(lines.next().map(|line| (*line).to_owned()))).unwrap();
+        let request = CommandRequest { line: command, why: AskedBecause::NotAllowed };
+        let answer = ask(&request, PLAIN, &mut out, &mut || Ok(lines.next().map(|line| (*line).to_owned()))).unwrap();
         (answer, String::from_utf8(out).unwrap())
     }
 
@@ -154,6 +275,63 @@ mod tests {
         let (answer, written) = asked(&[]);
         assert_eq!(answer, ApprovalAnswer::No);
         assert!(written.ends_with(" > \n"));
+    }
+
+    fn question(command: &str, painter: Painter) -> String {
+        question_because(AskedBecause::NotAllowed, command, painter)
+    }
+
+    fn question_because(why: AskedBecause, line: &str, painter: Painter) -> String {
+        about_command(&CommandRequest { line, why }, painter).text(painter)
+    }
+
+    #[test]
+    fn the_question_says_why_an_allowed_command_is_asked_about() {
+        let painter = Painter { width: 60, ..PLAIN };
+        assert_snapshot!(question_because(AskedBecause::Unconfined, "cargo test", painter), @r"
+
+        ? The model wants to run this command:
+          │ cargo test
+          commands.allow lets it run confined; the model wants it
+          to run with all your rights, writing anywhere, with
+          network
+        ");
+        assert_snapshot!(question_because(AskedBecause::CannotBeConfined, "cargo test", painter), @r"
+
+        ? The model wants to run this command:
+          │ cargo test
+          commands.allow has it, but this system cannot confine it
+          (surehand doctor says why): it would run with all your
+          rights
+        ");
+    }
+
+    #[test]
+    fn of_a_long_command_the_question_says_how_much_is_hidden() {
+        let command = format!("ls{}rm -r x", "\n".repeat(600));
+        let (answer, written) = asked_about(&command, &["n\n"]);
+        assert_eq!(answer, ApprovalAnswer::No);
+        assert!(written.contains("  … 587 rows hidden\n") && written.contains("│ rm -r x\n"), "{written}");
+        assert!(written.contains("s shows all 601 rows") && written.lines().count() <= 20, "{written}");
+        // What is in the middle is as easy to miss.
+        let command = format!("ls{0}rm -r x{0}ls", "\n".repeat(300));
+        let (answer, written) = asked_about(&command, &["s\n", "y\n"]);
+        assert_eq!(answer, ApprovalAnswer::Once);
+        let (question, shown) = written.split_once("s shows all").unwrap();
+        assert!(!question.contains("rm -r x") && shown.contains("│ rm -r x\n"), "{written}");
+    }
+
+    #[test]
+    fn a_long_line_is_hidden_in_rows_as_well() {
+        let (_, written) = asked_about(&format!("ls{};rm -r x", " ".repeat(3000)), &[]);
+        assert!(written.contains(" rows hidden\n") && written.contains(";rm -r x\n"), "{written}");
+    }
+
+    #[test]
+    fn nothing_is_hidden_of_a_short_command() {
+        let (answer, written) = asked_about(&"ls\n".repeat(SHOWN_ROWS - 1), &["s\n", "n\n"]);
+        assert_eq!(answer, ApprovalAnswer::No);
+        assert!(!written.contains("hidden") && !written.contains("shows all"), "{written}");
     }
 
     #[test]
@@ -183,6 +361,31 @@ mod tests {
           or would change how the rest looks
           not ASCII: а U+0430
         ");
+    }
+
+    #[test]
+    fn an_edit_is_shown_as_its_diff() {
+        let long = format!("let x = \"{}\u{202e}\";\n", "a".repeat(40));
+        let diffs =
+            [edit("src/a.rs", "one\ntwo\n", &format!("one\n{long}")), diff(("b.txt", None), ("b.txt", Some("\x1b[2J\n")))];
+        let request = EditRequest { diffs: &diffs, has_changed: false };
+        let mut out = Vec::new();
+        let answer = ask_about_edit(&request, PLAIN, &mut out, &mut || Ok(Some("use tabs\n".to_owned()))).unwrap();
+        assert_eq!(answer, ApprovalAnswer::Instead("use tabs".to_owned()));
+        assert_snapshot!(String::from_utf8(out).unwrap().trim_end(), @r#"
+        ? The model wants to make this edit:
+          src/a.rs +1 -1
+          │ @@ -1,2 +1,2 @@
+          │  one
+          │ -two
+          │ +let x = "aaaaaaaaaaaaaaaaaaaaaaaaa
+          ┊ aaaaaaaaaaaaaaa<U+202E>";
+          b.txt (new) +1 -0
+          │ @@ -0,0 +1,1 @@
+          │ +<U+001B>[2J
+          y once, a all edits in this run,
+          n no, or write what to do instead >
+        "#);
     }
 
     #[test]

@@ -26,6 +26,7 @@ fn of_tool(tool: Tool, given: &Map<String, Value>) -> Option<String> {
             text(given, "from").zip(text(given, "to")).map(|(from, to)| format!("{} → {}", escape::name(from), escape::name(to)))
         }
         Tool::Undo if given.get("all") == Some(&Value::Bool(true)) => Some("all".to_owned()),
+        Tool::Restore => text(given, "to").map(|to| format!("to {}", escape::one_line(to))),
         Tool::UpdateTasks => Some(tasks(given)),
         Tool::EditFile | Tool::WriteFile | Tool::DeleteFile | Tool::Undo | Tool::RepoState | Tool::Forget => None,
     }

@@ -11,6 +11,16 @@ use super::{
     wrap,
 };
 
+/// Diffs in the form of `git diff` for plain lines: at most so many lines of them, without the lines for programs.
+pub(crate) fn plain(diffs: &str, most: usize) -> Vec<String> {
+    let lines: Vec<&str> = diffs.lines().filter(|line| !line.starts_with("diff --git ")).collect();
+    let mut shown: Vec<String> = lines.iter().take(most).map(|line| escape::name(line)).collect();
+    if lines.len() > most {
+        shown.push(format!("… {}", count(lines.len() - most, "more line")));
+    }
+    shown
+}
+
 /// What diffs say about a file, without its lines.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct DiffStat {
@@ -35,16 +45,6 @@ impl DiffStat {
             DiffKind::Unchanged | DiffKind::Edited | DiffKind::Renamed => "",
         };
         Self { path, note, added: diff.added(), removed: diff.removed() }
-    }
-
-    /// Adds the numbers of a later diff of the same file.
-    pub(crate) fn and_then(&mut self, later: &DiffStat) {
-        self.added += later.added;
-        self.removed += later.removed;
-        // A file that came and was edited is still a new one.
-        if !later.note.is_empty() {
-            self.note = later.note;
-        }
     }
 }
 
@@ -74,9 +74,9 @@ fn coloured_line(style: Option<Style>, line: &str) -> String {
     painted(style, &escape::prose(line), painter) + "\n"
 }
 
-const PLACE: Style = Style::Cyan;
+pub(super) const PLACE: Style = Style::Cyan;
 
-fn style(kind: RowKind) -> Option<Style> {
+pub(super) fn style(kind: RowKind) -> Option<Style> {
     match kind {
         RowKind::Same => None,
         RowKind::Added => Some(Style::Green),
@@ -170,13 +170,13 @@ mod tests {
     }
 
     #[test]
-    fn later_numbers_are_added() {
-        let [edited, created] = &two();
-        let mut stat = DiffStat::of(created);
-        stat.and_then(&DiffStat::of(edited));
-        assert_eq!((stat.path.as_str(), stat.note, stat.added, stat.removed), ("b.txt", "new", 3, 1));
-        stat.and_then(&DiffStat::of(&diff(("b.txt", Some("a\n")), ("b.txt", None))));
-        assert_eq!((stat.note, stat.added, stat.removed), ("deleted", 3, 2));
+    fn plain_lines_have_a_bound_and_no_commands() {
+        let both: String = two().iter().map(ToString::to_string).collect();
+        let lines = plain(&both, 5);
+        assert_eq!(lines, ["--- a/src/a.rs", "+++ b/src/a.rs", "@@ -1,3 +1,3 @@", " one", "-two", "… 9 more lines"]);
+        assert_eq!(plain(&edit("a", "", "\x1b[2J").to_string(), 9).last().unwrap(), "\\ No newline at end of file");
+        assert!(plain(&edit("a", "", "\x1b[2J").to_string(), 9).concat().contains("+<U+001B>[2J"));
+        assert!(plain("", 5).is_empty());
     }
 
     #[test]

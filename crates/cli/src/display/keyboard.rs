@@ -4,16 +4,20 @@ use std::{
     fs::File,
     io::{self, IsTerminal, Stdin},
     os::fd::{AsFd, BorrowedFd},
+    sync::{Mutex, PoisonError},
+    thread,
+    time::Duration,
 };
 
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     io::{Errno, read},
-    termios::{QueueSelector, tcflush},
+    process::getpgrp,
+    termios::{LocalModes, OptionalActions, QueueSelector, Termios, tcflush, tcgetattr, tcgetpgrp, tcsetattr},
 };
 use surehand_agent::CancelToken;
 
-/// The terminal, in its own line mode.
+/// The terminal. In its own line mode, except while its keys are taken.
 pub(crate) enum Keyboard {
     Standard(Stdin),
     /// `/dev/tty`.
@@ -22,6 +26,18 @@ pub(crate) enum Keyboard {
 
 /// How often cancellation is checked.
 const LOOK_EVERY: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+
+const NOW: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
+
+/// The mode of the terminal before its keys were taken. A signal may end the process anywhere, so it is kept here.
+static BEFORE: Mutex<Option<Termios>> = Mutex::new(None);
+
+/// Restores the mode of the terminal before the process ends.
+pub(crate) fn restore_mode() {
+    if let Some(keyboard) = Keyboard::find() {
+        keyboard.give_back_keys();
+    }
+}
 
 impl Keyboard {
     pub(crate) fn find() -> Option<Self> {
@@ -42,28 +58,95 @@ impl Keyboard {
     pub(crate) fn line(&self, cancel: &CancelToken) -> io::Result<Option<String>> {
         let mut typed = Vec::new();
         while !typed.ends_with(b"\n") {
-            let mut buffer = [0; 4096];
             if !self.wait(cancel)? {
                 return Ok(None);
             }
-            match read(self, &mut buffer) {
-                Ok(0) => return Ok(None),
-                Ok(length) => typed.extend_from_slice(&buffer[..length]),
-                Err(Errno::INTR | Errno::AGAIN) => {}
-                Err(error) => return Err(error.into()),
-            }
+            let Some(more) = self.read_typed()? else { return Ok(None) };
+            typed.extend(more);
         }
         Ok(Some(String::from_utf8_lossy(&typed).into_owned()))
+    }
+
+    /// Has the terminal pass on each key at once without showing it, until [`Self::give_back_keys`]. Signals work as
+    /// before. A process in the background does nothing: it would be stopped.
+    pub(crate) fn take_keys(&self) {
+        let Ok(mode) = tcgetattr(self) else { return };
+        if !self.is_in_foreground() || !mode.local_modes.contains(LocalModes::ICANON) {
+            return;
+        }
+        let mut keys = mode.clone();
+        keys.local_modes -= LocalModes::ICANON | LocalModes::ECHO;
+        let mut before = BEFORE.lock().unwrap_or_else(PoisonError::into_inner);
+        if tcsetattr(self, OptionalActions::Now, &keys).is_ok() {
+            *before = Some(mode);
+        }
+    }
+
+    /// Restores the mode of before.
+    pub(crate) fn give_back_keys(&self) {
+        let mut before = BEFORE.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(mode) = before.take_if(|_| self.is_in_foreground()) {
+            // If the terminal is gone, there is nothing to restore.
+            let _ = tcsetattr(self, OptionalActions::Now, &mode);
+        }
+    }
+
+    /// A terminal that does not control this process has no background.
+    fn is_in_foreground(&self) -> bool {
+        match tcgetpgrp(self) {
+            Ok(group) => group == getpgrp(),
+            Err(error) => error == Errno::NOTTY,
+        }
+    }
+
+    /// Whether something was typed that this process may read. An error if this kind of file cannot be polled, because
+    /// a read would block.
+    pub(crate) fn has_input(&self) -> io::Result<bool> {
+        if !self.is_in_foreground() {
+            return Ok(false);
+        }
+        match self.poll(NOW)? {
+            ready if ready.contains(PollFlags::NVAL) => Err(io::ErrorKind::Unsupported.into()),
+            ready => Ok(!ready.is_empty()),
+        }
+    }
+
+    /// Waits a moment for something to be typed.
+    pub(crate) fn wait_a_moment(&self) -> io::Result<()> {
+        if self.is_in_foreground() {
+            return self.poll(LOOK_EVERY).map(drop);
+        }
+        thread::sleep(Duration::from_millis(LOOK_EVERY.tv_nsec as u64 / 1_000_000));
+        Ok(())
+    }
+
+    /// What was typed; `None` at the end of the input. Blocks if nothing was.
+    pub(crate) fn read_typed(&self) -> io::Result<Option<Vec<u8>>> {
+        let mut buffer = [0; 4096];
+        match read(self, &mut buffer) {
+            Ok(0) => Ok(None),
+            Ok(length) => Ok(Some(buffer[..length].to_vec())),
+            Err(Errno::INTR | Errno::AGAIN) => Ok(Some(Vec::new())),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// What is there to read within this time; nothing if it is empty.
+    fn poll(&self, time: Timespec) -> io::Result<PollFlags> {
+        let mut polled = [PollFd::new(self, PollFlags::IN)];
+        match poll(&mut polled, Some(&time)) {
+            Ok(_) => Ok(polled[0].revents()),
+            Err(Errno::INTR) => Ok(PollFlags::empty()),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Waits for input or cancellation. A blocking read would not notice cancellation.
     fn wait(&self, cancel: &CancelToken) -> io::Result<bool> {
         while !cancel.is_cancelled() {
-            match poll(&mut [PollFd::new(self, PollFlags::IN)], Some(&LOOK_EVERY)) {
-                Ok(0) | Err(Errno::INTR) => {}
-                // If this kind of file cannot be polled, the read blocks.
-                Ok(_) => return Ok(true),
-                Err(error) => return Err(error.into()),
+            // If this kind of file cannot be polled, the read blocks.
+            if !self.poll(LOOK_EVERY)?.is_empty() {
+                return Ok(true);
             }
         }
         Ok(false)

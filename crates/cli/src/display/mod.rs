@@ -1,26 +1,34 @@
 //! Displays a run: on a terminal with a spinner and colours, as plain lines, or as JSON events. It shows and asks, and decides nothing.
 
 mod approval;
+pub(crate) mod board;
 mod call_summary;
+mod command_output;
 pub(crate) mod diff;
-pub(crate) mod escape;
 mod keyboard;
+mod line_editor;
 mod plain_lines;
+mod plan;
 mod progress;
 mod status_line;
 mod stream;
 pub(crate) mod style;
 mod terminal;
 mod terminal_lines;
-mod wrap;
+pub(crate) mod wrap;
 
 use std::io::{self, IsTerminal, Write};
 
 use anyhow::Context;
 use rustix::termios::tcgetwinsize;
-use surehand_agent::{CancelToken, RunEvent};
+use surehand_agent::{CancelToken, EditRequest, RunEvent, command::CommandRequest, past_runs::RecordedEvent};
 
-pub(crate) use self::{approval::ApprovalAnswer, keyboard::Keyboard};
+pub(crate) use surehand_engine::core::visible as escape;
+
+pub(crate) use self::{
+    approval::ApprovalAnswer,
+    keyboard::{Keyboard, restore_mode},
+};
 use self::{
     progress::RunProgress,
     style::{Colours, Painter},
@@ -76,13 +84,21 @@ impl RunDisplay {
     pub(crate) fn new(manner: DisplayMode) -> Self {
         let out = Box::new(io::stdout());
         match manner {
-            DisplayMode::Terminal => Self::terminal(out, Box::new(columns)),
+            DisplayMode::Terminal => {
+                let terminal = RunTerminal::new(out, Box::new(columns));
+                let terminal = match Keyboard::find() {
+                    Some(keyboard) => terminal.listening(keyboard),
+                    None => terminal,
+                };
+                Self(DisplayKind::Terminal(terminal))
+            }
             DisplayMode::Plain(attendance) => Self::plain(out, attendance),
             DisplayMode::Json => Self::json(out),
         }
     }
 
-    /// With colours and a status line. `width` is asked at each line.
+    /// With colours and a status line, but without a keyboard. `width` is asked at each line.
+    #[cfg(test)]
     pub(crate) fn terminal(out: Box<dyn Write + Send>, width: Box<dyn Fn() -> usize + Send>) -> Self {
         Self(DisplayKind::Terminal(RunTerminal::new(out, width)))
     }
@@ -109,22 +125,91 @@ impl RunDisplay {
         shown.context("standard output")
     }
 
+    /// Whether a question would be seen and can be answered.
+    pub(crate) fn is_attended(&self) -> bool {
+        match &self.0 {
+            DisplayKind::Terminal(_) | DisplayKind::Plain { attendance: Attendance::Attended, .. } => Keyboard::find().is_some(),
+            DisplayKind::Plain { attendance: Attendance::Unattended, .. } | DisplayKind::Json(_) => false,
+        }
+    }
+
     /// Asks whether a command may run. Returns `Nobody` if the question would not be seen, and `No` if the run is stopped at it.
-    pub(crate) fn ask(&mut self, command: &str, cancel: &CancelToken) -> anyhow::Result<ApprovalAnswer> {
-        let answer = match &mut self.0 {
-            DisplayKind::Terminal(terminal) => terminal.ask(command, cancel),
-            DisplayKind::Plain { out, attendance: Attendance::Attended, .. } => ask_plainly(out, command, cancel),
-            DisplayKind::Plain { attendance: Attendance::Unattended, .. } | DisplayKind::Json(_) => Ok(ApprovalAnswer::Nobody),
-        };
-        answer.context("asking whether a command may run")
+    pub(crate) fn ask(&mut self, request: &CommandRequest<'_>, cancel: &CancelToken) -> anyhow::Result<ApprovalAnswer> {
+        let answer = self.put(|keyboard, painter, out| approval::ask(request, painter, out, &mut || keyboard.line(cancel)));
+        Ok(answer.context("asking whether a command may run")?.unwrap_or(ApprovalAnswer::Nobody))
+    }
+
+    /// Asks whether an edit may be made.
+    pub(crate) fn ask_about_edit(&mut self, request: &EditRequest<'_>, cancel: &CancelToken) -> anyhow::Result<ApprovalAnswer> {
+        let answer =
+            self.put(|keyboard, painter, out| approval::ask_about_edit(request, painter, out, &mut || keyboard.line(cancel)));
+        match &mut self.0 {
+            DisplayKind::Terminal(terminal) => terminal.note_diff_was_seen(),
+            DisplayKind::Plain { progress, .. } => progress.is_diff_seen = true,
+            DisplayKind::Json(_) => {}
+        }
+        Ok(answer.context("asking whether an edit may be made")?.unwrap_or(ApprovalAnswer::Nobody))
+    }
+
+    /// Reads the answer to a question that the model has asked in its text; `None` if nobody answers.
+    pub(crate) fn answer(&mut self, cancel: &CancelToken) -> anyhow::Result<Option<String>> {
+        let answer = self.put(|keyboard, painter, out| {
+            out.write_all(approval::question_of_model(painter).as_bytes())?;
+            out.flush()?;
+            let typed = keyboard.line(cancel)?;
+            // Ctrl-C leaves the cursor behind the question.
+            if typed.is_none() { out.write_all(b"\n").map(|()| None) } else { Ok(typed) }
+        });
+        Ok(answer.context("reading the answer")?.flatten())
+    }
+
+    /// The lines that were typed in between since the last call.
+    pub(crate) fn take_words(&mut self) -> Vec<String> {
+        match &mut self.0 {
+            DisplayKind::Terminal(terminal) => terminal.take_words(),
+            DisplayKind::Plain { attendance: Attendance::Attended, .. } => Keyboard::find().map_or_else(Vec::new, lines_typed),
+            DisplayKind::Plain { attendance: Attendance::Unattended, .. } | DisplayKind::Json(_) => Vec::new(),
+        }
+    }
+
+    /// Puts a question where it is seen; `None` if it would not be.
+    fn put<T>(&mut self, ask: impl FnOnce(&Keyboard, Painter, &mut dyn Write) -> io::Result<T>) -> io::Result<Option<T>> {
+        match &mut self.0 {
+            DisplayKind::Terminal(terminal) => terminal.ask(ask),
+            DisplayKind::Plain { out, attendance: Attendance::Attended, .. } => {
+                let Some(keyboard) = Keyboard::find() else { return Ok(None) };
+                keyboard.forget();
+                ask(&keyboard, Painter { width: columns(), colours: Colours::Off }, out).map(Some)
+            }
+            DisplayKind::Plain { attendance: Attendance::Unattended, .. } | DisplayKind::Json(_) => Ok(None),
+        }
     }
 }
 
-fn ask_plainly(out: &mut dyn Write, command: &str, cancel: &CancelToken) -> io::Result<ApprovalAnswer> {
-    let Some(keyboard) = Keyboard::find() else { return Ok(ApprovalAnswer::Nobody) };
-    keyboard.forget();
-    let painter = Painter { width: columns(), colours: Colours::Off };
-    approval::ask(command, painter, out, &mut || keyboard.line(cancel))
+/// The lines that wait in a terminal in its own mode. A terminal that is gone has none.
+fn lines_typed(keyboard: Keyboard) -> Vec<String> {
+    let mut typed = Vec::new();
+    while let Ok(true) = keyboard.has_input() {
+        match keyboard.read_typed() {
+            Ok(Some(more)) if !more.is_empty() => typed.extend(more),
+            _ => break,
+        }
+    }
+    let text = String::from_utf8_lossy(&typed).into_owned();
+    text.lines().filter(|line| !line.trim().is_empty()).map(str::to_owned).collect()
+}
+
+/// Events of a transcript as plain lines.
+pub(crate) fn replay(events: &[RecordedEvent]) -> String {
+    let mut progress = RunProgress::default();
+    let mut text = String::new();
+    for RecordedEvent { event, json } in events {
+        text.push_str(&plain_lines::format_event(event, &mut progress));
+        // An event that was read has its diffs only as text.
+        text.push_str(&plain_lines::diff_lines(json["diff"].as_str().unwrap_or_default()));
+        progress.note(event);
+    }
+    text
 }
 
 fn write(out: &mut dyn Write, text: &str) -> io::Result<()> {

@@ -1,20 +1,22 @@
 //! Plain lines for pipes, logs and terminals without colours: one per event, and the whole text of the model.
 
-use surehand_agent::RunEvent;
+use surehand_agent::{RunEvent, command};
 use surehand_engine::render::{self, count, cut::cut};
 
 use super::{
-    call_summary, escape,
+    call_summary,
+    command_output::OutputDetail,
+    diff, escape, plan,
     progress::{RunProgress, mode},
     stream, style,
-    terminal_lines::{next_steps, outcome, took},
+    terminal_lines::{changed_file, cut_off, next_steps, outcome, took},
 };
 
 /// How much of a story is shown. The transcript has all of it.
 const STORY_TOKENS: usize = 200;
 
 /// The lines for an event after what came before.
-pub(super) fn format_event(event: &RunEvent, progress: &RunProgress) -> String {
+pub(super) fn format_event(event: &RunEvent, progress: &mut RunProgress) -> String {
     match event {
         RunEvent::Started { run, story, model, mode: made, session, after_turn } => {
             let goes_on = if *after_turn > 0 { format!(", goes on after turn {after_turn}") } else { String::new() };
@@ -28,16 +30,30 @@ pub(super) fn format_event(event: &RunEvent, progress: &RunProgress) -> String {
             format!("turn {turn}: {}, {tasks}, {prompt_tokens} tokens{task}\n", style::phase_name(*phase))
         }
         // The whole text follows as `Said`.
-        RunEvent::Text { .. } | RunEvent::Calling { .. } => String::new(),
+        RunEvent::Text { .. } | RunEvent::Calling { .. } | RunEvent::Reasoned { .. } => String::new(),
         RunEvent::Again { why, seconds } => {
             format!("again in {:.1} s: {}\n", style::duration(*seconds).as_secs_f64(), escape::one_line(why))
         }
+        RunEvent::Cut { tokens } => format!("{}\n", cut_off(*tokens)),
+        RunEvent::Note { text } => format!("told the model: {}\n", escape::one_line(text)),
+        RunEvent::User { text, answers: None } => format!("you: {}\n", escape::one_line(text)),
+        RunEvent::User { text, answers: Some(_) } => format!("you answered: {}\n", escape::one_line(text)),
         RunEvent::Said { text } => stream::format_text(text),
         RunEvent::Call { tool, arguments, repair, .. } => {
             let what = if *repair { "repair" } else { "call" };
             format!("{what}: {} {}", escape::name(tool), call_summary::summarize(tool, arguments)).trim_end().to_owned() + "\n"
         }
-        RunEvent::Result { tool, is_error, text, .. } => result(tool, *is_error, text),
+        RunEvent::Output { id, text } => barred(&progress.output.push(id, text, OutputDetail::All)),
+        RunEvent::Result { id, tool, is_error: false, text, .. } if tool == command::NAME => {
+            barred(&progress.output.rest(id, text, OutputDetail::All)) + &result(tool, false, text)
+        }
+        RunEvent::Result { tool, is_error, text, .. } if progress.is_diff_seen => result(tool, *is_error, text),
+        RunEvent::Result { tool, is_error, text, diff, .. } => {
+            result(tool, *is_error, text) + &diff_lines(&diff.iter().map(ToString::to_string).collect::<String>())
+        }
+        RunEvent::Plan { tasks } => {
+            plan::lines(&progress.plan, tasks, plan::word).iter().map(|line| format!("{line}\n")).collect()
+        }
         RunEvent::Left { what } => {
             format!("left the context: {}\n", what.iter().map(|name| escape::name(name)).collect::<Vec<_>>().join(", "))
         }
@@ -45,17 +61,30 @@ pub(super) fn format_event(event: &RunEvent, progress: &RunProgress) -> String {
         RunEvent::TurnEnded { turn, usage, seconds, .. } => {
             format!("turn {turn} took {}, {:.1} s\n", style::format_usage(usage), style::duration(*seconds).as_secs_f64())
         }
-        RunEvent::Stopped { stop, text } => {
-            let mut out = format!("{}\n{}took {}\n", outcome(*stop), stream::format_text(text), took(progress));
-            for file in &progress.files {
-                out.push_str(&format!("changed: {} +{} -{}\n", escape::name(&file.path), file.added, file.removed));
+        RunEvent::Stopped { stop, text, totals } => {
+            let mut out = format!("{}\n{}took {}\n", outcome(*stop), stream::format_text(text), took(totals));
+            for file in &totals.files {
+                out.push_str(&format!("changed: {}\n", changed_file(file)));
             }
-            for (what, command) in next_steps(progress, *stop) {
+            for (what, command) in next_steps(progress, *stop, totals) {
                 out.push_str(&format!("{what}: {command}\n"));
             }
             out
         }
     }
+}
+
+/// How many lines of a diff are shown.
+const DIFF_LINES: usize = 40;
+
+/// The lines of diffs in the form of `git diff`.
+pub(super) fn diff_lines(diffs: &str) -> String {
+    barred(&diff::plain(diffs, DIFF_LINES))
+}
+
+/// Lines of output. The bar keeps them from passing for lines of ours.
+fn barred(lines: &[String]) -> String {
+    lines.iter().map(|line| format!("| {line}\n")).collect()
 }
 
 fn result(tool: &str, is_error: bool, text: &str) -> String {
@@ -70,13 +99,13 @@ fn result(tool: &str, is_error: bool, text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
-    use surehand_agent::event::StopReason;
+    use surehand_agent::event::{RunTotals, StopReason};
 
     use super::*;
 
     #[track_caller]
     fn check(event: RunEvent, expected: &str) {
-        assert_eq!(format_event(&event, &RunProgress::default()), expected);
+        assert_eq!(format_event(&event, &mut RunProgress::default()), expected);
     }
 
     #[test]
@@ -106,8 +135,9 @@ mod tests {
 
     #[test]
     fn the_end_is_told_in_words() {
-        let stopped = RunEvent::Stopped { stop: StopReason::Stuck, text: "Three times the same.".to_owned() };
-        let expected = "stopped: it went round in circles\nThree times the same.\ntook 0 turns, 0 tokens in, 0 out, 0 s\ngo on: surehand run --resume\n";
+        let (stop, text) = (StopReason::Stuck, "Three times the same.".to_owned());
+        let stopped = RunEvent::Stopped { stop, text, totals: RunTotals::default() };
+        let expected = "stopped: it went round in circles\nThree times the same.\ntook 0 turns, 0 calls, 0 tokens in, 0 out, 0 s\ngo on: surehand run --resume\n";
         check(stopped, expected);
     }
 }

@@ -2,16 +2,15 @@
 
 use surehand_agent::{
     RunEvent,
-    event::{ContextMode, RunPhase},
+    event::{ContextMode, PlannedTask, RunPhase},
     model::TokenUsage,
 };
-use surehand_engine::core::file_diff::FileDiff;
 
 use super::{
-    diff::DiffStat,
+    command_output::LiveOutput,
+    plan,
     status_line::{Doing, StatusLine},
     stream::TextStream,
-    style,
 };
 
 #[derive(Debug, Default)]
@@ -22,10 +21,8 @@ pub(super) struct RunProgress {
     pub turn: u32,
     /// What all turns took.
     pub total: TokenUsage,
-    /// How long the turns took that were seen.
-    pub seconds: f64,
-    /// The changed files, in the order of their first change.
-    pub files: Vec<DiffStat>,
+    /// The tasks that were shown last.
+    pub plan: Vec<PlannedTask>,
     /// The phase and task that were shown last.
     pub told: Option<(RunPhase, Option<String>)>,
     /// What is going on, during a turn.
@@ -34,6 +31,12 @@ pub(super) struct RunProgress {
     pub stream: TextStream,
     /// The call that was shown last.
     pub call: Option<String>,
+    /// Whether the user can type something in between.
+    pub listens: bool,
+    /// Whether the user was just asked about the edit that is made, and knows its diff.
+    pub is_diff_seen: bool,
+    /// What the command of that call prints.
+    pub output: LiveOutput,
 }
 
 impl RunProgress {
@@ -57,6 +60,7 @@ impl RunProgress {
                     completed: *completed,
                     prompt_tokens: *prompt_tokens,
                     total: self.total,
+                    output: None,
                 });
             }
             RunEvent::Calling { tool } => self.doing(Doing::Writing(tool.clone())),
@@ -65,34 +69,47 @@ impl RunProgress {
                 self.call = Some(id.clone());
                 self.doing(Doing::Running(tool.clone()));
             }
-            RunEvent::Result { diff, .. } => {
-                self.add(diff);
+            RunEvent::Result { .. } => {
+                self.is_diff_seen = false;
                 self.doing(Doing::Thinking);
             }
-            RunEvent::TurnEnded { total, seconds, .. } => {
+            RunEvent::Plan { tasks } => self.note_plan(tasks),
+            RunEvent::TurnEnded { total, .. } => {
                 self.total = *total;
-                self.seconds += style::duration(*seconds).as_secs_f64();
                 self.status = None;
             }
             RunEvent::Stopped { .. } => self.status = None,
             // After a retry, the first text shows that the model answers.
             RunEvent::Text { .. } => self.doing(Doing::Thinking),
-            RunEvent::Said { .. } | RunEvent::Left { .. } | RunEvent::Folded { .. } => {}
+            RunEvent::Output { text, .. } => self.note_output(text),
+            RunEvent::Reasoned { .. }
+            | RunEvent::User { .. }
+            | RunEvent::Said { .. }
+            | RunEvent::Cut { .. }
+            | RunEvent::Note { .. }
+            | RunEvent::Left { .. }
+            | RunEvent::Folded { .. } => {}
         }
     }
 
     fn doing(&mut self, doing: Doing) {
         if let Some(status) = &mut self.status {
             status.doing = doing;
+            status.output = None;
         }
     }
 
-    fn add(&mut self, diffs: &[FileDiff]) {
-        for file in diffs.iter().map(DiffStat::of) {
-            match self.files.iter_mut().find(|known| known.path == file.path) {
-                Some(known) => known.and_then(&file),
-                None => self.files.push(file),
-            }
+    fn note_output(&mut self, text: &str) {
+        if let (Some(status), Some(line)) = (&mut self.status, text.lines().rfind(|line| !line.trim().is_empty())) {
+            status.output = Some(line.to_owned());
+        }
+    }
+
+    fn note_plan(&mut self, tasks: &[PlannedTask]) {
+        tasks.clone_into(&mut self.plan);
+        if let Some(status) = &mut self.status {
+            status.open = tasks.iter().filter(|task| plan::is_open(task.status)).count();
+            status.completed = tasks.len() - status.open;
         }
     }
 }

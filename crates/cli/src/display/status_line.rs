@@ -24,6 +24,8 @@ pub(super) struct StatusLine {
     pub prompt_tokens: usize,
     /// What all turns before took.
     pub total: TokenUsage,
+    /// The last line that a running command has printed. It takes the place of the task.
+    pub output: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,7 +52,7 @@ const NUMBERS: u8 = 3;
 pub(super) fn render(status: &StatusLine, frame: usize, time: Duration, painter: Painter) -> String {
     let spinner = FRAMES[frame % FRAMES.len()];
     let room = painter.room(2);
-    let task = status.task.as_deref().map(escape::one_line).unwrap_or_default();
+    let task = status.output.as_ref().or(status.task.as_ref()).map(|text| escape::one_line(text)).unwrap_or_default();
     let mut parts = fitting(parts(status, time), wrap::width(&task), room);
     let left = room.saturating_sub(wrap::width(&joined(&parts)) + SEPARATOR_WIDTH);
     if !task.is_empty() && left >= SHORTEST_TASK.min(wrap::width(&task)) {
@@ -135,6 +137,7 @@ mod tests {
             completed: 1,
             prompt_tokens: 8_211,
             total: TokenUsage { input: 40_100, cached: 30_000, output: 2_100, cost: Some(0.042) },
+            output: None,
         }
     }
 

@@ -1,5 +1,6 @@
-//! The display of a run on a terminal: lines that stay, and a status line below them. A thread turns the spinner, and every writer holds the
-//! lock of the screen. The cursor is never hidden and no terminal mode is changed, so a killed process leaves nothing to repair.
+//! The display of a run on a terminal: lines that stay, and below them a status line, or what the user types. A thread turns the spinner,
+//! another one listens to the keyboard, and every writer holds the lock of the screen. The cursor is never hidden. The mode of the terminal
+//! is changed while the run goes on, and restored at questions and at the end; only a process that is killed leaves that to the shell.
 
 use std::{
     io::{self, Write},
@@ -8,11 +9,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use surehand_agent::{CancelToken, RunEvent};
+use surehand_agent::RunEvent;
 
 use super::{
-    approval::{self, ApprovalAnswer},
-    keyboard::Keyboard,
+    keyboard::{Keyboard, restore_mode},
+    line_editor::LineEditor,
     progress::RunProgress,
     status_line,
     style::{Colours, Painter},
@@ -21,7 +22,8 @@ use super::{
 
 pub(super) struct RunTerminal {
     shared: Arc<SharedScreen>,
-    spinner: Option<JoinHandle<()>>,
+    /// The spinner and the listener.
+    threads: Vec<JoinHandle<()>>,
 }
 
 struct SharedScreen {
@@ -38,7 +40,24 @@ impl RunTerminal {
         // If the thread cannot start, there is no spinner.
         let turning = Arc::clone(&shared);
         let spinner = thread::Builder::new().name("spinner".to_owned()).spawn(move || turning.turn()).ok();
-        Self { shared, spinner }
+        Self { shared, threads: spinner.into_iter().collect() }
+    }
+
+    /// Listens to what the user types, from now to the end.
+    pub(super) fn listening(mut self, keyboard: Keyboard) -> Self {
+        self.shared.screen().progress.listens = true;
+        let listening = Arc::clone(&self.shared);
+        let listen = move || {
+            // An error means that the terminal is gone.
+            let _ = listening.listen(&keyboard);
+        };
+        self.threads.extend(thread::Builder::new().name("keyboard".to_owned()).spawn(listen));
+        self
+    }
+
+    /// The lines that the user has typed since the last call.
+    pub(super) fn take_words(&self) -> Vec<String> {
+        std::mem::take(&mut self.shared.screen().said)
     }
 
     /// Shows what happened.
@@ -50,18 +69,27 @@ impl RunTerminal {
         Ok(())
     }
 
-    /// Asks whether a command may run. Holds the screen until the answer.
-    pub(super) fn ask(&mut self, command: &str, cancel: &CancelToken) -> io::Result<ApprovalAnswer> {
-        let Some(keyboard) = Keyboard::find() else { return Ok(ApprovalAnswer::Nobody) };
+    /// Asks the user something; `None` if there is no keyboard. Holds the screen until the answer, with the terminal in its own mode.
+    pub(super) fn ask<T>(
+        &mut self,
+        ask: impl FnOnce(&Keyboard, Painter, &mut dyn Write) -> io::Result<T>,
+    ) -> io::Result<Option<T>> {
+        let Some(keyboard) = Keyboard::find() else { return Ok(None) };
         let mut screen = self.shared.screen();
         let began = Instant::now();
         screen.erase()?;
+        keyboard.give_back_keys();
         keyboard.forget();
         let painter = screen.painter();
-        let answer = approval::ask(command, painter, &mut screen.out, &mut || keyboard.line(cancel))?;
+        let answer = ask(&keyboard, painter, &mut screen.out)?;
         // The time of the question does not count.
         screen.turn_began += began.elapsed();
-        Ok(answer)
+        Ok(Some(answer))
+    }
+
+    /// The user has just seen the diff of the edit that follows.
+    pub(super) fn note_diff_was_seen(&mut self) {
+        self.shared.screen().progress.is_diff_seen = true;
     }
 }
 
@@ -73,9 +101,10 @@ impl Drop for RunTerminal {
         let _ = screen.leave();
         drop(screen);
         self.shared.bell.notify_all();
-        if let Some(spinner) = self.spinner.take() {
-            let _ = spinner.join();
+        for thread in self.threads.drain(..) {
+            let _ = thread.join();
         }
+        restore_mode();
     }
 }
 
@@ -100,6 +129,24 @@ impl SharedScreen {
             }
         }
     }
+
+    /// Takes in what is typed. A question holds the screen and reads for itself, so the keys are taken, and read, only with the screen.
+    fn listen(&self, keyboard: &Keyboard) -> io::Result<()> {
+        loop {
+            {
+                let mut screen = self.screen();
+                if screen.is_over {
+                    return Ok(());
+                }
+                keyboard.take_keys();
+                if keyboard.has_input()? {
+                    let Some(typed) = keyboard.read_typed()? else { return Ok(()) };
+                    screen.typed(&typed, Instant::now())?;
+                }
+            }
+            keyboard.wait_a_moment()?;
+        }
+    }
 }
 
 /// What is on the terminal. Time is passed in.
@@ -112,6 +159,12 @@ struct Screen {
     turn_began: Instant,
     /// When the model last sent text.
     spoke: Option<Instant>,
+    /// What the user is typing. It takes the place of the status.
+    editor: LineEditor,
+    /// The lines that the user has typed.
+    said: Vec<String>,
+    /// The end of the output that has to wait, because it is no whole line, and the user is typing below it.
+    held: String,
     is_over: bool,
 }
 
@@ -131,6 +184,9 @@ impl Screen {
             frame: 0,
             turn_began: Instant::now(),
             spoke: None,
+            editor: LineEditor::default(),
+            said: Vec::new(),
+            held: String::new(),
             is_over: false,
         }
     }
@@ -152,15 +208,33 @@ impl Screen {
 
     fn tick(&mut self, now: Instant) -> io::Result<()> {
         self.frame = self.frame.wrapping_add(1);
-        if self.has_status || self.status(now).is_some() { self.write("", now) } else { Ok(()) }
+        let is_drawn = self.editor.is_empty() && (self.has_status || self.status(now).is_some());
+        if is_drawn { self.write("", now) } else { Ok(()) }
     }
 
-    /// Replaces the status by lines and a new status, in one write.
+    /// Takes in what the user has typed, and shows it.
+    fn typed(&mut self, bytes: &[u8], now: Instant) -> io::Result<()> {
+        let lines = self.editor.feed(bytes);
+        // The model may be in the middle of a line.
+        let end_of_line = if self.has_status { "" } else { self.progress.stream.pause() };
+        let painter = self.painter();
+        let mut shown = end_of_line.to_owned();
+        for line in &lines {
+            shown.push_str(&terminal_lines::words_of_user(line, painter));
+        }
+        self.said.extend(lines);
+        self.write(&shown, now)
+    }
+
+    /// Replaces the lowest row by lines and a new lowest row, in one write.
     fn write(&mut self, lines: &str, now: Instant) -> io::Result<()> {
-        let status = self.status(now);
         let erase = if self.has_status { ERASE } else { "" };
-        self.has_status = status.is_some();
-        let text = format!("{erase}{lines}{}", status.unwrap_or_default());
+        self.held.push_str(lines);
+        let whole = if self.editor.is_empty() { self.held.len() } else { self.held.rfind('\n').map_or(0, |end| end + 1) };
+        let lines: String = self.held.drain(..whole).collect();
+        let row = if self.editor.is_empty() { self.status(now) } else { Some(self.editor.row(self.painter())) };
+        self.has_status = row.is_some();
+        let text = format!("{erase}{lines}{}", row.unwrap_or_default());
         if text.is_empty() {
             return Ok(());
         }
@@ -177,7 +251,8 @@ impl Screen {
     fn erase(&mut self) -> io::Result<()> {
         let end_of_line = self.progress.stream.pause();
         let erase = if std::mem::take(&mut self.has_status) { ERASE } else { "" };
-        self.out.write_all(format!("{erase}{end_of_line}").as_bytes())?;
+        let held = std::mem::take(&mut self.held);
+        self.out.write_all(format!("{erase}{held}{end_of_line}").as_bytes())?;
         self.out.flush()
     }
 
@@ -258,6 +333,46 @@ mod tests {
         tried.check_tick(SILENCE, &status("⠸", 1));
         tried.check(text("More"), &format!("{ERASE}More"));
         tried.check(RunEvent::Said { text: "Hello.\nMore".to_owned() }, &format!("\n{}", status("⠸", 1)));
+    }
+
+    #[track_caller]
+    fn check_typed(tried: &mut TestScreen, keys: &str, expected: &str) {
+        tried.screen.typed(keys.as_bytes(), tried.now).unwrap();
+        assert_eq!(tried.buffer.take(), expected);
+    }
+
+    const MARK: &str = "\x1b[1m›\x1b[0m";
+
+    #[test]
+    fn what_is_typed_takes_the_place_of_the_status() {
+        let mut tried = TestScreen::new();
+        tried.check(turn(), &format!("\x1b[1m▸ planning\x1b[0m\n{}", status("⠋", 0)));
+        check_typed(&mut tried, "use", &format!("{ERASE}{MARK} use"));
+        tried.check_tick(FRAME, "");
+        check_typed(&mut tried, "\x7f", &format!("{ERASE}{MARK} us"));
+        tried.check(
+            RunEvent::Folded { messages: 2 },
+            &format!("{ERASE}  \x1b[2m2 messages folded into a snapshot\x1b[0m\n{MARK} us"),
+        );
+        let told = "\x1b[1m› use it\x1b[0m\n  \x1b[2mthe model reads it in its next turn\x1b[0m\n";
+        check_typed(&mut tried, "e it\n", &format!("{ERASE}{told}{}", status("⠙", 0)));
+        assert_eq!(std::mem::take(&mut tried.screen.said), ["use it"]);
+    }
+
+    #[test]
+    fn the_model_ends_no_line_below_what_is_typed() {
+        let mut tried = TestScreen::new();
+        tried.check(turn(), &format!("\x1b[1m▸ planning\x1b[0m\n{}", status("⠋", 0)));
+        tried.check(text("Hel"), &format!("{ERASE}Hel"));
+        check_typed(&mut tried, "x", &format!("\n{MARK} x"));
+        tried.check(text("lo, "), &format!("{ERASE}{MARK} x"));
+        tried.check(text("world.\nMo"), &format!("{ERASE}lo, world.\n{MARK} x"));
+        check_typed(&mut tried, "\x7f", &format!("{ERASE}Mo"));
+        tried.check(text("re"), "re");
+        check_typed(&mut tried, "y", &format!("\n{MARK} y"));
+        tried.check(text("not lost"), &format!("{ERASE}{MARK} y"));
+        tried.screen.leave().unwrap();
+        assert_eq!(tried.buffer.take(), format!("{ERASE}not lost\n"));
     }
 
     #[test]

@@ -1,13 +1,17 @@
 //! The lines of a terminal for each event. They end with a line break, except pieces of the model's text.
 
 use surehand_agent::{
-    RunEvent,
-    event::{RunPhase, StopReason},
+    RunEvent, command,
+    event::{FileChangeWord, FileTotal, RunPhase, RunTotals, StopReason},
 };
 use surehand_engine::render::{self, count};
 
 use super::{
-    call_summary, diff, escape,
+    call_summary,
+    command_output::{OutputDetail, dimmed},
+    diff, escape,
+    line_editor::MARK,
+    plan,
     progress::{RunProgress, mode},
     stream,
     style::{self, Painter, Style},
@@ -27,6 +31,8 @@ const REASON: usize = 240;
 
 const DIFF_LINES: usize = 20;
 
+const OUTPUT: OutputDetail = OutputDetail::Ends { first: 10, last: 5 };
+
 const FILES: usize = 20;
 
 /// The lines for an event after what came before. Updates the model's text in `progress`.
@@ -41,12 +47,15 @@ pub(super) fn format_event(event: &RunEvent, progress: &mut RunProgress, painter
     let lines = match event {
         RunEvent::Started { run, story, model, mode: made, after_turn, .. } => {
             let facts = [escape::name(model), mode(*made).to_owned()].into_iter().chain(goes_on(*after_turn));
-            header(run, story, &facts.collect::<Vec<_>>().join(" · "), painter)
+            let hint = if progress.listens { hint(painter) } else { String::new() };
+            header(run, story, &facts.collect::<Vec<_>>().join(" · "), painter) + &hint
         }
         RunEvent::Turn { phase, task, completed, open, .. } => {
             work(progress, *phase, task.as_deref(), (*completed, *open), painter)
         }
-        RunEvent::Text { .. } | RunEvent::Calling { .. } => String::new(),
+        // The user has typed it here.
+        RunEvent::User { .. } => String::new(),
+        RunEvent::Text { .. } | RunEvent::Calling { .. } | RunEvent::Reasoned { .. } => String::new(),
         RunEvent::Again { why, seconds } => again(why, *seconds, was_said, painter),
         RunEvent::Said { .. } if was_said => String::new(),
         RunEvent::Said { text } => stream::format_text(text),
@@ -55,18 +64,46 @@ pub(super) fn format_event(event: &RunEvent, progress: &mut RunProgress, painter
         }
         RunEvent::Result { id, tool, is_error, text, diff } => {
             let whose = if progress.call.as_ref() == Some(id) { String::new() } else { format!("{}: ", escape::name(tool)) };
+            if tool == command::NAME && !is_error {
+                let rest = dimmed(&progress.output.rest(id, text, OUTPUT), painter);
+                return format!("{end_of_line}{rest}{}", done(&whose, text, painter));
+            }
             let came = if *is_error { refused(&whose, text, painter) } else { done(&whose, text, painter) };
-            came + &diff::shown(diff, DIFF_LINES, painter)
+            if progress.is_diff_seen { came } else { came + &diff::shown(diff, DIFF_LINES, painter) }
         }
+        RunEvent::Output { id, text } => dimmed(&progress.output.push(id, text, OUTPUT), painter),
+        RunEvent::Cut { tokens } => dim(&cut_off(*tokens), painter),
+        RunEvent::Note { text } => dim(&format!("told the model: {}", escape::one_line(text)), painter),
         RunEvent::Left { what } => left(what, painter),
         RunEvent::Folded { messages } => dim(&format!("{} folded into a snapshot", count(*messages, "message")), painter),
         RunEvent::TurnEnded { turn, usage, seconds, .. } => {
             let text = format!("turn {turn}: {}, {:.1} s", style::format_usage(usage), style::duration(*seconds).as_secs_f64());
             dim(&text, painter) + "\n"
         }
-        RunEvent::Stopped { stop, text } => summary(progress, *stop, text, painter),
+        RunEvent::Plan { tasks } => plan_rows(&plan::lines(&progress.plan, tasks, plan::sign), painter),
+        RunEvent::Stopped { stop, text, totals } => summary(progress, *stop, text, totals, painter),
     };
     format!("{end_of_line}{lines}")
+}
+
+pub(super) fn cut_off(tokens: u64) -> String {
+    format!("the answer was cut off after {tokens} tokens; the limit is model.max_output_tokens, or the model's own")
+}
+
+const HINT: &str = "type a line to tell the model something; Ctrl-C stops";
+
+fn hint(painter: Painter) -> String {
+    let rows = wrap::wrap_words(HINT, painter.room(2).max(1));
+    rows.iter().map(|row| dim(row, painter)).collect::<String>() + "\n"
+}
+
+/// A line that the user has typed.
+pub(super) fn words_of_user(text: &str, painter: Painter) -> String {
+    let line: String = wrap::wrap_words(&format!("{MARK} {}", escape::one_line(text)), painter.room(0).max(1))
+        .iter()
+        .map(|row| format!("{}\n", painter.paint(Style::Bold, row)))
+        .collect();
+    line + &dim("the model reads it in its next turn", painter)
 }
 
 fn goes_on(after_turn: u32) -> Option<String> {
@@ -173,31 +210,49 @@ pub(super) fn outcome(stop: StopReason) -> &'static str {
 }
 
 /// How a run ended, what it took, what it changed, and how to go on.
-fn summary(progress: &RunProgress, stop: StopReason, text: &str, painter: Painter) -> String {
+fn summary(progress: &RunProgress, stop: StopReason, text: &str, totals: &RunTotals, painter: Painter) -> String {
     let (sign, style) = if stop == StopReason::Done { ("✔", Style::Green) } else { ("■", Style::Yellow) };
     let mut out = format!("{} {}\n", painter.paint(style, sign), painter.paint(Style::Bold, outcome(stop)));
     out.push_str(&rows(text, END_ROWS, "  ", painter).join(""));
-    out.push_str(&format!("\n  {}\n", took(progress)));
-    out.push_str(&changed(progress, painter));
-    for (what, command) in next_steps(progress, stop) {
+    out.push_str(&format!("\n  {}\n", took(totals)));
+    out.push_str(&changed(&totals.files, painter));
+    for (what, command) in next_steps(progress, stop, totals) {
         out.push_str(&format!("  {}{command}\n", painter.paint(Style::Dim, &format!("{what:<10}"))));
     }
     out
 }
 
-/// `7 turns, 52.3k tokens in (40.1k cached), 3.1k out, $0.21, 1 min 03 s`
-pub(super) fn took(progress: &RunProgress) -> String {
-    let (turns, time) = (count(progress.turn as usize, "turn"), style::format_duration(style::duration(progress.seconds)));
-    let since = if progress.after_turn > 0 { format!(" since turn {}", progress.after_turn) } else { String::new() };
-    format!("{turns}, {}, {time}{since}", style::format_usage(&progress.total))
+/// `7 turns, 9 calls (1 refused), 52.3k tokens in (40.1k cached), 3.1k out, $0.21, 1 min 03 s`
+pub(super) fn took(totals: &RunTotals) -> String {
+    let (turns, calls) = (count(totals.turns as usize, "turn"), count(totals.calls as usize, "call"));
+    let refused = if totals.refused > 0 { format!(" ({} refused)", totals.refused) } else { String::new() };
+    let time = style::format_duration(style::duration(totals.seconds));
+    format!("{turns}, {calls}{refused}, {}, {time}", style::format_usage(&totals.usage))
 }
 
-fn changed(progress: &RunProgress, painter: Painter) -> String {
-    let files = &progress.files;
+/// `old.rs → src/a.rs (new) +3 -0`
+pub(super) fn changed_file(file: &FileTotal) -> String {
+    let from = file.from.as_ref().map(|from| format!("{} → ", escape::name(from))).unwrap_or_default();
+    let note = match (file.change, file.added) {
+        (FileChangeWord::Created, _) => " (new)",
+        (FileChangeWord::Deleted, _) => " (deleted)",
+        (FileChangeWord::Edited, None) => " (changed)",
+        (FileChangeWord::Edited | FileChangeWord::Moved, _) => "",
+    };
+    let lines = file.added.zip(file.removed).map(|(added, removed)| format!(" +{added} -{removed}")).unwrap_or_default();
+    format!("{from}{}{note}{lines}", escape::name(&file.path))
+}
+
+fn plan_rows(lines: &[String], painter: Painter) -> String {
+    lines.iter().map(|line| format!("    {}\n", wrap::truncate(line, painter.room(4)))).collect()
+}
+
+fn changed(files: &[FileTotal], painter: Painter) -> String {
     if files.is_empty() {
-        return "  no files were changed\n".to_owned();
+        return "  no file is changed\n".to_owned();
     }
-    let mut out: String = files.iter().take(FILES).map(|file| format!("  {}\n", diff::title(file, painter))).collect();
+    let row = |file| format!("  {}\n", wrap::truncate(&changed_file(file), painter.room(2)));
+    let mut out: String = files.iter().take(FILES).map(row).collect();
     if files.len() > FILES {
         out.push_str(&dim(&format!("… {}", count(files.len() - FILES, "more file")), painter));
     }
@@ -205,9 +260,9 @@ fn changed(progress: &RunProgress, painter: Painter) -> String {
 }
 
 /// What the user can do now, each with its command.
-pub(super) fn next_steps(progress: &RunProgress, stop: StopReason) -> Vec<(&'static str, String)> {
+pub(super) fn next_steps(progress: &RunProgress, stop: StopReason, totals: &RunTotals) -> Vec<(&'static str, String)> {
     let mut steps = Vec::new();
-    if !progress.files.is_empty() {
+    if !totals.files.is_empty() {
         let session = escape::name(&progress.session);
         steps.push(("see it", format!("surehand diff --session {session}")));
         steps.push(("undo it", format!("surehand undo --session {session}")));
@@ -355,28 +410,39 @@ mod tests {
 
     #[test]
     fn the_end_says_how_to_go_on() {
-        let stopped = |stop| RunEvent::Stopped { stop, text: "All is well.".to_owned() };
+        let stopped = |stop| RunEvent::Stopped { stop, text: "All is well.".to_owned(), totals: RunTotals::default() };
         check(
             stopped(StopReason::Done),
-            "✔ done\n  All is well.\n\n  0 turns, 0 tokens in, 0 out, 0 s\n  no files were changed\n",
+            "✔ done\n  All is well.\n\n  0 turns, 0 calls, 0 tokens in, 0 out, 0 s\n  no file is changed\n",
         );
-        let expected = "■ stopped: the budget is used up\n  All is well.\n\n  0 turns, 0 tokens in, 0 out, 0 s\n  no files were changed\n  \
+        let expected = "■ stopped: the budget is used up\n  All is well.\n\n  0 turns, 0 calls, 0 tokens in, 0 out, 0 s\n  no file is changed\n  \
                         go on     surehand run --resume\n";
         check(stopped(StopReason::Budget), expected);
     }
 
     #[test]
-    fn the_end_names_the_files() {
-        let edit = |path: &str| RunEvent::Result {
-            id: "1".to_owned(),
-            tool: "edit_file".to_owned(),
-            is_error: false,
-            text: String::new(),
-            diff: vec![crate::display::tests::edit(path, "a\n", "b\n")],
+    fn the_end_names_the_files_and_what_it_took() {
+        let file = |path: &str, change, lines: Option<usize>| FileTotal {
+            path: path.to_owned(),
+            from: (change == FileChangeWord::Moved).then(|| "old\n".to_owned()),
+            change,
+            added: lines,
+            removed: lines,
         };
-        let edits: Vec<RunEvent> = (0..22).map(|at| edit(&format!("{}", at % 21))).collect();
-        let end = after(&edits, &RunEvent::Stopped { stop: StopReason::Done, text: String::new() });
-        assert!(end.contains("  0 +2 -2\n  1 +1 -1\n"), "{end}");
+        let mut files = vec![
+            file("a", FileChangeWord::Edited, Some(1)),
+            file("b", FileChangeWord::Created, None),
+            file("c", FileChangeWord::Deleted, Some(2)),
+            file("d", FileChangeWord::Moved, Some(0)),
+            file("e\x1b", FileChangeWord::Edited, None),
+        ];
+        files.extend((5..21).map(|at| file(&format!("{at}"), FileChangeWord::Edited, Some(1))));
+        let usage = TokenUsage { input: 52_300, cached: 0, output: 10, cost: None };
+        let totals = RunTotals { turns: 7, calls: 9, refused: 1, usage, seconds: 63.0, files };
+        let end = after(&[], &RunEvent::Stopped { stop: StopReason::Done, text: String::new(), totals });
+        assert!(end.contains("\n  7 turns, 9 calls (1 refused), 52.3k tokens in, 10 out, 1 min 03 s\n"), "{end}");
+        let named = "  a +1 -1\n  b (new)\n  c (deleted) +2 -2\n  old<U+000A> → d +0 -0\n  e<U+001B> (changed)\n";
+        assert!(end.contains(named), "{end}");
         assert!(end.contains("  19 +1 -1\n  … 1 more file\n  see it    surehand diff --session"), "{end}");
     }
 

@@ -9,10 +9,11 @@ use insta::assert_snapshot;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use surehand_agent::{
-    event::{ContextMode, RunPhase, StopReason},
+    command::AskedBecause,
+    event::{ContextMode, FileChangeWord, FileTotal, PlannedTask, RunPhase, RunTotals, StopReason},
     model::TokenUsage,
 };
-use surehand_engine::core::{Content, RelPath, file_diff::FileDiff};
+use surehand_engine::core::{Content, RelPath, TaskStatus, file_diff::FileDiff};
 
 use super::*;
 
@@ -76,10 +77,28 @@ fn greeting() -> FileDiff {
     edit("src/main.rs", &main("world"), &main("surehand"))
 }
 
+/// What a command of [`run`] printed.
+fn make() -> String {
+    let line = |line| format!("step {line}\n");
+    format!("exit code 0\n{}done\x1b[2J\n", (1..=30).map(line).collect::<String>())
+}
+
+fn tasks(first: TaskStatus) -> Vec<PlannedTask> {
+    let task = |id, what: &str, status| PlannedTask { id, description: what.to_owned(), status };
+    vec![task(1, "Greet by name", first), task(2, "Say so in the changelog", TaskStatus::Pending)]
+}
+
 /// What a run may look like, with a model that does not behave.
 fn run() -> Vec<RunEvent> {
     let greet = json!({ "path": "src/main.rs", "old_string": "\"world\"", "new_string": "\"surehand\"" });
     let refusal = "Error: src/main.rs was modified since last read; nothing was written. What changed since (line 2), as it is now; this counts as read:\n2|    init();\n";
+    let main = FileTotal {
+        path: "src/main.rs".to_owned(),
+        from: None,
+        change: FileChangeWord::Edited,
+        added: Some(1),
+        removed: Some(1),
+    };
     vec![
         RunEvent::Started {
             run: "calm-otter".to_owned(),
@@ -98,8 +117,12 @@ fn run() -> Vec<RunEvent> {
         said("First I look\x1b[2J at the file.\n\n"),
         call("1", "read_file", json!({ "path": "src/main.rs" }), false),
         result("1", "read_file", false, "src/main.rs (4 lines, version 83e24e)\n1|fn main() {\n", Vec::new()),
+        call("2", "run_command", json!({ "command": "make" }), false),
+        RunEvent::Output { id: "2".to_owned(), text: (1..=12).map(|line| format!("step {line}\n")).collect() },
+        result("2", "run_command", false, &make(), Vec::new()),
         call("2", "update_tasks", json!({ "add": [{}, {}] }), false),
         result("2", "update_tasks", false, "2 tasks added\n", Vec::new()),
+        RunEvent::Plan { tasks: tasks(TaskStatus::Pending) },
         RunEvent::TurnEnded { turn: 1, usage: usage(1), total: usage(1), seconds: 4.2 },
         RunEvent::Turn {
             turn: 2,
@@ -116,9 +139,14 @@ fn run() -> Vec<RunEvent> {
         result("4", "read_file", false, "src/main.rs (5 lines, version 2c61b1)\n", Vec::new()),
         call("5", "edit_file", greet, false),
         result("5", "edit_file", false, "src/main.rs edited (+1 -1, now 5 lines, version 9ab01c)\n", vec![greeting()]),
+        RunEvent::Plan { tasks: tasks(TaskStatus::Completed) },
         RunEvent::Left { what: vec!["src/lib.rs 1-40".to_owned(), "README.md".to_owned()] },
         RunEvent::TurnEnded { turn: 2, usage: usage(1), total: usage(2), seconds: 3.0 },
-        RunEvent::Stopped { stop: StopReason::Budget, text: "2 of 2 turns are used up. One task is open.".to_owned() },
+        RunEvent::Stopped {
+            stop: StopReason::Budget,
+            text: "2 of 2 turns are used up. One task is open.".to_owned(),
+            totals: RunTotals { turns: 2, calls: 5, refused: 1, usage: usage(2), seconds: 7.2, files: vec![main] },
+        },
     ]
 }
 
@@ -168,8 +196,28 @@ fn a_terminal_keeps_the_lines_and_nothing_of_the_status() {
     First I look<U+001B>[2J at the file.
     ● read_file src/main.rs
       └ src/main.rs (4 lines, version 83e24e)
+    ● run_command make
+        step 1
+        step 2
+        step 3
+        step 4
+        step 5
+        step 6
+        step 7
+        step 8
+        step 9
+        step 10
+        … 16 more lines
+        step 27
+        step 28
+        step 29
+        step 30
+        done<U+001B>[2J
+      └ exit code 0
     ● update_tasks 2 added
       └ 2 tasks added
+        ○ 1 Greet by name
+        ○ 2 Say so in the changelog
       turn 1: 8.2k tokens in, 350 out, $0.01, 4.2 s
 
     ▸ coding: Greet by name (0 of 2 tasks completed)
@@ -190,13 +238,14 @@ fn a_terminal_keeps_the_lines_and_nothing_of_the_status() {
         +    let name = "surehand";
              greet(name);
          }
+        ✔ 1 Greet by name
       left the context: src/lib.rs 1-40, README.md
       turn 2: 8.2k tokens in, 350 out, $0.01, 3.0 s
 
     ■ stopped: the budget is used up
       2 of 2 turns are used up. One task is open.
 
-      2 turns, 16.4k tokens in (6.1k cached), 700 out, $0.02, 7 s
+      2 turns, 5 calls (1 refused), 16.4k tokens in (6.1k cached), 700 out, $0.02, 7 s
       src/main.rs +1 -1
       see it    surehand diff --session run-calm-otter
       undo it   surehand undo --session run-calm-otter
@@ -206,7 +255,7 @@ fn a_terminal_keeps_the_lines_and_nothing_of_the_status() {
 
 #[test]
 fn a_pipe_gets_plain_lines() {
-    assert_snapshot!(shown(|out| RunDisplay::plain(out, Attendance::Unattended)), @"
+    assert_snapshot!(shown(|out| RunDisplay::plain(out, Attendance::Unattended)), @r#"
     run calm-otter: some/model, snapshot mode, session run-calm-otter
     story: Greet by name, and say so in the changelog.
     turn 1: planning, 0 of 0 tasks completed, 8300 tokens
@@ -214,8 +263,43 @@ fn a_pipe_gets_plain_lines() {
     First I look<U+001B>[2J at the file.
     call: read_file src/main.rs
     result: read_file: src/main.rs (4 lines, version 83e24e)
+    call: run_command make
+    | step 1
+    | step 2
+    | step 3
+    | step 4
+    | step 5
+    | step 6
+    | step 7
+    | step 8
+    | step 9
+    | step 10
+    | step 11
+    | step 12
+    | step 13
+    | step 14
+    | step 15
+    | step 16
+    | step 17
+    | step 18
+    | step 19
+    | step 20
+    | step 21
+    | step 22
+    | step 23
+    | step 24
+    | step 25
+    | step 26
+    | step 27
+    | step 28
+    | step 29
+    | step 30
+    | done<U+001B>[2J
+    result: run_command: exit code 0
     call: update_tasks 2 added
     result: update_tasks: 2 tasks added
+    task: 1 Greet by name
+    task: 2 Say so in the changelog
     turn 1 took 8.2k tokens in, 350 out, $0.01, 4.2 s
     turn 2: coding, 0 of 2 tasks completed, 8300 tokens: Greet by name
     call: edit_file src/main.rs
@@ -224,16 +308,26 @@ fn a_pipe_gets_plain_lines() {
     result: read_file: src/main.rs (5 lines, version 2c61b1)
     call: edit_file src/main.rs
     result: edit_file: src/main.rs edited (+1 -1, now 5 lines, version 9ab01c)
+    | --- a/src/main.rs
+    | +++ b/src/main.rs
+    | @@ -1,5 +1,5 @@
+    |  fn main() {
+    |      init();
+    | -    let name = "world";
+    | +    let name = "surehand";
+    |      greet(name);
+    |  }
+    task completed: 1 Greet by name
     left the context: src/lib.rs 1-40, README.md
     turn 2 took 8.2k tokens in, 350 out, $0.01, 3.0 s
     stopped: the budget is used up
     2 of 2 turns are used up. One task is open.
-    took 2 turns, 16.4k tokens in (6.1k cached), 700 out, $0.02, 7 s
+    took 2 turns, 5 calls (1 refused), 16.4k tokens in (6.1k cached), 700 out, $0.02, 7 s
     changed: src/main.rs +1 -1
     see it: surehand diff --session run-calm-otter
     undo it: surehand undo --session run-calm-otter
     go on: surehand run --resume
-    ");
+    "#);
 }
 
 #[test]
@@ -248,7 +342,7 @@ fn a_program_gets_the_events_as_they_are() {
     };
     assert_eq!(events, run().into_iter().map(without_diff).collect::<Vec<_>>());
     let results = lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()).filter(|line| line["event"] == "result");
-    assert_eq!(results.map(|result| result["diff"].clone()).collect::<Vec<_>>(), ["", "", "", "", &greeting().to_string()]);
+    assert_eq!(results.map(|result| result["diff"].clone()).collect::<Vec<_>>(), ["", "", "", "", "", &greeting().to_string()]);
 }
 
 #[test]
@@ -257,7 +351,8 @@ fn nobody_is_asked_where_nobody_sees_the_question() {
         [|out| RunDisplay::plain(out, Attendance::Unattended), RunDisplay::json];
     for view in views {
         let buffer = Buffer::default();
-        assert_eq!(view(Box::new(buffer.clone())).ask("ls", &CancelToken::default()).unwrap(), ApprovalAnswer::Nobody);
+        let request = CommandRequest { line: "ls", why: AskedBecause::NotAllowed };
+        assert_eq!(view(Box::new(buffer.clone())).ask(&request, &CancelToken::default()).unwrap(), ApprovalAnswer::Nobody);
         assert_eq!(buffer.take(), "");
     }
 }
@@ -323,7 +418,16 @@ fn events_with(words: &str) -> Vec<RunEvent> {
         events.push(result("2", &words(), true, &format!("Error: {}", words()), diff()));
         events.push(result("2", &words(), false, &words(), diff()));
     }
-    events.push(RunEvent::Stopped { stop: StopReason::Stuck, text: words() });
+    events.push(RunEvent::Output { id: words(), text: words() });
+    events.push(result("2", "run_command", false, &words(), Vec::new()));
+    events.push(RunEvent::Plan { tasks: vec![PlannedTask { id: 1, description: words(), status: TaskStatus::Pending }] });
+    let (change, lines) = (FileChangeWord::Moved, Some(1));
+    let files = vec![FileTotal { path: words(), from: Some(words()), change, added: lines, removed: lines }];
+    events.push(RunEvent::Stopped {
+        stop: StopReason::Stuck,
+        text: words(),
+        totals: RunTotals { files, ..RunTotals::default() },
+    });
     events
 }
 
@@ -334,7 +438,7 @@ proptest! {
         let mut progress = RunProgress::default();
         let mut shown = String::new();
         for event in events_with(&words) {
-            shown.push_str(&plain_lines::format_event(&event, &progress));
+            shown.push_str(&plain_lines::format_event(&event, &mut progress));
             shown.push_str(&terminal_lines::format_event(&event, &mut progress, Painter { width, colours: Colours::Off }));
             progress.note(&event);
             if let Some(status) = &progress.status {

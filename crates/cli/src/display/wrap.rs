@@ -26,6 +26,20 @@ pub(super) fn truncate(text: &str, room: usize) -> String {
     format!("{}…", &text[..fitting(text, room)])
 }
 
+/// Keeps the end of a text within this width, with `…` at the beginning.
+pub(super) fn keep_end(text: &str, room: usize) -> String {
+    if width(text) <= room {
+        return text.to_owned();
+    }
+    let Some(mut left) = room.checked_sub(1) else { return String::new() };
+    let mut start = text.len();
+    for (at, c) in text.char_indices().rev() {
+        let Some(after) = left.checked_sub(columns(c)) else { break };
+        (left, start) = (after, at);
+    }
+    format!("…{}", &text[start..])
+}
+
 fn fitting(text: &str, room: usize) -> usize {
     let mut taken = 0;
     for (at, c) in text.char_indices() {
@@ -38,7 +52,7 @@ fn fitting(text: &str, room: usize) -> usize {
 }
 
 /// Wraps a line between words. A word that is too long is split. Blanks at a break are dropped.
-pub(super) fn wrap_words(line: &str, room: usize) -> Vec<String> {
+pub(crate) fn wrap_words(line: &str, room: usize) -> Vec<String> {
     let mut rows = Vec::new();
     let mut rest = line.trim_end();
     while width(rest) > room {

@@ -8,7 +8,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-use insta::assert_snapshot;
+use insta::{allow_duplicates, assert_snapshot};
 
 fn surehand(dir: &Path, words: &[&str]) -> String {
     let mut command = Command::new(env!("CARGO_BIN_EXE_surehand"));
@@ -168,7 +168,7 @@ fn a_damaged_state_is_begun_anew_and_told() {
     $ surehand call read_file {"path": "a.txt"}
     a.txt (1 line, version 2c8b08)
     1|one
-    note: Surehand's state was damaged and begun anew (the damaged file is {dir}/.git/surehand/state.db.damaged-1); what was read before counts no longer
+    note: Surehand's state was damaged and has been replaced (the damaged file is {dir}/.git/surehand/state.db.damaged-1); earlier reads no longer count
     [exit 0]
     "#);
 }
@@ -192,41 +192,42 @@ fn help_names_every_command() {
       status       Show changed files, sessions and open tasks
       snapshot     Print the state of the repository, as a model gets it
       tasks        List, add and change tasks
-      log          List changes and checkpoints, newest first
-      diff         Show a change: the last one, the last one of a file, a named one, or all of a session
+      log          List everything that happened, newest first, and who did it
+      show         Show a change, a checkpoint, a rescued file or anything else that the log lists: who,
+                   when, which files, and the diff. Of a run of the agent, show what happened, or one
+                   turn with prompt, answer and calls
+      runs         List the runs of the agent, the latest first: story, state, turns, tokens. `show`
+                   shows one
+      sessions     List who works here: each session with what it has seen, what of that has changed
+                   since, and its changes
+      rescued      List, show, apply or drop what other programs wrote into a file while it was replaced
+      blame        Show who wrote each line of a file, and when: a session, a command, another program
+                   or a commit
+      diff         Show a change: the last one, the last one of a file, a named one, or exactly the
+                   lines of a session
       undo         Undo a change: the last one, the last one of a file, a named one, or all of a session
+      redo         Take the last undo back. Repeat it to take back the ones before
+      commit       Commit exactly the lines of a session, and leave everything else as it is
       checkpoint   Keep the state of all files, to be restored later. Hooks do this before commands
       restore      Restore files to a time, a change or a checkpoint, after showing what will change
       scan         Scan the whole workspace for files created, modified and deleted since the last scan
+      board        Show what all checkouts of this repository share: agents, tasks, claims, and who
+                   changes what
+      helper       Run the process that connects agents to the board. It starts by itself when it is
+                   needed
+      usage        Show what is kept, and how large it is
+      clean        Remove what is kept and no longer wanted, after showing what that is
+      ui           Show it all in a browser: sessions and what they have seen, everything that happened,
+                   files, rescued work, tasks and runs; and take changes back there
       demo         Compare both modes and a plain loop on one story. Needs no key and no network
       completions  Print the completion script for a shell
       man          Print the manual page, or write the pages of all commands to a directory
+      self         Tell which version this is, how it was installed, and how to update or remove it
       help         Print this message or the help of the given subcommand(s)
 
     Options:
       -h, --help     Print help
       -V, --version  Print version
-    [exit 0]
-    ");
-    assert_snapshot!(surehand(dir.path(), &["call", "--help"]), @"
-    $ surehand call --help
-    Call one tool from a shell or script; exit code 1 means a refusal
-
-    Usage: surehand call [OPTIONS] <TOOL> [ARGUMENTS]
-
-    Arguments:
-      <TOOL>       The tool: read_file, list_files, search_files, edit_file, multi_edit, edit_lines,
-                   apply_patch, write_file, delete_file, move_file, undo, repo_state, update_tasks,
-                   forget
-      [ARGUMENTS]  Its arguments as a JSON object; `-` reads them from standard input [default: {}]
-
-    Options:
-          --session <ID>  The session of the call: reads count for later calls of the same session
-                          [default: cli]
-          --json          Print the result object, with the text in it
-          --root <DIR>    The workspace; by default the work tree around the current directory, else
-                          that directory. Surehand touches nothing outside
-      -h, --help          Print help
     [exit 0]
     ");
 }
@@ -239,6 +240,30 @@ fn the_demo_compares_the_modes() {
     assert!(told.lines().all(|line| line.chars().count() <= 80), "{told}");
     assert_snapshot!(without_measures(&told), @r#"
     $ surehand demo
+    {n} A stale edit is refused
+
+    A model has read greet.py. Then you save a new line {n} in your editor, and the
+    model edits what it remembers.
+
+    → edit_file greet.py: 'hello' becomes 'hi'
+    Error: greet.py was modified since last read; nothing was written. What
+    changed since (line 2), as it is now; this counts as read:
+    Send the call again if it still fits, or correct it using these lines; for
+    more, read_file again.
+
+    The model now knows your line and sends the edit again. It passes, and your
+    line is still there.
+
+    {n} A late save is rescued
+
+    Another program still has the old file open and saves into it, after the
+    model's edit has replaced it. The edit stands, and so does the save:
+
+    $ surehand rescued
+    {change} greet.py {n} bytes, with the line greet('you')
+
+    {n} What that is worth in a long task
+
     A model writes a small service in Go. It knows only what its prompt shows: what
     has left the prompt, it does again. Meanwhile others save changes to the same
     files. The same model, three times:
@@ -264,8 +289,8 @@ fn the_demo_compares_the_modes() {
     tokens per turn, snapshot
     turn 1 {n}
 
-    Next: surehand run "STORY" --model NAME works on a story where you are
-    surehand mcp serves its tools to your agent
+    Next: surehand init guards the agents that you have, in this project
+    surehand doctor says whether everything is guarded
     [exit 0]
     "#);
     assert!(fs::read_dir(dir.path()).unwrap().next().is_none(), "it leaves the place as it was");
@@ -323,13 +348,71 @@ fn the_demo_counts_for_programs() {
 }
 
 #[test]
+fn what_others_wrote_stays_when_a_change_is_undone() {
+    let dir = surehand_testkit::repository();
+    fs::write(dir.path().join("a.txt"), "one\ntwo\nthree\nfour\nfive\n").unwrap();
+    let call = |tool: &str, arguments: &str| surehand(dir.path(), &["call", tool, arguments, "--session", "ann"]);
+    call("read_file", r#"{"path": "a.txt"}"#);
+    let edits = r#"{"edits": [{"path": "a.txt", "old_string": "two", "new_string": "2\nii"}, {"path": "a.txt", "old_string": "four", "new_string": "4"}]}"#;
+    call("multi_edit", edits);
+    fs::write(dir.path().join("a.txt"), "one\n2\nii\nthree\nIV\nfive\nsix\n").unwrap();
+    assert_snapshot!(surehand(dir.path(), &["undo"]), @"
+    $ surehand undo
+    Undid multi_edit (in part). Later changes are kept; what could not be undone is listed below:
+    a.txt edited (+1 -2, now 6 lines, version b76d86)
+     1|one
+    -2|2
+    -3|ii
+    +2|two
+     3|three
+     4|IV
+    lines after 2 moved by -1
+    not undone in a.txt, line 4: changed since
+    -4|IV
+    +|four
+    [exit 0]
+    ");
+    let again = surehand(dir.path(), &["undo", "--session", "ann"]);
+    assert_eq!(surehand(dir.path(), &["undo", "--session", "ann"]), again, "asking again changes nothing");
+    assert_snapshot!(again, @"
+        $ surehand undo --session ann
+        Error: nothing was undone: what was written has been changed since.
+        not undone in a.txt, line 4: changed since
+        -4|IV
+        +|four
+        Leave it, edit the file, or undo with force.
+        [exit 1]
+        ");
+    let undone = fs::read_to_string(dir.path().join("a.txt")).unwrap();
+    for _ in 0..2 {
+        let redone = surehand(dir.path(), &["redo"]);
+        allow_duplicates! { assert_snapshot!(redone, @"
+        $ surehand redo
+        Undid undo. The files are as they were before:
+        a.txt edited (+2 -1, now 7 lines, version 281198)
+         1|one
+        -2|two
+        +2|2
+        +3|ii
+         4|three
+         5|IV
+        lines after 3 moved by +1
+        [exit 0]
+        ") }
+        assert_eq!(fs::read_to_string(dir.path().join("a.txt")).unwrap(), "one\n2\nii\nthree\nIV\nfive\nsix\n");
+        surehand(dir.path(), &["undo"]);
+        assert_eq!(fs::read_to_string(dir.path().join("a.txt")).unwrap(), undone);
+    }
+}
+
+#[test]
 fn what_was_done_can_be_looked_at_and_taken_back() {
     let dir = surehand_testkit::repository();
     fs::write(dir.path().join("a.txt"), "one\ntwo\n").unwrap();
     let call = |tool: &str, arguments: &str| surehand(dir.path(), &["call", tool, arguments]);
     assert_snapshot!(surehand(dir.path(), &["log"]), @"
     $ surehand log
-    no changes
+    There is nothing in the log.
     [exit 0]
     ");
     call("read_file", r#"{"path": "a.txt"}"#);
@@ -337,9 +420,9 @@ fn what_was_done_can_be_looked_at_and_taken_back() {
     call("write_file", r#"{"path": "sub/b.txt", "content": "new\n"}"#);
     assert_snapshot!(surehand(dir.path(), &["log"]), @"
     $ surehand log
-    {change}   0 s ago  write_file  session cli
+    {change}   0 s ago  write_file  by command line
         sub/b.txt created
-    {change}   0 s ago  edit_file  session cli
+    {change}   0 s ago  edit_file  by command line
         a.txt edited
     [exit 0]
     ");
@@ -357,18 +440,17 @@ fn what_was_done_can_be_looked_at_and_taken_back() {
     assert_snapshot!(surehand(dir.path(), &["undo"]), @"
     $ surehand undo
     Undid write_file. The files are as they were before:
-    sub/b.txt deleted (1 line, version 7aa7a5; undo brings it back)
+    sub/b.txt deleted (1 line, version 7aa7a5; redo brings it back)
     [exit 0]
     ");
     assert!(!dir.path().join("sub/b.txt").exists());
-    fs::write(dir.path().join("a.txt"), "1\ntwo\nthree\n").unwrap();
+    fs::write(dir.path().join("a.txt"), "uno\ntwo\nthree\n").unwrap();
     assert_snapshot!(surehand(dir.path(), &["undo", "a.txt"]), @"
     $ surehand undo a.txt
-    Error: a.txt has changed since, and undoing would lose that; nothing was written. What would go (-) and come back (+):
-    -1|1
-    +1|one
-     2|two
-    -3|three
+    Error: nothing was undone: what was written has been changed since.
+    not undone in a.txt, line 1: changed since
+    -1|uno
+    +|one
     Leave it, edit the file, or undo with force.
     [exit 1]
     ");
@@ -376,10 +458,10 @@ fn what_was_done_can_be_looked_at_and_taken_back() {
     $ surehand undo a.txt --force --json
     {
       "change": "{change}",
-      "diff": "-1|1\n+1|one\n 2|two\n-3|three\n",
+      "diff": "-1|uno\n+1|one\n 2|two\n-3|three\n",
       "files": [
         {
-          "diff": "-1|1\n+1|one\n 2|two\n-3|three\n",
+          "diff": "-1|uno\n+1|one\n 2|two\n-3|three\n",
           "first_changed_line": 1,
           "path": "a.txt",
           "shifted": [],
@@ -403,7 +485,7 @@ fn what_was_done_can_be_looked_at_and_taken_back() {
         }
       ],
       "success": true,
-      "text": "Undid edit_file. The files are as they were before:\na.txt edited (+1 -2, now 2 lines, version c3f9c8)\n-1|1\n+1|one\n 2|two\n-3|three\n",
+      "text": "Undid edit_file. The files are as they were before:\na.txt edited (+1 -2, now 2 lines, version c3f9c8)\n-1|uno\n+1|one\n 2|two\n-3|three\n",
       "total_lines": 2,
       "undone": [
         "{change}"
@@ -421,7 +503,7 @@ fn what_was_done_can_be_looked_at_and_taken_back() {
         "files": [
           {
             "after": "c3f9c8c283a2b1f2f1896f27a01cbe3cddc0c9d93f752e4639035a0f5b36f6e8",
-            "before": "f74b2050e790fe840ea4a7ea07f7e474327035c8c84a030f37cdae4ebb68d103",
+            "before": "062007797eb6a810c13ef783160f9dd98edbbf6d0d3ce348135fd2d0b231312d",
             "moved_to": null,
             "path": "a.txt",
             "undoes": [
@@ -429,6 +511,8 @@ fn what_was_done_can_be_looked_at_and_taken_back() {
             ]
           }
         ],
+        "id": "{change}",
+        "kind": "undo",
         "session": "cli",
         "tool": "undo",
         "undone": false
@@ -450,7 +534,8 @@ fn what_was_done_can_be_looked_at_and_taken_back() {
     assert_snapshot!(surehand(dir.path(), &["diff", "--session", "nobody"]), @"
     $ surehand diff --session nobody
     [standard error]
-    error: there is no such change
+    error: there is no session nobody
+    hint: `surehand sessions` lists them
     [exit 2]
     ");
 }
@@ -595,7 +680,7 @@ fn what_is_there_and_what_is_left_can_be_looked_at() {
         b.md
     last change {change} (edit_file, 0 s ago; surehand undo takes it back)
     1 session has seen files:
-        cli: 2 files, changed since: b.md
+        command line: 2 files, changed since: b.md
     Story: S-1
     2 tasks open, 0 completed:
     2. [in_progress] test it

@@ -13,10 +13,10 @@ use std::{
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-const PROGRAM: &str = env!("CARGO_BIN_EXE_surehand");
+pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_surehand");
 
 /// A repository of a person, with the person's home.
-struct Stage {
+pub(crate) struct Stage {
     dir: tempfile::TempDir,
 }
 
@@ -29,29 +29,29 @@ enum Thing {
 }
 
 impl Stage {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let stage = Self { dir: tempfile::tempdir().unwrap() };
         fs::create_dir_all(stage.root()).unwrap();
         stage.git(&["init", "-q", "-b", "trunk"]);
         stage
     }
 
-    fn root(&self) -> PathBuf {
+    pub(crate) fn root(&self) -> PathBuf {
         self.dir.path().canonicalize().unwrap().join("project")
     }
 
-    fn at(&self, path: &str) -> PathBuf {
+    pub(crate) fn at(&self, path: &str) -> PathBuf {
         self.root().join(path)
     }
 
-    fn write(&self, path: &str, content: impl AsRef<[u8]>, mode: u32) {
+    pub(crate) fn write(&self, path: &str, content: impl AsRef<[u8]>, mode: u32) {
         let path = self.at(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(&path, content).unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
     }
 
-    fn command(&self, program: &str) -> Command {
+    pub(crate) fn command(&self, program: &str) -> Command {
         let mut command = Command::new(program);
         for variable in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "XDG_CONFIG_HOME"] {
             command.env_remove(variable);
@@ -63,29 +63,29 @@ impl Stage {
     }
 
     #[track_caller]
-    fn shell(&self, line: &str) {
+    pub(crate) fn shell(&self, line: &str) {
         let output = self.command("sh").args(["-c", line]).output().unwrap();
         assert!(output.status.success(), "{line}: {output:?}");
     }
 
     #[track_caller]
-    fn git(&self, arguments: &[&str]) {
+    pub(crate) fn git(&self, arguments: &[&str]) {
         let settings = ["user.name=a", "user.email=a@b", "commit.gpgsign=false"].iter().flat_map(|setting| ["-c", setting]);
         let output = self.command("git").args(settings).args(arguments).output().unwrap();
         assert!(output.status.success(), "git {arguments:?}: {output:?}");
     }
 
-    fn commit(&self) {
+    pub(crate) fn commit(&self) {
         self.git(&["add", "-A"]);
         self.git(&["commit", "-q", "-m", "x"]);
     }
 
-    fn surehand(&self, words: &[&str]) -> Output {
+    pub(crate) fn surehand(&self, words: &[&str]) -> Output {
         self.command(PROGRAM).args(words).output().unwrap()
     }
 
     #[track_caller]
-    fn json(&self, words: &[&str]) -> Value {
+    pub(crate) fn json(&self, words: &[&str]) -> Value {
         let output = self.command(PROGRAM).args(words).arg("--json").output().unwrap();
         assert!(output.status.success(), "{words:?}: {output:?}");
         serde_json::from_slice(&output.stdout).unwrap()
@@ -93,7 +93,7 @@ impl Stage {
 
     /// A hook of Claude Code, as it runs: one process for each event.
     #[track_caller]
-    fn hook(&self, fields: &Value) -> String {
+    pub(crate) fn hook(&self, fields: &Value) -> String {
         let mut input = json!({ "session_id": "s1", "cwd": self.root(), "transcript_path": self.at(".git/none.jsonl") });
         input.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
         let mut command = self.command(PROGRAM);
@@ -107,7 +107,7 @@ impl Stage {
 
     /// The agent runs a command.
     #[track_caller]
-    fn agent_runs(&self, line: &str) {
+    pub(crate) fn agent_runs(&self, line: &str) {
         let input = json!({ "command": line });
         let mut fields =
             json!({ "hook_event_name": "PreToolUse", "tool_name": "Bash", "tool_use_id": line, "tool_input": input });
@@ -144,9 +144,21 @@ impl Stage {
         files
     }
 
+    /// The size of all files below a directory.
+    pub(crate) fn disk_usage(&self, path: &str) -> u64 {
+        let (mut bytes, mut open) = (0, vec![self.at(path)]);
+        while let Some(path) = open.pop() {
+            match fs::read_dir(&path) {
+                Ok(entries) => open.extend(entries.map(|entry| entry.unwrap().path())),
+                Err(_) => bytes += fs::symlink_metadata(&path).unwrap().len(),
+            }
+        }
+        bytes
+    }
+
     /// The last checkpoint.
     #[track_caller]
-    fn last_checkpoint(&self) -> String {
+    pub(crate) fn last_checkpoint(&self) -> String {
         let log = self.json(&["log", "-n", "100"]);
         let found = log.as_array().unwrap().iter().find_map(|entry| entry["checkpoint"].as_str());
         found.unwrap_or_else(|| panic!("no checkpoint: {log:#}")).to_owned()
@@ -220,17 +232,56 @@ fn a_restore_is_taken_back() {
     assert_eq!(again["failed"], json!([]), "{again:#}");
     assert_eq!(stage.files(), after);
     stage.json(&["restore", "--to", &checkpoint, "--yes"]);
-    // What undo knows is contents; links and permissions are left to `restore`.
-    let change = stage.json(&["restore", "--to", restored["before"].as_str().unwrap(), "--yes"])["changes"][0].clone();
-    let undone = stage.surehand(&["undo", change.as_str().unwrap()]);
-    assert!(undone.status.success(), "{undone:?}");
-    let contents = |files: BTreeMap<String, Thing>| -> BTreeMap<String, Vec<u8>> {
-        files
-            .into_iter()
-            .filter_map(|(path, thing)| if let Thing::File(content, _) = thing { Some((path, content)) } else { None })
-            .collect()
+    // Or by undo and redo, as often as one likes. Directories that were made for files stay.
+    let files = |files: BTreeMap<String, Thing>| {
+        files.into_iter().filter(|(_, thing)| *thing != Thing::Directory).collect::<BTreeMap<String, Thing>>()
     };
-    assert_eq!(contents(stage.files()), contents(before));
+    stage.json(&["undo"]);
+    assert_eq!(files(stage.files()), files(after.clone()));
+    stage.json(&["redo"]);
+    assert_eq!(files(stage.files()), files(before));
+    stage.json(&["undo"]);
+    assert_eq!(files(stage.files()), files(after));
+}
+
+#[test]
+fn links_directories_and_permissions_come_back_by_undo() {
+    let stage = Stage::new();
+    stage.write("run.sh", "#!/bin/sh\n", 0o755);
+    stage.commit();
+    stage.write("becomes-link", "a file\n", 0o640);
+    stage.write("target", "target\n", 0o644);
+    symlink("target", stage.at("link")).unwrap();
+    symlink("target", stage.at("becomes-file")).unwrap();
+    fs::create_dir(stage.at("empty")).unwrap();
+    let before = stage.files();
+    stage.json(&["checkpoint", "mine"]);
+    stage.shell("chmod 600 run.sh; rm -r becomes-link becomes-file link empty");
+    symlink("run.sh", stage.at("becomes-link")).unwrap();
+    symlink("run.sh", stage.at("link")).unwrap();
+    stage.write("becomes-file", "a file now\n", 0o600);
+    stage.write("empty", "no directory\n", 0o644);
+    let after = stage.files();
+    let change = stage.json(&["restore", "--to", "mine", "--yes"])["changes"][0].as_str().unwrap().to_owned();
+    assert_eq!(stage.files(), before);
+    let log = stage.json(&["log", "-n", "1"]);
+    assert_eq!(log[0]["files"].as_array().unwrap().len(), 5, "{log:#}");
+    let output = stage.surehand(&["undo", &change]);
+    assert!(output.status.success(), "{output:?}");
+    let said = String::from_utf8(output.stdout).unwrap();
+    for line in ["link is a link to run.sh", "empty is a file", "run.sh has permissions 600"] {
+        assert!(said.lines().any(|said| said == line), "{line}: {said}");
+    }
+    assert_eq!(stage.files(), after);
+    stage.json(&["redo"]);
+    assert_eq!(stage.files(), before);
+    // What others have changed since stays, and is named.
+    fs::remove_file(stage.at("link")).unwrap();
+    symlink("elsewhere", stage.at("link")).unwrap();
+    let undone = stage.json(&["undo", &change]);
+    assert_eq!((&undone["left"][0]["path"], &undone["left"][0]["why"]), (&json!("link"), &json!("entry_changed")));
+    let expected = |path: &str| if path == "link" { Some(Thing::Link("elsewhere".into())) } else { after.get(path).cloned() };
+    stage.files().into_iter().for_each(|(path, thing)| assert_eq!(Some(thing), expected(&path), "{path}"));
 }
 
 #[test]
@@ -268,6 +319,26 @@ fn nothing_is_restored_unasked() {
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(!output.status.success() && said.contains(why), "{said}");
     }
+}
+
+#[test]
+fn a_preview_takes_no_checkpoint_and_a_time_that_is_too_early_names_the_oldest() {
+    let stage = Stage::new();
+    work(&stage);
+    let none = stage.surehand(&["restore", "--to", "10m"]);
+    assert!(String::from_utf8_lossy(&none.stderr).contains("there is no checkpoint"), "{none:?}");
+    let oldest = stage.json(&["checkpoint"]);
+    stage.write("src/main.rs", "fn main() { later() }\n", 0o644);
+    let count = || stage.json(&["log", "--kind", "checkpoint"]).as_array().unwrap().len();
+    let preview = stage.json(&["restore", "--to", "0s", "--dry-run"]);
+    assert_eq!((preview["files"][0]["path"].as_str(), &preview["before"]), (Some("src/main.rs"), &Value::Null), "{preview:#}");
+    assert!(!stage.surehand(&["restore", "--to", "0s"]).status.success());
+    assert_eq!(count(), 1);
+    let early = stage.surehand(&["restore", "--to", "10m", "--dry-run"]);
+    let said = String::from_utf8_lossy(&early.stderr).into_owned();
+    assert!(said.contains(&format!("the oldest checkpoint is {}", oldest["checkpoint"].as_str().unwrap())), "{said}");
+    stage.json(&["restore", "--to", "0s", "--yes"]);
+    assert_eq!(count(), 2);
 }
 
 /// What was there before the checkpoint and is not in it stays: it was ignored then.

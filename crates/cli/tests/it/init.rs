@@ -52,7 +52,7 @@ impl Machine {
 
     fn command(&self, words: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_surehand"));
-        command.current_dir(self.path("project")).args(words).env_clear();
+        command.current_dir(self.path("project")).args(words).env_clear().env("SUREHAND_BOARD_ENABLED", "false");
         command.env("HOME", self.path("home")).env("PATH", self.path("bin")).env("COLUMNS", "100");
         command
     }
@@ -928,7 +928,7 @@ fn commands(value: &Value, found: &mut Vec<Vec<String>>) {
 #[track_caller]
 fn run_as_client(machine: &Machine, words: &[String], path: &str) -> String {
     let mut command = Command::new(if words[0] == "sh" { "/bin/sh" } else { words[0].as_str() });
-    command.args(&words[1..]).current_dir(machine.path("project")).env_clear();
+    command.args(&words[1..]).current_dir(machine.path("project")).env_clear().env("SUREHAND_BOARD_ENABLED", "false");
     command.env("HOME", machine.path("home")).env("PATH", path);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
@@ -1059,6 +1059,7 @@ fn the_doctor_finds_a_healthy_machine_healthy() {
     ok    leftovers: none
     ok    room: enough on the disk
     ok    watching: the system reports file changes
+    note  board: switched off: board.enabled is false
     ok    claude: has hooks for you in this project (.claude/settings.local.json)
     ok    claude: the MCP server answers ({time} ms)
     ok    claude: the hooks answer ({time} ms)
@@ -1103,6 +1104,7 @@ fn the_doctor_says_what_is_wrong_and_what_to_do() {
     ok    state: none yet; created when first needed
     ok    room: enough on the disk
     ok    watching: the system reports file changes
+    note  board: switched off: board.enabled is false
     ok    claude: has hooks for you in this project (.claude/settings.local.json), and for you in every project (~/.claude/settings.json)
     ok    claude: the MCP server answers ({time} ms)
     warn  claude: has the hooks twice, for you in this project and for you in every project
@@ -1149,7 +1151,7 @@ fn the_doctor_lists_what_a_repository_sets_in_vain() {
     machine.write("home/.config/surehand/surehand.toml", "polcy = 1\n");
     assert_snapshot!(settings(), @"
     fail  settings: {machine}/home/.config/surehand/surehand.toml:1: unknown key polcy; did you mean policy.require_read?
-          do: correct it; until then nothing works, and hooks let everything pass
+          do: correct it; until then hooks go by the defaults, and the MCP server does not start
     ");
 }
 
@@ -1238,11 +1240,6 @@ fn the_doctor_says_why_protection_is_off() {
         );
         assert_eq!(machine.json(&["doctor", "--json"])["protected"], false);
     };
-    machine.write("home/.config/surehand/surehand.toml", "[policy]\n\nrequire_raed = true\n");
-    check("/surehand.toml:3: unknown key policy.require_raed; did you mean policy.require_read?\n", "settings");
-    machine.write("home/.config/surehand/surehand.toml", "[policy\n");
-    check("/surehand.toml: not valid TOML: line 1: ", "settings");
-    fs::remove_file(machine.path("home/.config/surehand/surehand.toml")).unwrap();
     // No other place is left for the state.
     machine.write("project/.git/surehand", "in the way").write("home/.local", "in the way");
     check("/home/.local/state/surehand: cannot use the state directory: ", "state");
@@ -1253,6 +1250,34 @@ fn the_doctor_says_why_protection_is_off() {
     let told = machine.run(&["doctor"]);
     assert!(told.contains("warn  export: .surehand "), "{told}");
     assert!(told.contains("ok    protection: on for Claude Code\n"), "{told}");
+}
+
+/// Hooks go on with the defaults where the settings cannot be read; the server does not start.
+#[test]
+fn broken_settings_leave_the_hooks_on() {
+    let machine = Machine::new();
+    machine.install("claude").run(&["init", "--mcp", "--yes"]);
+    let check = |settings: &str, cause: &str| {
+        machine.write("home/.config/surehand/surehand.toml", settings);
+        let told = machine.run(&["doctor"]);
+        for line in [
+            cause,
+            "      do: correct it; until then hooks go by the defaults, and the MCP server does not start\n",
+            "fail  claude: the MCP server does not answer: ",
+            "ok    claude: the hooks answer ",
+            "warn  protection: on for Claude Code, by the default settings: see settings above\n",
+        ] {
+            assert!(told.contains(line), "{line}: {told}");
+        }
+        assert!(told.ends_with("[exit 1]"), "{told}");
+        let object = machine.json(&["doctor", "--json"]);
+        assert_eq!((&object["protected"], &object["clients"][0]["guarded"]), (&true.into(), &true.into()));
+    };
+    check(
+        "[policy]\n\nrequire_raed = true\n",
+        "/surehand.toml:3: unknown key policy.require_raed; did you mean policy.require_read?\n",
+    );
+    check("[policy\n", "/surehand.toml: not valid TOML: line 1: ");
 }
 
 #[test]
@@ -1275,6 +1300,7 @@ fn the_doctor_finds_what_was_left_behind() {
           do: check .surehand/rescued if it exists, then remove .surehand
     ok    room: enough on the disk
     ok    watching: the system reports file changes
+    note  board: switched off: board.enabled is false
     ok    hooks: no failure in the last 7 days
     warn  protection: off: no client was found
           do: surehand init CLIENT
@@ -1334,7 +1360,7 @@ fn with_json_an_error_is_an_object_on_standard_output() {
     "#);
     assert_snapshot!(machine.run(&["diff", "--json"]), @r#"
     $ surehand diff --json
-    {"error":"there is no such change"}
+    {"error":"there is no change to show"}
     [exit 2]
     "#);
 }
@@ -1356,4 +1382,43 @@ fn nothing_is_coloured_where_nobody_sees_it() {
         let told = machine.run(words);
         assert!(!told.contains('\u{1b}'), "{told}");
     }
+}
+
+/// `npx` and `uvx` start a program from a cache that they may empty: the clients get a copy, which a newer version replaces.
+#[test]
+fn a_program_in_a_cache_is_copied_for_the_clients() {
+    let machine = Machine::new();
+    let cached = machine.path("home/.npm/_npx/1d2/node_modules/surehand/bin/surehand");
+    let kept = machine.path("home/.local/share/surehand/bin/surehand");
+    let npx = |words: &[&str]| {
+        let mut command = Command::new(&cached);
+        command.current_dir(machine.path("project")).args(words).env_clear().env("SUREHAND_BOARD_ENABLED", "false");
+        // Like npx, which puts its cache on the PATH of what it starts.
+        let path = std::env::join_paths([cached.parent().unwrap().to_owned(), machine.path("bin")]).unwrap();
+        command.env("HOME", machine.path("home")).env("PATH", path);
+        command.output().unwrap()
+    };
+    fs::create_dir_all(cached.parent().unwrap()).unwrap();
+    fs::copy(env!("CARGO_BIN_EXE_surehand"), &cached).unwrap();
+    let about: Value = serde_json::from_slice(&npx(&["self", "--json"]).stdout).unwrap();
+    assert_eq!((&about["installed_by"], &about["version"]), (&"npx".into(), &env!("CARGO_PKG_VERSION").into()));
+
+    assert!(npx(&["init", "claude", "--dry-run"]).status.success());
+    assert!(!kept.exists(), "a dry run writes nothing");
+    let output = npx(&["init", "claude", "--yes"]);
+    assert!(output.status.success(), "{output:?}");
+    let settings = machine.read("project/.claude/settings.local.json");
+    assert!(settings.contains(&format!("{} hook claude", kept.display())), "{settings}");
+    assert!(!settings.contains("_npx"), "{settings}");
+    assert!(fs::read(&kept).unwrap() == fs::read(&cached).unwrap());
+
+    // A newer version: the settings stay as they are, the copy does not.
+    fs::write(&kept, "an older version").unwrap();
+    let output = npx(&["init", "claude", "--yes"]);
+    assert!(String::from_utf8_lossy(&output.stdout).contains("nothing to do"), "{output:?}");
+    assert!(fs::read(&kept).unwrap() == fs::read(&cached).unwrap());
+
+    fs::remove_dir_all(machine.path("home/.npm")).unwrap();
+    let version = Command::new(&kept).arg("self").env_clear().env("HOME", machine.path("home")).output().unwrap();
+    assert!(String::from_utf8_lossy(&version.stdout).contains("installed by surehand init"), "{version:?}");
 }

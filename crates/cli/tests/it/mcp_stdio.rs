@@ -3,7 +3,7 @@
 
 use std::{
     fs,
-    io::{BufRead, BufReader, Write},
+    io::{BufRead, BufReader, Read, Write},
     path::Path,
     process::{Child, ChildStdin, ChildStdout, Command, Stdio},
 };
@@ -337,6 +337,64 @@ fn calls_that_come_together_are_answered_in_order_and_with_what_comes_before_the
     }
 }
 
+/// Calls in flight together share a sync and an export, both before the first of their answers.
+#[test]
+fn changes_that_come_together_are_complete_before_their_answers() {
+    let dir = workspace();
+    let names: Vec<String> = (0..24).map(|number| format!("{number:02}.txt")).collect();
+    names.iter().for_each(|name| fs::write(dir.path().join(name), "one\n").unwrap());
+    let mut client = Client::start_as("test", &json!({}), dir.path(), &[], &[("SUREHAND_POLICY_DURABILITY", "full")]);
+    names.iter().for_each(|name| drop(client.call("read_file", &json!({ "path": name }))));
+    let edit = |number: usize| {
+        let arguments =
+            json!({ "path": names[number], "old_string": if number == 20 { "none" } else { "one" }, "new_string": "two" });
+        json!({ "jsonrpc": "2.0", "id": 100 + number, "method": "tools/call", "params": { "name": "edit_file", "arguments": arguments } })
+    };
+    let all: String = (0..names.len()).map(|number| format!("{}\n", edit(number))).collect();
+    client.stdin.write_all(all.as_bytes()).unwrap();
+    for (number, name) in names.iter().enumerate() {
+        let answer = client.receive();
+        assert_eq!((&answer["id"], &answer["result"]["isError"]), (&json!(100 + number), &json!(number == 20)), "{answer}");
+        if number == 20 {
+            continue;
+        }
+        assert_eq!(fs::read_to_string(dir.path().join(name)).unwrap(), "two\n");
+        let state: Value = serde_json::from_slice(&fs::read(dir.path().join(".surehand/repostate.json")).unwrap()).unwrap();
+        let file = state["files"].as_array().unwrap().iter().find(|file| file["path"] == **name).unwrap();
+        assert_eq!((&file["status"], &file["size"]), (&json!("modified"), &json!(4)), "{file}");
+        assert_eq!(file["hash"], surehand_engine::core::ContentHash::of(b"two\n").to_string());
+    }
+}
+
+/// A server that dies right after some of the answers: what it answered is there, and can be undone.
+#[test]
+fn what_was_answered_together_outlives_a_kill() {
+    let dir = workspace();
+    let names: Vec<String> = (0..40).map(|number| format!("{number:02}.txt")).collect();
+    names.iter().for_each(|name| fs::write(dir.path().join(name), "one\n").unwrap());
+    let mut client = Client::start(dir.path(), &[]);
+    names.iter().for_each(|name| drop(client.call("read_file", &json!({ "path": name }))));
+    let edit = |(number, name): (usize, &String)| {
+        let arguments = json!({ "path": name, "old_string": "one", "new_string": "two" });
+        let params = json!({ "name": "edit_file", "arguments": arguments });
+        format!("{}\n", json!({ "jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params }))
+    };
+    let all: String = names.iter().enumerate().map(edit).collect();
+    client.stdin.write_all(all.as_bytes()).unwrap();
+    let mut answered = vec![client.receive()];
+    client.child.kill().unwrap();
+    let rest = client.stdout.by_ref().lines().map_while(Result::ok);
+    answered.extend(rest.filter_map(|line| serde_json::from_str(&line).ok()));
+    for answer in answered {
+        assert_eq!(answer["result"]["isError"], false, "{answer}");
+        let name = &names[usize::try_from(answer["id"].as_u64().unwrap()).unwrap()];
+        assert_eq!(fs::read_to_string(dir.path().join(name)).unwrap(), "two\n");
+        let undone = Command::new(PROGRAM).args(["undo", name]).current_dir(dir.path()).output().unwrap();
+        assert!(undone.status.success(), "{undone:?}");
+        assert_eq!(fs::read_to_string(dir.path().join(name)).unwrap(), "one\n");
+    }
+}
+
 #[test]
 fn a_client_that_reads_late_gets_every_byte() {
     let dir = workspace();
@@ -394,14 +452,14 @@ fn a_root_that_is_removed_and_made_again_is_gone_on_with() {
 
     fs::remove_dir_all(&root).unwrap();
     let gone = client.call("read_file", &read());
-    assert!(text(&gone).contains("was removed; make it again"), "{}", text(&gone));
+    assert!(text(&gone).contains("was removed; create it again"), "{}", text(&gone));
 
     make("one\ntwo\n");
     let unread = client.call("edit_file", &edit("one", "1"));
     assert!(text(&unread).contains("was not read this session"), "{}", text(&unread));
-    assert!(text(&unread).contains("was removed and made again"), "{}", text(&unread));
+    assert!(text(&unread).contains("was removed and created again"), "{}", text(&unread));
     let seen = client.call("read_file", &read());
-    assert!(text(&seen).contains("one") && !text(&seen).contains("made again"), "said once: {}", text(&seen));
+    assert!(text(&seen).contains("one") && !text(&seen).contains("created again"), "said once: {}", text(&seen));
     assert_eq!(client.call("edit_file", &edit("one", "uno"))["isError"], false);
     assert_eq!(fs::read_to_string(root.join("a.txt")).unwrap(), "uno\ntwo\n");
     let resource = client.ask("resources/read", &json!({ "uri": "surehand://journal" }));
@@ -428,7 +486,7 @@ fn a_root_that_is_moved_away_for_another_is_left_alone() {
     surehand_testkit::make_repository(&root);
     fs::write(root.join("a.txt"), "new\n").unwrap();
     let seen = client.call("read_file", &read());
-    assert!(text(&seen).contains("new") && text(&seen).contains("made again"), "{}", text(&seen));
+    assert!(text(&seen).contains("new") && text(&seen).contains("created again"), "{}", text(&seen));
     assert_eq!(client.call("edit_file", &edit("new", "newer"))["isError"], false);
     drop(client);
     assert_eq!(fs::read_to_string(root.join("a.txt")).unwrap(), "newer\n");

@@ -102,7 +102,7 @@ Every result:
 | `instructions` | if some are in the text | The paths of these files. |
 | `warnings` | if there are any | What else happened, as text. |
 
-For a file that was read or changed. `multi_edit`, `apply_patch` and `undo` have one such object per file in `files`; if there is only one file, its fields are also at the top level:
+For a file that was read or changed. `multi_edit`, `apply_patch`, `undo` and `restore` have one such object per file in `files`; if there is only one file, its fields are also at the top level:
 
 | field | present | meaning |
 |---|---|---|
@@ -123,7 +123,10 @@ For a file that was read or changed. `multi_edit`, `apply_patch` and `undo` have
 | `noop` with `message` | `write_file` | The file already had this content, and nothing was written. |
 | `rewrites` | `write_file` | How often it was written in full with little change. |
 | `change` | after a change | The name of the change, for `undo`, `log` and `diff`. |
-| `undone` | `undo` | The changes that were undone. |
+| `undone` | `undo` | The changes that were undone, with nothing left of them. |
+| `partly_undone` | `undo`, if something was left | The changes that were undone in part. |
+| `left` | `undo` and `restore`, if something was left; also in a refusal | What was left: `[{path, why, hunks}]`, `hunks: [{change, why, lines, below, wanted}]`. `lines` are the present lines, `{start, end}`, or null for a place below line `below`; `wanted` are the lines that would come. `why` is `lines_changed`, `lines_in_doubt`, `unencodable`, `encoding_changed`, `deleted`, `not_text`, `not_kept`, `moved`, `name_taken`, `entry_changed` or, with a sentence in `reason`, `failed`. |
+| `entries` | `undo` and `restore`, if links, directories or permissions came back | What the paths are now: `[{path, is}]`; `is` is `link` (with `target`), `directory`, `file` (with `mode` if only that changed) or `nothing`. |
 
 Other tools:
 
@@ -132,7 +135,7 @@ Other tools:
 | `list_files` | `files` (paths), `directories: [{path, files}]` for directories shown as counts, `total`, `cut` (whether something was left out) |
 | `search_files` | `files: [{path, version, total_lines, matches, shown}]`, `total` matches and `total_files` including those not shown, `cut` |
 | `repo_state` | `files_tracked`, `open_tasks` (a count) |
-| `update_tasks` | `story_id`, `tasks: [{id, description, status, priority, story, owner}]` of this story, `open_tasks` (a count), `tasks_of_others` (the open ones) |
+| `update_tasks` | `story_id`, `tasks: [{id, description, status, priority, story, owner}]` of this story, `open_tasks` (a count), `tasks_of_others` (the open ones); for shared tasks instead `story_id`, `claimed` (the number of the task that the caller has got, or null), `shared_tasks: [{id, description, status, priority, mine, by}]` |
 | `forget` | `forgotten` (paths), unless everything was forgotten |
 
 A refusal has `success: false` and `refusal`, with these fields:
@@ -149,7 +152,7 @@ A refusal has `success: false` and `refusal`, with these fields:
 | `version` | if lines of the file are shown | The version of those lines. |
 
 Codes: `unread` `stale` `deleted` `partial` `not_found` `ambiguous` `no_change` `anchor_mismatch` `overlap` `exists` `binary`
-`encoding` `too_large` `outside_workspace` `protected` `bad_range` `bad_arguments` `conflict` `io`.
+`encoding` `too_large` `outside_workspace` `protected` `bad_range` `bad_arguments` `conflict` `claimed` `collision` `io`.
 ";
 
 /// What is put into a result is in the source, wherever it shows.
@@ -181,7 +184,7 @@ fn settings() {
             RepositoryRule::Nothing => "nothing",
             RepositoryRule::Only { what, .. } => what,
         };
-        writeln!(page, "| `{}` | {} | `{}` | {} | {repository} |", key.name, key.wanted, key.default, key.meaning).unwrap();
+        writeln!(page, "| `{}` | {} | `{}` | {} | {repository} |", key.name, key.wanted, key.default(), key.meaning).unwrap();
     }
     page.push_str(
         "\nFor tests, in debug builds only: `SUREHAND_TEST_KILL_AFTER=N` makes a process kill itself (SIGKILL) after step N of its next commit.\n\n\
@@ -239,34 +242,113 @@ stories. Commands that change tasks print the same object.",
     Documented {
         name: "log",
         ends: "",
-        json: "An array of changes, newest first: `[{change, at, session, tool, undone, files}]`, `files: [{path, moved_to, before, after, undoes}]`;
+        json: "An array, newest first. Each entry has `id`, `at` and `kind`: `change`, `undo`, `restore`, `checkpoint`, `outside`, `refusal`, `rescue`.
+Changes, undos and restores: `{change, session, tool, undone, files}`, `files: [{path, moved_to, before, after, undoes}]`;
 `before` and `after` are versions, null if there was no file; `undoes` names the changes that it undid. With `--session`, a change in another workspace has its root in `workspace`.
-Among the changes are checkpoints: `{checkpoint, name, at, until, session, occasion, commit, files, took_ms, not_kept}`. `until` is when it was last found to be still so,
-`files` how many files are not as `commit` has them; `not_kept: [{path, why}]`.",
+Checkpoints: `{checkpoint, name, until, session, occasion, commit, files, took_ms, not_kept}`. `until` is when it was last found to be still so,
+`files` how many files are not as `commit` has them; `not_kept: [{path, why}]`. Files changed by other programs: `{path, before, after, noticed_by}`; `noticed_by` is a session.
+Refusals: `{session, tool, path, code, repeat}`. Rescued files: `{path, file, size, dropped}`, and once applied or dropped `{session, path, version, dropped}`.",
+    },
+    Documented {
+        name: "show",
+        ends: "",
+        json: "An object: the entry as in `surehand log`, with `diffs: [{path, diff}]`; `diff` is null if it cannot be shown. Of a checkpoint they lead from its commit to the checkpoint,
+of a rescued file from what is there now to what was rescued. Of a run: as in `surehand runs`, with `events` (those of
+[surehand run --json](run-events.md), as they were recorded), or for one turn with `turn: {turn, prompt, events}`;
+`prompt: {system, messages, tools}` is null if it was not recorded.",
+    },
+    Documented {
+        name: "runs",
+        ends: "",
+        json: "An array, the latest first: `[{run, state, last_active, prompts, story, turns, usage, seconds, model, mode, session}]`. `state`: `running`,
+`interrupted` (its process was killed), or why it stopped: `done`, `budget`, `stuck`, `cancelled`, `model`. `usage`: `{input, cached, output, cost}`.
+`prompts` says whether prompts were recorded. If `run.json` cannot be read, `damaged` says why, and the fields after `prompts` are missing.",
+    },
+    Documented {
+        name: "sessions",
+        ends: "",
+        json: "An array, the one that was active last first: `[{session, name, client, last_active, changes, seen, stale}]`; `seen` and `stale` are paths, `changes` is a number.",
+    },
+    Documented {
+        name: "rescued",
+        ends: "1 if nobody said yes",
+        json: "An array: `[{id, at, path, file, size, dropped}]`; `path` is null if it is not known. `show` prints the one object with `diff`, `apply` prints `{applied, path, changes}`
+(names for `undo`), `drop` prints `{dropped}`, the names.",
     },
     Documented { name: "checkpoint", ends: "", json: "An object, as in `surehand log`: `{checkpoint, name, at, until, session, occasion, commit, files, took_ms, not_kept: [{path, why}]}`. If nothing has changed since the last one, it is that one." },
     Documented {
         name: "restore",
         ends: "1 when nothing was restored because nobody said yes, or a file could not be restored",
-        json: "An object: `to` (the time), `checkpoint` (the one it goes by, or null), `before` (the checkpoint of what is there now), `files: [{path, act}]` and
+        json: "An object: `to` (the time), `checkpoint` (the one it goes by, or null), `before` (the checkpoint of what was there, null if nothing was done), `files: [{path, act}]` and
 `left: [{path, why}]` (what stays though it was different then); `act`: `create`, `overwrite`, `delete`, `set_mode`; `restored` (whether it was done). If so, `changes`
 (names for `undo`), `done: [{path, act}]` and `failed: [{path, why}]`.",
     },
     Documented {
+        name: "blame",
+        ends: "",
+        json: "An object: `path`, `total_lines`, `removed_by` (the author, if the file is gone) and `runs`: `[{start, end, lines, by}]`, with what is known of \
+               the author. `by` is `session` or `command` (`session`, `name`, `tool`, `command`, `change`, `at`), `outside` (`at`: it was there not later than \
+               this) or `commit` (`commit`, `author`, `summary`, `at`).",
+    },
+    Documented {
         name: "diff",
         ends: "",
-        json: "An array of files: `[{path, from, before, after, diff, workspace}]`; `from` is the previous path, `diff` a unified diff, `workspace` the root of the paths.",
+        json: "An array of files: `[{path, from, before, after, diff, workspace}]`; `from` is the previous path, `diff` a unified diff, `workspace` the root of the paths. \
+               With `--session` also `left`, what of the session cannot be told apart from the work of others: `[{lines, removed, why, others}]`. `lines` is `{start, end}` \
+               in the present file, `removed` in the one before; both are null if it is about the whole file. `why` is `replaces_others`, `replaced_by_others`, `among_others`, \
+               `not_text`, `removed`, `recreated`, `moved`, `not_committed`, `ignored`, `staged`, `converted`, `not_kept`, `not_a_file` or `submodule`; `others` has authors \
+               as in `blame`.",
+    },
+    Documented {
+        name: "commit",
+        ends: "1 if nothing was committed: there is nothing to commit, a merge or rebase is in progress, or git or a hook refused. The index is then as it was",
+        json: "An object: `commit` (the id, or null), `files: [{path, from, added, removed}]`, `left: [{path, left}]` (as in `diff`), `committed` (the paths of the commit, \
+               those that hooks added included) and, with `--dry-run`, `patch`.",
     },
     Documented {
         name: "undo",
-        ends: "1 if it is refused, because of later changes or because there is nothing to undo",
-        json: "A result object (below), with `undone: [change]`. With `--session`, if the session has worked in several workspaces, an array of such objects, each with its `workspace`.",
+        ends: "1 if it is refused, because nothing can be taken back without losing later changes, or because there is nothing to undo",
+        json: "A result object (below), with `undone: [change]`, and `partly_undone` and `left` if something was left. With `--session`, if the session has worked in several workspaces, an array of such objects, each with its `workspace`.",
+    },
+    Documented {
+        name: "redo",
+        ends: "1 if it is refused, because nothing can be brought back without losing later changes, or because there is no undo to take back",
+        json: "A result object, as of `undo`.",
     },
     Documented {
         name: "scan",
         ends: "",
         json: "An object: `files` (a count), `first` (whether there was no earlier scan to compare with), `created`, `modified`, `deleted`, `ignored` (paths),
 `unreadable: [{path, why}]`, `unnamed`, `hashed`, `bytes_hashed`, `seconds`.",
+    },
+    Documented {
+        name: "board",
+        ends: "",
+        json: "An object: `repository: {id, origin}` (`origin`: `computed`, `random`, `joined`), `place` (where the board is), `age` (of the local copy, in milliseconds, or null), `trouble` (why it is not
+current, or null), `agents: [{name, session, client, alive, seen_ago, host, root, here, branch, story, tasks, claims}]` (`here`: in this checkout; `seen_ago` in milliseconds),
+`stories: [{story, tasks: [{id, description, priority, status, by, fence: {timeline, counter}, lasts, abandoned}]}]`, `claims: [{id, pattern, by, lasts}]` (`lasts` in milliseconds),
+`changes: [{host, root, here, path, kind, lines: [{start, end}], by}]` (`kind`: `lines`, `deleted`, `binary`), `forecasts: [{agent, branch, path, seconds_ago, forecast}]` (`forecast`: `same_lines`,
+`deleted`, `binary` or `unknown`, with the conflicts) and `headlines: [{at, id, checkout, agent, kind, path, summary}]`. With `--watch` such an object per line, for each change.",
+    },
+    Documented {
+        name: "helper",
+        ends: "",
+        json: "With `--status` an object: `running`, `helper: {process, program, boards: [{repository, place, roots, agents, read_at, trouble}]}` (null if it does not run). With `--stop`: `stopped`.",
+    },
+    Documented {
+        name: "usage",
+        ends: "",
+        json: "An object: `bytes` (in all), `repositories: [{path, bytes, gone, checkouts, versions, changes, checkpoints, other_entries, views, sessions}]`; kinds are
+`{count, bytes}`, `sessions` is how many have the `views`; if the database cannot be read, `unreadable` says why instead. `checkouts: [{checkout, root, is, bytes, rescued, runs, staged}]`,
+`is`: `there`, `gone`, `set_aside`. With `--all` also `unreadable: [{path, why}]`, `boards: [{path, bytes, roots, unreadable, gone}]`, `sessions: {count, bytes, gone}` (where sessions worked) and
+`hook_log` (bytes).",
+    },
+    Documented {
+        name: "clean",
+        ends: "1 when nothing was removed because nobody said yes, or something could not be removed",
+        json: "An object of what there is to remove: `before` (the moment of `--older-than`), `versions`, `changes`, `checkpoints`, `other_entries` and `views` (each
+`{count, bytes}`), `named_checkpoints` (those among them with a name), `sessions` (how many have these views), `runs: [{run, story, resumable}]`, `busy_runs` (ids of those that stay), `rescued` (as in `surehand rescued`: `[{id, at, path, file, size, dropped}]`),
+`gone: [{state, checkout, root, bytes}]` (`checkout` is null for the whole state), `boards: [{path, roots}]`, `gone_sessions` (a number), `removed` (whether it was done). If so, `freed` (bytes) and `failed: [{what, why}]`.",
     },
     Documented { name: "call", ends: "1 if the call is refused", json: "A result object (below)." },
     Documented {
@@ -275,7 +357,8 @@ Among the changes are checkpoints: `{checkpoint, name, at, until, session, occas
         json: "One line per event, each an object with `event`: `started`, `turn`, `text`, `calling`, `again`, `said`, `call`, `result`, `left`, `folded`,
 `turn_ended`, `stopped`. The last is `stopped: {stop, text}`, `stop`: `done`, `budget`, `stuck`, `cancelled`, `model`.",
     },
-    Documented { name: "demo", ends: "", json: "One object: `{modes: {snapshot, history}, plain}`, each with `{turns: [{turn, prompt_tokens}], writes_per_file: {path: count}, lost_updates, refusals, repairs, seconds}`." },
+    Documented { name: "ui", ends: "", json: "An object, before the page is served: `{url, workspace, pid}`; `url` has the token. With `--export`: `{file, session, bytes}`." },
+    Documented { name: "demo", ends: "", json: "One object: `{modes: {snapshot, history}, plain}`, each with `{turns: [{turn, prompt_tokens}], writes_per_file: {path: count}, lost_updates, refusals, repairs, seconds}`. With `--ui`, as of `surehand ui`." },
     Documented { name: "mcp", ends: "", json: NO_JSON },
     Documented {
         name: "hook",
@@ -284,6 +367,11 @@ Among the changes are checkpoints: `{checkpoint, name, at, until, session, occas
     },
     Documented { name: "completions", ends: "", json: NO_JSON },
     Documented { name: "man", ends: "", json: NO_JSON },
+    Documented {
+        name: "self",
+        ends: "",
+        json: "An object: `version`, `program` (its path), `installed_by` (`npm`, `npx`, `pip`, `uv tool`, `pipx`, `uvx`, `dpkg`, `cargo`, `surehand init` for a copy that it made, or `hand`), `update` and `remove` (commands; `remove` is null if the file is to be removed by hand), `settings` and `state` (the directories of this user).",
+    },
 ];
 
 fn help(words: &[&str]) -> String {
@@ -346,10 +434,15 @@ fn json_is_as_it_is_documented() {
         &["snapshot"],
         &["tasks"],
         &["log"],
+        &["sessions"],
+        &["rescued"],
         &["diff"],
+        &["blame", "a.txt"],
         &["scan"],
         &["checkpoint"],
         &["restore", "--to", "0s", "--dry-run"],
+        &["usage"],
+        &["clean", "--sessions", "--runs", "--rescued", "--gone", "--versions", "--older-than", "0s", "--dry-run"],
     ] {
         let page = COMMANDS.iter().find(|command| command.name == words[0]).unwrap().json;
         let mut missing = Vec::new();

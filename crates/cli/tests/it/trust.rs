@@ -74,6 +74,7 @@ impl Machine {
         let home = if user == User::Us { "home" } else { "nobody" };
         command.args(words).current_dir(self.at(directory)).env_clear().env("HOME", self.at(home));
         command.env("PATH", std::env::var_os("PATH").unwrap_or_default()).env("SUREHAND_POLICY_DURABILITY", "fast");
+        command.env("SUREHAND_BOARD_ENABLED", "false");
         command
     }
 

@@ -39,6 +39,7 @@ impl Machine {
             .args(arguments)
             .current_dir(directory)
             .env_clear()
+            .env("SUREHAND_BOARD_ENABLED", "false")
             .env("PATH", std::env::var_os("PATH").unwrap())
             .env("HOME", self.at("home"))
             .env("CLAUDE_PROJECT_DIR", self.at("project"))
@@ -82,7 +83,7 @@ fn a_session_is_asked_about_and_undone_in_all_its_workspaces() {
     let machine = Machine::new();
     machine.edit("project/vendor/lib", "project/a.txt", "two", "TWO");
     machine.edit("project/vendor/lib", "project/vendor/lib/a.txt", "three", "THREE");
-    let log = machine.json(&["log", "--session", "claude-s", "--json"]);
+    let log = machine.json(&["log", "--session", "claude-s", "--kind", "change", "--json"]);
     let workspaces: Vec<&Value> = log.as_array().unwrap().iter().map(|change| &change["workspace"]).collect();
     assert_eq!(workspaces, [&json!(machine.at("project/vendor/lib")), &Value::Null], "newest first: {log}");
     let diff = machine.json(&["diff", "--session", "claude-s", "--json"]);

@@ -1,7 +1,9 @@
-//! `surehand demo`: plays a story with a model that forgets, while other programs save the same files. It runs in both modes, and without
-//! Surehand for comparison, in temporary directories.
+//! `surehand demo`: shows a refusal and a rescue. Then it plays a story with a model that forgets, while other programs
+//! save the same files: in both modes, and without Surehand for comparison. All of it is in temporary directories.
 
 mod forgetful_model;
+mod live;
+mod opening;
 mod other_programs;
 mod plain_loop;
 mod play;
@@ -34,13 +36,16 @@ use crate::{
 };
 
 pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<ExitCode> {
+    if args.ui {
+        return live::run(args);
+    }
     if args.json {
         let played = perform(&mut |_| Ok(()))?;
         let modes = json!({ "snapshot": played.snapshot.as_json(), "history": played.history.as_json() });
         output::print(&format!("{:#}\n", json!({ "modes": modes, "plain": played.plain.as_json() })))?;
         return Ok(ExitCode::SUCCESS);
     }
-    output::print(INTRO)?;
+    output::print(&format!("{}\n{INTRO}", opening::play()?))?;
     let played = perform(&mut output::print)?;
     let painter = Painter { width: columns(), colours: Colours::On };
     let (table, plots) = (report::table(&played, painter), report::plots(&played, painter, glyphs()));

@@ -1,7 +1,12 @@
 //! The other programs that save the same files during a run: an editor, a formatter, a colleague. At the end it is checked whether their
 //! changes are still there.
 
-use std::{collections::HashMap, fs, io, path::Path};
+use std::{
+    collections::HashMap,
+    fs,
+    io::{self, Write},
+    path::Path,
+};
 
 use super::{
     story::{OUTSIDE, OutsideAct, OutsideChange, SaveTime},
@@ -84,8 +89,22 @@ fn acted(act: OutsideAct, text: &str) -> Option<String> {
     }
 }
 
+/// Opens a file to overwrite it later, as an editor may do.
+#[expect(clippy::disallowed_methods, reason = "plays the other program")]
+pub(super) fn open_to_write(path: &Path) -> io::Result<fs::File> {
+    fs::OpenOptions::new().write(true).open(path)
+}
+
 /// Overwrites a file as any program does.
 #[expect(clippy::disallowed_methods, reason = "plays the other program")]
 pub(super) fn save(path: &Path, text: &str) -> io::Result<()> {
     fs::write(path, text)
+}
+
+/// Appends to a file through a handle that was opened before `meanwhile`, as a program does that keeps it open.
+#[expect(clippy::disallowed_methods, reason = "plays the other program")]
+pub(super) fn save_into_open_file(path: &Path, text: &str, meanwhile: impl FnOnce() -> anyhow::Result<()>) -> anyhow::Result<()> {
+    let mut file = fs::OpenOptions::new().append(true).open(path)?;
+    meanwhile()?;
+    Ok(file.write_all(text.as_bytes())?)
 }

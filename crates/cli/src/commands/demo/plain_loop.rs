@@ -9,7 +9,7 @@ use surehand_agent::{
     CancelToken, RunEvent,
     event::RunPhase,
     model::{CallResult, ChatMessage, ChatModel, ModelCall, Prompt, TokenUsage},
-    prompt::{PromptTemplate, message_tokens, rules, system_text, tool_specs},
+    prompt::{PromptDetail, PromptTemplate, message_tokens, rules, system_text, tool_specs},
     tool::DONE,
 };
 use surehand_engine::{
@@ -26,12 +26,16 @@ const MOST_TURNS: u32 = 150;
 pub(super) fn play(root: &Path, model: &mut dyn ChatModel, listener: &mut dyn FnMut(&RunEvent)) -> anyhow::Result<bool> {
     let mut tools = Tools { root, tasks: Vec::new() };
     let template = PromptTemplate {
-        rules: rules(ContextMode::History, EditDialect::Text),
+        rules: rules(ContextMode::History, EditDialect::Text, PromptDetail::Full),
         story: STORY.to_owned(),
-        instructions: String::new(),
+        ..PromptTemplate::default()
     };
-    let mut prompt =
-        Prompt { system: system_text(&template), tools: tool_specs(RunPhase::Coding, EditDialect::Lines), messages: Vec::new() };
+    let mut prompt = Prompt {
+        system: system_text(&template),
+        tools: tool_specs(RunPhase::Coding, EditDialect::Lines, PromptDetail::Full),
+        is_conversation: true,
+        ..Prompt::default()
+    };
     let fixed = prompt.tokens();
     let mut tokens = fixed + say(&mut prompt, ChatMessage::User("Work on the story.".to_owned()));
     for turn in 1..=MOST_TURNS {
@@ -53,7 +57,7 @@ pub(super) fn play(root: &Path, model: &mut dyn ChatModel, listener: &mut dyn Fn
             results.push(CallResult { id: call.id.clone(), text, is_error: false });
             listener(&result_event(call));
         }
-        tokens += say(&mut prompt, ChatMessage::Assistant { text: answer.text, calls: answer.calls });
+        tokens += say(&mut prompt, ChatMessage::Assistant { text: answer.text, calls: answer.calls, reasoning: None });
         tokens += say(&mut prompt, ChatMessage::Results(results));
         listener(&RunEvent::TurnEnded { turn, usage: answer.usage, total: TokenUsage::default(), seconds: 0.0 });
     }

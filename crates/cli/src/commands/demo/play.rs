@@ -3,7 +3,7 @@
 use std::{io, path::Path, time::Instant};
 
 use anyhow::Context;
-use surehand_agent::{AgentRun, CancelToken, Ports, RunEvent, RunSettings, command::NoApprover, event::StopReason};
+use surehand_agent::{AgentRun, CancelToken, Nobody, Ports, RunEvent, RunSettings, command::NoApprover, event::StopReason};
 use surehand_engine::{
     Config, StateHome, Workspace,
     core::{ContextMode, EditDialect},
@@ -53,6 +53,7 @@ fn surehand(root: &Path, mode: ContextMode, observer: &mut DemoObserver<'_>) -> 
     let ports = Ports {
         model: &mut ForgetfulModel::default(),
         permission: &mut NoApprover,
+        person: &mut Nobody,
         listener: &mut listener,
         cancel: CancelToken::default(),
     };

@@ -7,14 +7,16 @@ use super::{
 use crate::display::style::{Painter, Style, abbreviate};
 
 pub(super) const INTRO: &str = "\
+3. What that is worth in a long task
+
 A model writes a small service in Go. It knows only what its prompt shows: what
 has left the prompt, it does again. Meanwhile others save changes to the same
 files. The same model, three times:
 ";
 
 pub(super) const NEXT: &str = "\
-Next:  surehand run \"STORY\" --model NAME    works on a story where you are
-       surehand mcp                          serves its tools to your agent
+Next:  surehand init      guards the agents that you have, in this project
+       surehand doctor    says whether everything is guarded
 ";
 
 #[derive(Debug)]

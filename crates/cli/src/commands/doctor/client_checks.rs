@@ -6,14 +6,17 @@ use serde_json::{Value, json};
 use surehand_adapters::hooks;
 
 use super::{Check, CheckState, dry_run};
-use crate::commands::init::{
-    backup,
-    changes::{files_of, found},
-    clients::InitClient,
-    config_dirs::{ConfigDirs, ConfigScope},
-    json_config::InstalledHook,
-    program::{self, is_same, resolve},
-    toml_config::{self, HookTrust},
+use crate::{
+    commands::init::{
+        backup,
+        changes::{files_of, found},
+        clients::InitClient,
+        config_dirs::{ConfigDirs, ConfigScope},
+        json_config::InstalledHook,
+        program::{self, is_same, resolve},
+        toml_config::{self, HookTrust},
+    },
+    installation::has_same_bytes,
 };
 
 const TRUST: &str = "type /hooks in Codex and trust them";
@@ -22,6 +25,8 @@ pub(super) struct ClientReport {
     pub client: InitClient,
     is_installed: bool,
     scopes: Vec<ConfigScope>,
+    /// Whether its hooks are set up and work.
+    pub is_guarded: bool,
     pub checks: Vec<Check>,
 }
 
@@ -30,17 +35,13 @@ impl ClientReport {
         !self.scopes.is_empty()
     }
 
-    pub(super) fn is_guarded(&self) -> bool {
-        self.is_set_up() && self.checks.iter().all(|check| check.state != CheckState::Fail)
-    }
-
     pub(super) fn as_json(&self) -> Value {
         let scopes: Vec<&str> = self.scopes.iter().map(|scope| scope.name()).collect();
         let profile = self.client.profile();
         json!({
             "client": profile.name,
             "installed": self.is_installed,
-            "guarded": self.is_guarded(),
+            "guarded": self.is_guarded,
             "scopes": scopes,
             "limits": profile.limits,
         })
@@ -58,9 +59,7 @@ pub(super) fn check_clients(dirs: &ConfigDirs) -> Vec<ClientReport> {
     let look = |client: InitClient| {
         let is_installed = client.is_installed(dirs);
         let configured = configured(client, dirs);
-        let scopes = configured.scopes();
-        let checks = ClientFindings { client, dirs, configured, is_installed }.checks();
-        ClientReport { client, is_installed, scopes, checks }
+        ClientFindings { client, dirs, configured, is_installed }.report()
     };
     InitClient::all().map(look).filter(|report| report.is_installed || !report.checks.is_empty()).collect()
 }
@@ -97,23 +96,27 @@ struct ClientFindings<'a> {
 }
 
 impl ClientFindings<'_> {
-    fn checks(&self) -> Vec<Check> {
+    fn report(&self) -> ClientReport {
         let FoundConfig { servers, hooks, troubles } = &self.configured;
         let broken = troubles.iter().map(|trouble| self.check(CheckState::Fail, trouble.clone()).remedy("correct the file"));
         let mut checks: Vec<Check> = broken.collect();
+        let scopes = self.configured.scopes();
+        let (client, is_installed) = (self.client, self.is_installed);
         if servers.is_empty() && hooks.is_empty() {
-            checks.extend(self.is_installed.then(|| self.not_set_up()));
-            return checks;
+            checks.extend(is_installed.then(|| self.not_set_up()));
+            return ClientReport { client, is_installed, scopes, is_guarded: false, checks };
         }
-        if !self.is_installed {
+        if !is_installed {
             checks.push(self.check(CheckState::Note, "is set up, and not found on this machine"));
         }
         checks.extend(self.guard());
+        let hooks = self.hooks();
+        let is_guarded = !scopes.is_empty() && checks.iter().chain(&hooks).all(|check| check.state != CheckState::Fail);
         checks.extend(self.server());
-        checks.extend(self.hooks());
-        let limits = self.client.profile().limits.iter();
+        checks.extend(hooks);
+        let limits = client.profile().limits.iter();
         checks.extend(limits.map(|limit| self.check(CheckState::Note, format!("limit: {limit}"))));
-        checks
+        ClientReport { client, is_installed, scopes, is_guarded, checks }
     }
 
     fn check(&self, state: CheckState, what: impl Into<String>) -> Check {
@@ -185,7 +188,8 @@ impl ClientFindings<'_> {
             Some(found) => {
                 let this = std::env::current_exe().ok()?;
                 let what = || format!("starts another surehand than this one, {}", found.display());
-                (!is_same(&found, &this)).then(|| self.check(CheckState::Warn, what()).remedy(again))
+                (!is_same(&found, &this) && !has_same_bytes(&found, &this))
+                    .then(|| self.check(CheckState::Warn, what()).remedy(again))
             }
         }
     }

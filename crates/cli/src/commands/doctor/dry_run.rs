@@ -24,7 +24,14 @@ pub(super) fn hook(client: InitClient) -> Result<u128, String> {
     let mut slowest = 0;
     for (event, input) in samples(client, place.path()) {
         let arguments: Vec<&str> = ["hook", client.name()].into_iter().chain(event).collect();
-        let (output, millis) = run(&arguments, &format!("{input}\n"), place.path())?;
+        let mut command = this_program(&arguments, place.path())?;
+        // The settings are checked on their own: hooks work without them.
+        command.env("XDG_CONFIG_HOME", place.path());
+        for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("SUREHAND_")) {
+            command.env_remove(name);
+        }
+        command.env("SUREHAND_BOARD_ENABLED", "false");
+        let (output, millis) = run(command, &format!("{input}\n"))?;
         judge(&output)?;
         slowest = slowest.max(millis);
     }
@@ -118,7 +125,7 @@ pub(super) fn server() -> Result<u128, String> {
     let hello = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
         "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "surehand doctor", "version": env!("CARGO_PKG_VERSION") },
     } });
-    let (output, millis) = run(&["mcp"], &format!("{hello}\n"), place.path())?;
+    let (output, millis) = run(this_program(&["mcp"], place.path())?, &format!("{hello}\n"))?;
     let told = String::from_utf8_lossy(&output.stdout);
     let answer: Option<Value> = told.lines().next().and_then(|line| serde_json::from_str(line).ok());
     if answer.is_some_and(|answer| answer["result"]["serverInfo"].is_object()) {
@@ -128,10 +135,17 @@ pub(super) fn server() -> Result<u128, String> {
     Err(format!("{}: {}", output.status, why.lines().next().unwrap_or_default()))
 }
 
-fn run(arguments: &[&str], input: &str, place: &Path) -> Result<(Output, u128), String> {
-    let began = Instant::now();
+fn this_program(arguments: &[&str], place: &Path) -> Result<Command, String> {
     let mut command = Command::new(std::env::current_exe().map_err(|error| error.to_string())?);
     command.args(arguments).current_dir(place).env("XDG_STATE_HOME", place.join("state")).env_remove("SUREHAND_STATE_DIR");
+    // No agent is at work, so nobody else need know.
+    command.env("SUREHAND_BOARD_ENABLED", "false");
+    Ok(command)
+}
+
+/// Runs a command with this input. Returns the time, in milliseconds.
+fn run(mut command: Command, input: &str) -> Result<(Output, u128), String> {
+    let began = Instant::now();
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(|error| error.to_string())?;
     // A process that does not read its input reports why.

@@ -9,6 +9,8 @@ use std::process::ExitCode;
 
 use serde_json::{Value, json};
 
+use workspace_checks::SETTINGS;
+
 use super::init::{
     config_dirs::ConfigDirs,
     program::{self, is_same, on_path},
@@ -20,13 +22,12 @@ pub(crate) fn run(args: &StateArgs) -> anyhow::Result<ExitCode> {
     let dirs = ConfigDirs::here(root.clone())?;
     let workspace = workspace_checks::check(&root);
     let reports = client_checks::check_clients(&dirs);
-    let protection = protection(&workspace, &reports);
+    let (is_protected, protection) = protection(&workspace, &reports);
     let clients: Vec<Value> = reports.iter().map(client_checks::ClientReport::as_json).collect();
     let mut checks = this_program();
     checks.extend(workspace);
     checks.extend(reports.into_iter().flat_map(|report| report.checks));
     checks.push(hook_failures());
-    let is_protected = protection.is_well();
     checks.push(protection);
     let is_well = checks.iter().all(Check::is_well);
     if args.json {
@@ -40,24 +41,31 @@ pub(crate) fn run(args: &StateArgs) -> anyhow::Result<ExitCode> {
 }
 
 /// Whether any client is guarded here, and if not, why.
-fn protection(workspace: &[Check], reports: &[client_checks::ClientReport]) -> Check {
-    if let Some(cause) = workspace.iter().find(|check| check.state == CheckState::Fail) {
+fn protection(workspace: &[Check], reports: &[client_checks::ClientReport]) -> (bool, Check) {
+    let check = |state, what: String| Check::new("protection", state, what);
+    let (settings, others): (Vec<&Check>, Vec<&Check>) =
+        workspace.iter().filter(|check| check.state == CheckState::Fail).partition(|check| check.about == SETTINGS);
+    if let Some(cause) = others.first() {
         let what = format!("off in this workspace, whatever is set up: see {} above", cause.about);
-        return Check::new("protection", CheckState::Fail, what);
+        return (false, check(CheckState::Fail, what));
     }
-    let guarded: Vec<&str> = reports.iter().filter(|report| report.is_guarded()).map(|report| report.client.title()).collect();
+    let guarded: Vec<&str> = reports.iter().filter(|report| report.is_guarded).map(|report| report.client.title()).collect();
     if !guarded.is_empty() {
-        return Check::new("protection", CheckState::Ok, format!("on for {}", guarded.join(", ")));
+        let what = format!("on for {}", guarded.join(", "));
+        return match settings.is_empty() {
+            true => (true, check(CheckState::Ok, what)),
+            false => (true, check(CheckState::Warn, format!("{what}, by the default settings: see settings above"))),
+        };
     }
     if let Some(report) = reports.iter().find(|report| report.is_set_up()) {
         let what = format!("off: what is set up does not work, see {} above", report.client.name());
-        return Check::new("protection", CheckState::Fail, what);
+        return (false, check(CheckState::Fail, what));
     }
     let (what, remedy) = match reports.is_empty() {
         true => ("off: no client was found", "surehand init CLIENT"),
         false => ("off: no client is guarded", "surehand init"),
     };
-    Check::new("protection", CheckState::Warn, what).remedy(remedy)
+    (false, check(CheckState::Warn, what.to_owned()).remedy(remedy))
 }
 
 fn exit_code(is_well: bool) -> ExitCode {

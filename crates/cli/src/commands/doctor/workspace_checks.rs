@@ -8,14 +8,19 @@ use std::{
 };
 
 use rustix::fs::{CWD, RenameFlags, renameat_with, statvfs};
+use surehand_agent::command::{ConfinementSupport, confinement_support};
 use surehand_engine::{
     EXPORT_DIR, PassedOver, RESCUED, StatePaths, WatchTrouble, Workspace,
     core::render::{count, notice::notice},
+    fleet::board_place,
     try_watching,
 };
 
 use super::{Check, CheckState};
-use crate::workspace;
+use crate::{fleet, output, workspace};
+
+/// What the check of the settings is about. If it fails, hooks still work.
+pub(super) const SETTINGS: &str = "settings";
 
 /// Less free space than this is a warning.
 const ROOM: u64 = 100 << 20;
@@ -27,6 +32,8 @@ pub(super) fn check(root: &Path) -> Vec<Check> {
     checks.extend(not_ours(root));
     checks.push(room(root));
     checks.push(watching(root));
+    checks.push(board(root));
+    checks.extend(commands(root));
     checks
 }
 
@@ -35,24 +42,26 @@ fn settings(root: &Path) -> Vec<Check> {
     let config = match workspace::settings(root) {
         Ok(config) => config,
         Err(error) => {
-            let check = Check::new("settings", CheckState::Fail, format!("{error:#}"));
-            return vec![check.remedy("correct it; until then nothing works, and hooks let everything pass")];
+            let check = Check::new(SETTINGS, CheckState::Fail, format!("{error:#}"));
+            return vec![check.remedy("correct it; until then hooks go by the defaults, and the MCP server does not start")];
         }
     };
     if config.ignored.is_empty() {
         let has_file = root.join("surehand.toml").exists();
         let what = if has_file { "surehand.toml is valid" } else { "the defaults; there is no surehand.toml" };
-        return vec![Check::new("settings", CheckState::Ok, what)];
+        return vec![Check::new(SETTINGS, CheckState::Ok, what)];
     }
     let remedy = "correct it there, or set it in ~/.config/surehand/surehand.toml or in the environment";
-    let warn = |what| Check::new("settings", CheckState::Warn, what).remedy(remedy);
+    let warn = |what| Check::new(SETTINGS, CheckState::Warn, what).remedy(remedy);
     workspace::ignored_settings(&config).into_iter().map(warn).collect()
 }
 
 /// Opens the state, which recovers from crashes. Creates none.
 fn state(root: &Path) -> Vec<Check> {
-    // `settings` has reported the error.
-    let Ok(settings) = workspace::settings(root) else { return Vec::new() };
+    let settings = match workspace::settings_of_hooks(root) {
+        Ok((settings, _)) => settings,
+        Err(error) => return vec![Check::new("state", CheckState::Fail, format!("{error:#}"))],
+    };
     let workspace = match Workspace::open_read_only(root, settings) {
         Ok(workspace) => workspace,
         Err(error) => {
@@ -98,6 +107,33 @@ fn state(root: &Path) -> Vec<Check> {
     checks.push(exchange(&staging_directory(&state, workspace.path())));
     checks.extend(leftovers(&state));
     checks
+}
+
+/// Whether the board can be reached, and how old the local copy of it is. Nothing waits for a board, so this is never a failure.
+fn board(root: &Path) -> Check {
+    let check = |state, what: String| Check::new("board", state, what);
+    let Ok((settings, _)) = workspace::settings_of_hooks(root) else {
+        return check(CheckState::Note, "its settings cannot be read".to_owned());
+    };
+    if !settings.board.enabled {
+        return check(CheckState::Note, "switched off: board.enabled is false".to_owned());
+    }
+    let place = board_place(&settings.board);
+    let copy = Workspace::open_read_only(root, settings).ok().and_then(|workspace| workspace.local_copy().ok().flatten());
+    let Some(copy) = copy else {
+        return check(CheckState::Ok, format!("on {place}; no agent has used it yet"));
+    };
+    let status =
+        fleet::helper().map_err(|error| error.to_string()).and_then(|helper| helper.status().map_err(|error| error.to_string()));
+    let age = copy.age(output::now()).map_or("was never read".to_owned(), |age| format!("was last read {}", output::ago(age)));
+    match (copy.trouble, status) {
+        (Some(trouble), Ok(Some(_))) => check(CheckState::Warn, format!("on {place}, {age}: {trouble}"))
+            .remedy("check board.url and the server; until then agents work on, and what they do is delivered later"),
+        (_, Err(why)) => check(CheckState::Warn, format!("on {place}, {age}; the helper does not answer: {why}"))
+            .remedy("surehand helper --stop, and the next agent starts it again"),
+        (_, Ok(None)) => check(CheckState::Ok, format!("on {place}, {age}; the helper starts with the next agent")),
+        (None, Ok(Some(_))) => check(CheckState::Ok, format!("on {place}, {age}")),
+    }
 }
 
 /// State of release 0.1 in `.surehand`, or files that came with the repository.
@@ -199,4 +235,30 @@ fn watching(root: &Path) -> Check {
         }
         _ => check,
     }
+}
+
+/// How the commands of `commands.allow` run, if there are any.
+fn commands(root: &Path) -> Option<Check> {
+    const COMMANDS: &str = "commands";
+    let config = workspace::settings(root).ok().filter(|config| !config.commands.allow.is_empty())?;
+    let cannot = |why: &str| {
+        let what =
+            format!("allowed commands cannot be confined: {why}; surehand run asks about all but those known only to read");
+        Check::new(COMMANDS, CheckState::Warn, what)
+    };
+    let not_covered = match confinement_support() {
+        ConfinementSupport::InForce { not_covered } => not_covered,
+        ConfinementSupport::Missing { why } => {
+            return Some(cannot(why).remedy("Linux 6.2 or newer with Landlock (lsm=landlock); or answer the questions"));
+        }
+    };
+    if let Err(error) = Workspace::open_read_only(root, config.clone()).map(|workspace| workspace.protected_paths()).ok()? {
+        return Some(cannot(&format!("the submodules are not known ({error})")));
+    }
+    let network = if config.commands.network { "with" } else { "without" };
+    let mut what = format!("allowed commands run confined, {network} network");
+    if !not_covered.is_empty() {
+        what.push_str(&format!("; this kernel does not refuse {}", not_covered.join(" and ")));
+    }
+    Some(Check::new(COMMANDS, CheckState::Ok, what))
 }

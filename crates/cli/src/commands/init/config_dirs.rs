@@ -40,45 +40,32 @@ pub(crate) struct ConfigDirs {
     pub root: PathBuf,
     pub home: PathBuf,
     pub checkout: Option<GitCheckout>,
-    variables: Vec<(&'static str, PathBuf)>,
+    variable: fn(&str) -> Option<PathBuf>,
 }
-
-/// Variables that move the configuration of clients.
-const VARIABLES: [&str; 8] = [
-    "CLAUDE_CONFIG_DIR",
-    "CODEX_HOME",
-    "COPILOT_HOME",
-    "CLINE_DIR",
-    "REASONIX_HOME",
-    "QWEN_HOME",
-    "CONTINUE_GLOBAL_DIR",
-    "XDG_CONFIG_HOME",
-];
 
 impl ConfigDirs {
     pub(crate) fn here(root: PathBuf) -> anyhow::Result<Self> {
-        let variable = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+        let variable = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
         let Some(home) = variable("HOME") else {
             anyhow::bail!("HOME is not set, so the clients' configuration cannot be found")
         };
         let checkout = GitCheckout::around(&root, &crate::user_dirs::state_home()?);
-        let variables = VARIABLES.into_iter().filter_map(|name| Some((name, variable(name)?))).collect();
-        Ok(Self { root, home, checkout, variables })
+        Ok(Self { root, home, checkout, variable })
     }
 
     #[cfg(test)]
     pub(crate) fn at(root: PathBuf, home: PathBuf) -> Self {
-        Self { root, home, checkout: None, variables: Vec::new() }
+        Self { root, home, checkout: None, variable: |_| None }
     }
 
-    /// What a variable names.
-    pub(crate) fn variable(&self, name: &str) -> Option<&Path> {
-        self.variables.iter().find(|(known, _)| *known == name).map(|(_, path)| path.as_path())
+    /// The absolute path that a variable of the environment holds.
+    pub(crate) fn variable(&self, name: &str) -> Option<PathBuf> {
+        (self.variable)(name)
     }
 
     /// The directory that a variable names, or else this one in the user's home.
     pub(crate) fn in_home(&self, variable: &str, directory: &str) -> PathBuf {
-        self.variable(variable).map_or_else(|| self.home.join(directory), Path::to_owned)
+        self.variable(variable).unwrap_or_else(|| self.home.join(directory))
     }
 
     /// A directory among the user's configuration.

@@ -196,7 +196,8 @@ impl ClientSetup<'_> {
         let root = self.dirs.root.to_string_lossy();
         Some(match self.client {
             InitClient::Claude => {
-                let of_user = self.dirs.variable("CLAUDE_CONFIG_DIR").unwrap_or(&self.dirs.home).join(".claude.json");
+                let of_user =
+                    self.dirs.variable("CLAUDE_CONFIG_DIR").unwrap_or_else(|| self.dirs.home.clone()).join(".claude.json");
                 match self.scope {
                     ConfigScope::Project => in_json(self.dirs.root.join(".mcp.json"), &["mcpServers"]),
                     ConfigScope::Everywhere => in_json(of_user, &["mcpServers"]),

@@ -19,7 +19,6 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use surehand_agent::CancelToken;
 
 use self::{
     changes::{ConfigChange, InitAction, has_any, plan, wants_server},
@@ -28,7 +27,7 @@ use self::{
     config_files::{InitRequest, files, server_by_hand},
     program::Program,
 };
-use crate::{args::InitArgs, display::Keyboard, output, workspace};
+use crate::{args::InitArgs, display::Keyboard, output, question, workspace};
 
 pub(crate) fn run(args: &InitArgs) -> anyhow::Result<ExitCode> {
     let setup = Setup::new(args)?;
@@ -188,13 +187,20 @@ impl Setup {
         };
         let untouched = |steps: Vec<ConfigChange>| steps.into_iter().map(|step| (step, None)).collect();
         if steps.iter().all(ConfigChange::is_nothing) {
-            return Ok(outcome(InitStatus::Nothing, untouched(steps)));
+            let copied = if self.writes_copy() { self.program.copy() } else { Ok(()) };
+            let state = copied.map_or_else(|error| InitStatus::Failed(format!("{error:#}")), |()| InitStatus::Nothing);
+            return Ok(outcome(state, untouched(steps)));
         }
         if self.tells {
             output::print(&summary::announcement(client, scope, &steps, self))?;
         }
         if let Some(refused) = self.may_write()? {
             return Ok(outcome(refused, untouched(steps)));
+        }
+        if self.writes_copy()
+            && let Err(error) = self.program.copy()
+        {
+            return Ok(outcome(InitStatus::Failed(format!("{error:#}")), untouched(steps)));
         }
         let mut files = Vec::new();
         for step in steps {
@@ -204,6 +210,11 @@ impl Setup {
             }
         }
         Ok(outcome(InitStatus::Done, files))
+    }
+
+    /// Whether clients need the copy of a program from a cache. An older copy is replaced even if no configuration changes.
+    fn writes_copy(&self) -> bool {
+        self.aim == InitAction::Add && self.consent != Consent::DryRun
     }
 
     /// `None` if the changes may be written, else why not.
@@ -252,17 +263,7 @@ impl Setup {
     }
 }
 
-/// Asks until the answer is clear. The end of the input is a no.
+/// Whether a person wants it.
 fn ask() -> anyhow::Result<bool> {
-    let Some(keyboard) = Keyboard::find() else { return Ok(false) };
-    keyboard.forget();
-    loop {
-        output::print("  Write this? \x1b[1my\x1b[0m yes, \x1b[1mn\x1b[0m no > ")?;
-        let Some(typed) = keyboard.line(&CancelToken::default())? else { return Ok(false) };
-        match typed.trim().to_lowercase().as_str() {
-            "y" | "yes" => return Ok(true),
-            "n" | "no" => return Ok(false),
-            _ => {}
-        }
-    }
+    Keyboard::find().map_or(Ok(false), |keyboard| question::ask_at(&keyboard, "  Write this?"))
 }

@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 
+use crate::installation::{has_same_bytes, installer_of, keep_copy, kept_copy};
+
 pub(crate) const NAME: &str = "surehand";
 
 /// A script for `sh -c`, followed by the program and its arguments. Runs the program if it exists. Otherwise it prints nothing and reads the
@@ -22,22 +24,44 @@ pub(crate) struct Program {
     pub word: String,
     /// Why the name does not do.
     pub note: Option<String>,
+    /// The program to copy to the path that `word` is, before it is written anywhere.
+    pub copied_from: Option<PathBuf>,
 }
 
 impl Program {
     pub(crate) fn here() -> anyhow::Result<Self> {
         let this = std::env::current_exe().context("the path of this program")?;
+        let installer = installer_of(&this);
+        if installer.is_temporary() {
+            let copy = kept_copy().context("HOME is not set, so there is no place for a copy of this program")?;
+            let note = format!("{} keeps surehand in a cache, so it is copied to {}", installer.name(), copy.display());
+            return Ok(Self { word: as_word(&copy)?, note: Some(note), copied_from: Some(this) });
+        }
         let found = on_path(NAME);
         if found.as_deref().is_some_and(|found| is_same(found, &this)) {
-            return Ok(Self { word: NAME.to_owned(), note: None });
+            return Ok(Self { word: NAME.to_owned(), note: None, copied_from: None });
         }
-        let word = this.to_str().with_context(|| format!("{}: the path of this program is not UTF-8", this.display()))?;
+        let word = as_word(&this)?;
         let why = match found {
             Some(other) => format!("the surehand on PATH is another one ({})", other.display()),
             None => "surehand is not on PATH".to_owned(),
         };
-        Ok(Self { word: word.to_owned(), note: Some(why) })
+        Ok(Self { word, note: Some(why), copied_from: None })
     }
+
+    /// Makes the copy that the clients are to start, if one is needed.
+    pub(crate) fn copy(&self) -> anyhow::Result<()> {
+        let copy = Path::new(&self.word);
+        match &self.copied_from {
+            Some(program) if !has_same_bytes(program, copy) => keep_copy(program, copy),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn as_word(path: &Path) -> anyhow::Result<String> {
+    let word = path.to_str().with_context(|| format!("{}: the path of this program is not UTF-8", path.display()))?;
+    Ok(word.to_owned())
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

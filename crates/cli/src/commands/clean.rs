@@ -1,0 +1,394 @@
+//! `surehand clean`: removes what a person asks for of what is kept.
+
+use std::{path::PathBuf, process::ExitCode, sync::Arc, time::Duration};
+
+use serde_json::{Value, json};
+use surehand_adapters::session_roots::SessionRoots;
+use surehand_agent::{
+    event::StopReason,
+    past_runs::{self, RunState},
+};
+use surehand_engine::{
+    StateHome, Workspace,
+    clean::{GoneState, gone_boards, gone_states},
+    core::{excerpt::clip, render::count},
+    rescued::Rescue,
+    store::{KeptAmount, OldHistory, StoreUsage},
+    usage::{BoardUsage, StateUsage, state_directories},
+};
+
+use super::{
+    log::{Words, names},
+    usage::{amount_as_json, size},
+};
+use crate::{args::CleanArgs, local_paths::LocalPaths, output, question, user_dirs, workspace};
+
+pub(crate) fn run(args: &CleanArgs) -> anyhow::Result<ExitCode> {
+    let home = user_dirs::state_home()?;
+    let workspace = args.is_about_a_workspace().then(|| workspace::open(&args.place)).transpose()?;
+    let found = Found::gather(args, workspace, home)?;
+    if !args.json {
+        output::print(&found.preview()?)?;
+    }
+    let is_wanted = match found.is_nothing() || args.dry_run {
+        true => false,
+        false => args.yes || question::ask("Remove this?", args.json)?,
+    };
+    let removed = is_wanted.then(|| found.remove()).transpose()?;
+    match (&removed, args.json) {
+        (removed, true) => output::print(&format!("{:#}\n", found.as_json(removed.as_ref())))?,
+        (Some(removed), false) => output::print(&removed.report())?,
+        (None, false) => {}
+    }
+    let is_done = removed.map_or(found.is_nothing() || args.dry_run, |removed| removed.failed.is_empty());
+    Ok(if is_done { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// `30m`, `12h`, `7d`, `2w`
+pub(crate) fn age(text: &str) -> Result<Duration, String> {
+    let wrong = || "give a number and a unit, as in 30m, 12h, 7d or 2w".to_owned();
+    let (number, unit) = text.split_at_checked(text.len().saturating_sub(1)).ok_or_else(wrong)?;
+    let seconds = match unit {
+        "s" => 1,
+        "m" => 60,
+        "h" => 3600,
+        "d" => 86_400,
+        "w" => 7 * 86_400,
+        _ => return Err(wrong()),
+    };
+    let number: u32 = number.parse().map_err(|_| wrong())?;
+    Ok(Duration::from_secs(u64::from(number) * seconds))
+}
+
+/// What there is to remove.
+struct Found {
+    home: StateHome,
+    workspace: Option<Arc<Workspace>>,
+    /// Everything from before this moment.
+    before: i64,
+    history: Option<OldHistory>,
+    sessions: Option<StoreUsage>,
+    runs: Vec<OldRun>,
+    /// The ids of those that a process is working on.
+    busy_runs: Vec<String>,
+    rescues: Vec<Rescue>,
+    gone: Vec<GoneState>,
+    boards: Vec<BoardUsage>,
+    gone_sessions: KeptAmount,
+}
+
+/// A run that nobody is working on.
+struct OldRun {
+    id: String,
+    story: Option<String>,
+    is_resumable: bool,
+}
+
+/// What was removed.
+#[derive(Default)]
+struct Removed {
+    /// How much smaller the files are.
+    freed: u64,
+    /// What stays, and why.
+    failed: Vec<(String, String)>,
+}
+
+impl Found {
+    fn gather(args: &CleanArgs, workspace: Option<Arc<Workspace>>, home: StateHome) -> anyhow::Result<Self> {
+        let age = i64::try_from(args.older_than.unwrap_or_default().as_millis()).unwrap_or(i64::MAX);
+        let before = output::now().saturating_sub(age);
+        let mut found = Self {
+            before,
+            history: None,
+            sessions: None,
+            runs: Vec::new(),
+            busy_runs: Vec::new(),
+            rescues: Vec::new(),
+            gone: Vec::new(),
+            boards: Vec::new(),
+            gone_sessions: KeptAmount::default(),
+            home,
+            workspace: None,
+        };
+        if let Some(workspace) = workspace {
+            found.gather_here(args, &workspace)?;
+            found.workspace = Some(workspace);
+        }
+        if args.gone {
+            let sessions = SessionRoots::usage(&found.home)?;
+            let mut trees = sessions.roots;
+            // The repository around the current directory, if there is one.
+            trees.extend(workspace::root(&args.place).ok());
+            found.gone = gone_states(&found.home, &state_directories(&found.home, &trees)?)?;
+            found.boards = gone_boards(&found.home)?;
+            found.gone_sessions = sessions.gone;
+        }
+        Ok(found)
+    }
+
+    fn gather_here(&mut self, args: &CleanArgs, workspace: &Arc<Workspace>) -> anyhow::Result<()> {
+        let before = self.before;
+        if args.versions {
+            self.history = Some(workspace.old_history(before)?);
+        }
+        if args.sessions {
+            self.sessions = Some(workspace.idle_sessions(before)?);
+        }
+        if args.runs {
+            (self.runs, self.busy_runs) = old_runs(workspace, before)?;
+        }
+        if args.rescued {
+            self.rescues = workspace.rescues().into_iter().filter(|rescue| rescue.at <= before).collect();
+        }
+        Ok(())
+    }
+
+    fn is_nothing(&self) -> bool {
+        let has_history = self.history.as_ref().is_some_and(|old| !amounts(&old.usage).is_empty());
+        let has_sessions = self.sessions.as_ref().is_some_and(|usage| usage.sessions > 0);
+        let has_more = !self.runs.is_empty() || !self.rescues.is_empty() || !self.gone.is_empty() || !self.boards.is_empty();
+        !(has_history || has_sessions || has_more || self.gone_sessions.count > 0)
+    }
+
+    fn preview(&self) -> anyhow::Result<String> {
+        let mut text = String::new();
+        if let Some(old) = self.history.as_ref().filter(|old| !amounts(&old.usage).is_empty()) {
+            text.push_str(&format!("  {} from before {}\n", amounts(&old.usage).join(", "), moment(self.before)));
+            text.push_str("    after that, undo, restore, log and diff know only what came later\n");
+            if !old.named_checkpoints.is_empty() {
+                text.push_str(&format!("    with the checkpoints that you named {}\n", first_of(&old.named_checkpoints)));
+            }
+        }
+        if let Some(usage) = self.sessions.as_ref().filter(|usage| usage.sessions > 0) {
+            let (sessions, files) = (number(usage.sessions, "session"), number(usage.views.count, "view"));
+            text.push_str(&format!("  what {sessions} have seen: {files}, {}\n", size(usage.views.bytes)));
+            text.push_str("    a session that goes on must read a file again before it edits it; changes stay in the log\n");
+        }
+        self.runs.iter().take(MOST).for_each(|run| text.push_str(&format!("  {}\n", run_line(run))));
+        text.push_str(&more(self.runs.len(), "run"));
+        text.push_str(&self.rescue_lines()?);
+        for gone in self.gone.iter().take(MOST) {
+            text.push_str(&format!("  {}\n", gone_line(gone)));
+        }
+        text.push_str(&more(self.gone.len(), "work tree"));
+        for board in self.boards.iter().take(MOST) {
+            let roots = board.roots.as_deref().unwrap_or_default();
+            let roots: Vec<String> = roots.iter().map(|root| root.display().to_string()).collect();
+            text.push_str(&format!("  the board of {}, which are gone: {}\n", first_of(&roots), size(board.bytes)));
+        }
+        text.push_str(&more(self.boards.len(), "board"));
+        if self.gone_sessions.count > 0 {
+            let sessions = number(self.gone_sessions.count, "session");
+            text.push_str(&format!("  where {sessions} worked, in work trees that are gone\n"));
+        }
+        let text = match text.is_empty() {
+            true => "There is nothing to remove.\n".to_owned(),
+            false if self.gone.is_empty() && self.boards.is_empty() && self.gone_sessions.count == 0 => {
+                format!("To remove, for good:\n{text}")
+            }
+            false => format!("To remove, for good:\n{text}  a work tree on a disk that is not mounted looks gone as well\n"),
+        };
+        let kept = self.busy_runs.iter().map(|run| format!("Kept: run {run}, another process is working on it.\n"));
+        Ok(text + &kept.collect::<String>())
+    }
+
+    fn rescue_lines(&self) -> anyhow::Result<String> {
+        let Some(workspace) = &self.workspace else { return Ok(String::new()) };
+        let (names, local_paths) = (names(workspace)?, LocalPaths::to(workspace.path()));
+        let words = Words { names: &names, local_paths: &local_paths, now: output::now() };
+        let lines = self.rescues.iter().take(MOST).map(|rescue| format!("  {} {}\n", rescue.id, words.rescue(rescue)));
+        Ok(lines.collect::<String>() + &more(self.rescues.len(), "rescued file"))
+    }
+
+    fn remove(&self) -> anyhow::Result<Removed> {
+        let mut removed = Removed::default();
+        let size_before = self.size()?;
+        if let Some(workspace) = &self.workspace {
+            self.remove_here(workspace, &mut removed)?;
+        }
+        for gone in &self.gone {
+            removed.note(gone.root.display().to_string(), gone.remove());
+        }
+        for board in &self.boards {
+            removed.note(board.path.display().to_string(), board.remove());
+        }
+        if self.gone_sessions.count > 0 {
+            removed.note("records of sessions".to_owned(), SessionRoots::remove_gone(&self.home));
+        }
+        removed.freed = size_before.saturating_sub(self.size()?);
+        Ok(removed)
+    }
+
+    fn remove_here(&self, workspace: &Arc<Workspace>, removed: &mut Removed) -> anyhow::Result<()> {
+        for run in &self.runs {
+            removed.note(format!("run {}", run.id), past_runs::remove(workspace, &run.id));
+        }
+        for rescue in &self.rescues {
+            removed.note(format!("rescued file {}", rescue.id), workspace.remove_rescue(rescue));
+        }
+        if self.sessions.is_some() {
+            workspace.drop_idle_sessions(self.before)?;
+        }
+        if self.history.is_some() {
+            workspace.drop_history(self.before)?;
+        }
+        if self.sessions.is_some() || self.history.is_some() {
+            // A process that reads meanwhile keeps the space a while longer.
+            drop(workspace.give_back_space());
+        }
+        Ok(())
+    }
+
+    /// The size of everything that something may be removed from.
+    fn size(&self) -> anyhow::Result<u64> {
+        let mut states: Vec<PathBuf> = self.gone.iter().map(|gone| gone.state.clone()).collect();
+        let here = self.workspace.as_ref().and_then(|workspace| workspace.state_report().paths);
+        states.extend(here.map(|paths| paths.repository));
+        states.sort();
+        states.dedup();
+        let mut bytes = SessionRoots::usage(&self.home)?.records.bytes;
+        for state in &states {
+            bytes += StateUsage::of(state)?.map_or(0, |usage| usage.bytes);
+        }
+        bytes += gone_boards(&self.home)?.iter().map(|board| board.bytes).sum::<u64>();
+        Ok(bytes)
+    }
+
+    fn as_json(&self, removed: Option<&Removed>) -> Value {
+        let run = |run: &OldRun| json!({ "run": run.id, "story": run.story, "resumable": run.is_resumable });
+        let gone =
+            |gone: &GoneState| json!({ "state": gone.state, "checkout": gone.checkout, "root": gone.root, "bytes": gone.bytes });
+        let old = self.history.clone().unwrap_or_default();
+        let sessions = self.sessions.unwrap_or_default();
+        let mut said = json!({
+            "before": surehand_engine::repo_state::rfc3339(self.before),
+            "versions": amount_as_json(old.usage.versions),
+            "changes": amount_as_json(old.usage.changes),
+            "checkpoints": amount_as_json(old.usage.checkpoints),
+            "named_checkpoints": old.named_checkpoints,
+            "other_entries": amount_as_json(old.usage.incidents),
+            "sessions": sessions.sessions,
+            "views": amount_as_json(sessions.views),
+            "runs": self.runs.iter().map(run).collect::<Vec<_>>(),
+            "busy_runs": self.busy_runs,
+            "rescued": self.rescues.iter().map(surehand_engine::json::rescue).collect::<Vec<_>>(),
+            "gone": self.gone.iter().map(gone).collect::<Vec<_>>(),
+            "boards": self.boards.iter().map(|board| json!({ "path": board.path, "roots": board.roots.as_ref().ok() })).collect::<Vec<_>>(),
+            "gone_sessions": self.gone_sessions.count,
+            "removed": removed.is_some(),
+        });
+        if let Some(removed) = removed {
+            let failed = removed.failed.iter().map(|(what, why)| json!({ "what": what, "why": why }));
+            (said["freed"], said["failed"]) = (removed.freed.into(), failed.collect());
+        }
+        said
+    }
+}
+
+/// The runs that were saved last before a moment; those that a process is working on by their ids.
+fn old_runs(workspace: &Workspace, before: i64) -> anyhow::Result<(Vec<OldRun>, Vec<String>)> {
+    let unsaved = past_runs::list_unsaved(workspace)?;
+    let mut old: Vec<OldRun> = unsaved.into_iter().map(|id| OldRun { id, story: None, is_resumable: false }).collect();
+    let mut busy = Vec::new();
+    for run in past_runs::list(workspace)?.into_iter().filter(|run| run.last_active <= before) {
+        if run.state == RunState::Running {
+            busy.push(run.id);
+            continue;
+        }
+        let is_resumable = run.saved.is_ok() && run.state != RunState::Stopped(StopReason::Done);
+        old.push(OldRun { id: run.id, story: run.saved.ok().map(|saved| saved.story), is_resumable });
+    }
+    Ok((old, busy))
+}
+
+impl Removed {
+    fn note<E: std::fmt::Display>(&mut self, what: String, done: Result<(), E>) {
+        if let Err(error) = done {
+            self.failed.push((what, error.to_string()));
+        }
+    }
+
+    fn report(&self) -> String {
+        let mut text = format!("Removed. {} are free again.\n", size(self.freed));
+        for (what, why) in self.failed.iter().take(MOST) {
+            text.push_str(&format!("Kept: {what} ({why})\n"));
+        }
+        if self.failed.len() > MOST {
+            text.push_str(&format!("Kept: {} more (--json lists them)\n", self.failed.len() - MOST));
+        }
+        text
+    }
+}
+
+/// So many of each kind are listed; the rest is counted.
+const MOST: usize = 20;
+
+fn more(all: usize, what: &str) -> String {
+    if all > MOST { format!("  and {} more (--json lists them)\n", count(all - MOST, what)) } else { String::new() }
+}
+
+fn number(count: u64, what: &str) -> String {
+    surehand_engine::core::render::count(usize::try_from(count).unwrap_or(usize::MAX), what)
+}
+
+/// The parts of a history that are there, each with its size.
+fn amounts(usage: &StoreUsage) -> Vec<String> {
+    let kinds = [
+        (usage.versions, "version"),
+        (usage.changes, "change"),
+        (usage.checkpoints, "checkpoint"),
+        (usage.incidents, "other log entry"),
+    ];
+    let there = kinds.into_iter().filter(|(amount, _)| amount.count > 0);
+    let plural = |amount: KeptAmount, what: &str| match (amount.count, what.strip_suffix('y')) {
+        (2.., Some(stem)) => format!("{} {stem}ies", amount.count),
+        _ => number(amount.count, what),
+    };
+    there.map(|(amount, what)| format!("{} ({})", plural(amount, what), size(amount.bytes))).collect()
+}
+
+/// A few names, and how many more there are.
+fn first_of(names: &[String]) -> String {
+    const MOST: usize = 5;
+    let more = if names.len() > MOST { format!(" and {} more", names.len() - MOST) } else { String::new() };
+    names.iter().take(MOST).map(String::as_str).collect::<Vec<_>>().join(", ") + &more
+}
+
+fn run_line(run: &OldRun) -> String {
+    let story = run.story.as_deref().and_then(|story| story.lines().next());
+    let story = story.map(|story| format!(": {}", clip(story, 60))).unwrap_or_default();
+    let hint = if run.is_resumable { " (could be resumed)" } else { "" };
+    format!("run {}{hint}{story}", run.id)
+}
+
+fn gone_line(gone: &GoneState) -> String {
+    let mut with = amounts(&gone.store);
+    if gone.rescued > 0 {
+        with.push(number(gone.rescued, "rescued file"));
+    }
+    let with = if with.is_empty() { String::new() } else { format!(" with {}", with.join(", ")) };
+    let name = match gone.root.as_os_str().is_empty() {
+        true => format!("{} of {}", gone.checkout.as_deref().unwrap_or("a work tree"), gone.state.display()),
+        false => gone.root.display().to_string(),
+    };
+    format!("what is kept of {name}, which is gone: {}{with}", size(gone.bytes))
+}
+
+fn moment(at: i64) -> String {
+    surehand_engine::repo_state::rfc3339(at)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_age_is_a_number_and_a_unit() {
+        for (text, seconds) in [("0s", 0), ("30m", 1800), ("12h", 43_200), ("7d", 604_800), ("2w", 1_209_600)] {
+            assert_eq!(age(text), Ok(Duration::from_secs(seconds)), "{text}");
+        }
+        for text in ["", "d", "7", "-1d", "1.5h", "7 d", "7y", "99999999999d", "é"] {
+            assert!(age(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,22 @@
+//! `surehand redo`: takes the last undo back.
+
+use std::process::ExitCode;
+
+use surehand_engine::{
+    Session, SessionId, ToolNames,
+    core::edit::{UndoRequest, UndoTarget, WhoseChanges},
+    render::Reply,
+};
+
+use crate::{args::RedoArgs, output, workspace};
+
+pub(crate) fn run(args: &RedoArgs) -> anyhow::Result<ExitCode> {
+    let workspace = workspace::open(&args.place)?;
+    let by = match &args.session {
+        Some(typed) => WhoseChanges::Session(workspace::find_session(&workspace, typed)?),
+        None => WhoseChanges::Anyone,
+    };
+    let mut session = Session::continued(workspace, SessionId("cli".to_owned()));
+    let redone = session.undo(&UndoRequest { which: UndoTarget::LastUndo, by, force: args.force });
+    output::print_reply(Reply::of(&redone, &ToolNames::default()), args.json)
+}

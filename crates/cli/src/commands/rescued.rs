@@ -1,0 +1,135 @@
+//! `surehand rescued`: what other programs wrote into a file while it was replaced.
+
+use std::{
+    io::{self, IsTerminal},
+    process::ExitCode,
+};
+
+use serde_json::{Value, json};
+use surehand_engine::{
+    Session, SessionId, Workspace,
+    rescued::{Rescue, RescuePlace},
+    session_names::IdError,
+};
+
+use super::log::{Words, names};
+use crate::{
+    args::{PlaceArgs, RescuedAct, RescuedArgs},
+    display::diff::coloured,
+    local_paths::LocalPaths,
+    output, question, workspace,
+};
+
+pub(crate) fn run(args: &RescuedArgs) -> anyhow::Result<ExitCode> {
+    match &args.act {
+        None => list(args),
+        Some(RescuedAct::Show { id }) => show(args, id),
+        Some(RescuedAct::Apply { id, to, yes }) => apply(args, id, to.as_deref(), *yes),
+        Some(RescuedAct::Drop { ids, yes }) => drop_all(args, ids, *yes),
+    }
+}
+
+fn list(args: &RescuedArgs) -> anyhow::Result<ExitCode> {
+    let workspace = workspace::open_read_only(&args.place)?;
+    let rescues = workspace.rescues();
+    if args.json {
+        output::print(&format!("{:#}\n", Value::Array(rescues.iter().map(surehand_engine::json::rescue).collect())))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut text = if rescues.is_empty() { "There are no rescued files.\n".to_owned() } else { String::new() };
+    let (names, local_paths) = (names(&workspace)?, LocalPaths::to(workspace.path()));
+    let words = Words { names: &names, local_paths: &local_paths, now: output::now() };
+    for rescue in &rescues {
+        text.push_str(&line(&words, rescue));
+    }
+    if !rescues.is_empty() {
+        text.push_str("surehand rescued show ID compares one with what is there now; apply writes it there, drop removes it.\n");
+    }
+    output::print(&text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn line(words: &Words<'_>, rescue: &Rescue) -> String {
+    let ago = output::ago(words.now - rescue.at);
+    format!("\x1b[33m{}\x1b[0m {ago:>9}  {}\n", rescue.id, words.rescue(rescue))
+}
+
+fn show(args: &RescuedArgs, id: &str) -> anyhow::Result<ExitCode> {
+    let workspace = workspace::open_read_only(&args.place)?;
+    let rescue = find(&workspace, id)?;
+    let diff = workspace.rescue_diff(&rescue)?;
+    if args.json {
+        let mut said = surehand_engine::json::rescue(&rescue);
+        said["diff"] = diff.to_string().into();
+        output::print(&format!("{said:#}\n"))?;
+    } else if diff.to_string().is_empty() {
+        output::print("It is the same as what is there now.\n")?;
+    } else if io::stdout().is_terminal() {
+        output::print(&coloured(&diff))?;
+    } else {
+        output::print_bytes(diff.to_string().as_bytes())?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn apply(args: &RescuedArgs, id: &str, to: Option<&str>, yes: bool) -> anyhow::Result<ExitCode> {
+    let mut session = open(&args.place)?;
+    let workspace = session.workspace().clone();
+    let local_paths = LocalPaths::to(workspace.path());
+    let rescue = find(&workspace, id)?;
+    let to = to.map(|path| local_paths.typed(path));
+    let Some(path) = to.clone().or_else(|| rescue.path.as_ref().map(ToString::to_string)) else {
+        anyhow::bail!("{}: its file is not known\nhint: name one with --to PATH", rescue.id);
+    };
+    let shown = local_paths.shown(&path);
+    let is_there = workspace.path().join(&path).exists();
+    if is_there && !yes && !question::ask(&format!("Overwrite {shown} with what was rescued?"), args.json)? {
+        return answer(args, &json!({ "applied": false }), "", ExitCode::FAILURE);
+    }
+    let restored = session.apply_rescue(&rescue, to.as_deref())?;
+    if let Some(failed) = restored.failed.first() {
+        anyhow::bail!("{shown}: {}", failed.why);
+    }
+    let undo = restored.changes.first().map(|change| format!("surehand undo {change} takes it back.\n")).unwrap_or_default();
+    let said = json!({ "applied": true, "path": path, "changes": restored.changes });
+    answer(args, &said, &format!("Wrote what was rescued to {shown}.\n{undo}"), ExitCode::SUCCESS)
+}
+
+fn drop_all(args: &RescuedArgs, ids: &[String], yes: bool) -> anyhow::Result<ExitCode> {
+    let session = open(&args.place)?;
+    let workspace = session.workspace();
+    let rescues = ids.iter().map(|id| find(workspace, id)).collect::<anyhow::Result<Vec<Rescue>>>()?;
+    if let Some(gone) = rescues.iter().find(|rescue| matches!(rescue.place, RescuePlace::Store(_))) {
+        anyhow::bail!("{}: it was applied or dropped before", gone.id);
+    }
+    if !args.json && !yes {
+        let (names, local_paths) = (names(workspace)?, LocalPaths::to(workspace.path()));
+        let words = Words { names: &names, local_paths: &local_paths, now: output::now() };
+        output::print(&rescues.iter().map(|rescue| line(&words, rescue)).collect::<String>())?;
+    }
+    if !yes && !question::ask("Drop this?", args.json)? {
+        return answer(args, &json!({ "dropped": [] }), "", ExitCode::FAILURE);
+    }
+    for rescue in &rescues {
+        workspace.drop_rescue(rescue)?;
+    }
+    let dropped: Vec<&str> = rescues.iter().map(|rescue| rescue.id.as_str()).collect();
+    let text = format!("Dropped. While its content is kept, surehand rescued apply {} still finds it.\n", dropped.join(" or "));
+    answer(args, &json!({ "dropped": dropped }), &text, ExitCode::SUCCESS)
+}
+
+fn open(place: &PlaceArgs) -> anyhow::Result<Session> {
+    Ok(Session::continued(workspace::open(place)?, SessionId("cli".to_owned())))
+}
+
+fn find(workspace: &Workspace, typed: &str) -> anyhow::Result<Rescue> {
+    match workspace.find_rescue(typed) {
+        Err(error @ IdError::Unknown { .. }) => anyhow::bail!("{error}\nhint: `surehand rescued` lists them"),
+        found => Ok(found?),
+    }
+}
+
+fn answer(args: &RescuedArgs, json: &Value, text: &str, code: ExitCode) -> anyhow::Result<ExitCode> {
+    output::print(&if args.json { format!("{json:#}\n") } else { text.to_owned() })?;
+    Ok(code)
+}

@@ -1,0 +1,82 @@
+//! Words for the work of a session, and for what of it is left out.
+
+use surehand_engine::{
+    attribution::{LeftWhy, LeftWork, LineAuthor, SessionFile},
+    render::count,
+    session_names::SessionNames,
+};
+
+use crate::local_paths::LocalPaths;
+
+/// What the work of a session is put into words with.
+pub(super) struct WorkWords<'a> {
+    pub names: &'a SessionNames,
+    pub local_paths: &'a LocalPaths,
+}
+
+impl WorkWords<'_> {
+    /// What is left out of a file, a line each.
+    pub(super) fn left(&self, file: &SessionFile) -> Vec<String> {
+        let path = self.local_paths.shown(file.path_after.as_str());
+        file.left.iter().map(|left| format!("{path}{}: {}", place(left), self.why(left))).collect()
+    }
+
+    fn why(&self, left: &LeftWork) -> String {
+        let others = self.others(left);
+        match left.why {
+            LeftWhy::ReplacesOthers => format!("left out, because this replaced lines of {others} that are not committed"),
+            LeftWhy::ReplacedByOthers => format!("left out, because {others} changed this since"),
+            LeftWhy::AmongOthers => format!("left out, because this is among lines of {others} that are not committed"),
+            LeftWhy::NotText => format!("left out, because it has no lines and {others} changed it, too"),
+            LeftWhy::Removed => format!("left out, because {others} removed or renamed it since"),
+            LeftWhy::Recreated => format!("left out, because {others} had a part in removing it and making it again"),
+            LeftWhy::Moved => format!("its new name is left out, because {others} renamed it, too"),
+            LeftWhy::NotCommitted => "left out, because others made the file and it is not committed; commit it first".to_owned(),
+            LeftWhy::Ignored => "left out, because git ignores it".to_owned(),
+            LeftWhy::Staged => {
+                "left out, because something else is staged in the same place; commit or unstage that first".to_owned()
+            }
+            LeftWhy::Converted => {
+                "left out, because git stores it in another form, in which its lines cannot be found".to_owned()
+            }
+            LeftWhy::NotKept => "left out, because what it was before is no longer kept".to_owned(),
+            LeftWhy::NotAFile => "left out, because it is a link or too large a file now".to_owned(),
+            LeftWhy::Submodule => "left out, because it belongs to a submodule or another repository; commit it there".to_owned(),
+            _ => "left out".to_owned(),
+        }
+    }
+
+    fn others(&self, left: &LeftWork) -> String {
+        let mut names: Vec<String> = Vec::new();
+        for author in &left.others {
+            let name = match author {
+                LineAuthor::Session { session, .. } => self.names.name(session),
+                LineAuthor::Outside { .. } => "a person or another program".to_owned(),
+                LineAuthor::Commit(_) => "a commit".to_owned(),
+            };
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        match names.split_last() {
+            None => "others".to_owned(),
+            Some((only, [])) => only.clone(),
+            Some((last, first)) => format!("{} and {last}", first.join(", ")),
+        }
+    }
+}
+
+/// Which lines of a file.
+fn place(left: &LeftWork) -> String {
+    let removed = match left.removed.len() {
+        0 => None,
+        lines => Some(format!("the removal of {}", count(lines, "line"))),
+    };
+    let lines = match left.lines.len() {
+        0 => None,
+        1 => Some(format!("line {}", left.lines.end)),
+        _ => Some(format!("lines {}-{}", left.lines.start + 1, left.lines.end)),
+    };
+    let places: Vec<String> = lines.into_iter().chain(removed).collect();
+    if places.is_empty() { String::new() } else { format!(", {}", places.join(" and ")) }
+}

@@ -1,0 +1,92 @@
+//! `surehand sessions`: who works here, what each has seen, and what of that has changed since.
+
+use std::{process::ExitCode, sync::Arc};
+
+use serde_json::Value;
+use surehand_engine::{
+    Workspace, core::RelPath, json, render::count, session_names::SessionNames, stale_files, store::KnownSession,
+};
+
+use super::log::who;
+use crate::{args::SessionsArgs, local_paths::LocalPaths, output, workspace};
+
+pub(crate) fn run(args: &SessionsArgs) -> anyhow::Result<ExitCode> {
+    let workspace = workspace::open_read_only(&args.place)?;
+    let names = workspace.session_names()?;
+    let mut known = workspace.ask(|store| store.known_sessions())?;
+    known.sort_by_key(|session| std::cmp::Reverse(session.last_active));
+    if let Some(typed) = &args.session {
+        let meant = workspace::find_session(&workspace, typed)?;
+        known.retain(|session| session.id == meant);
+    }
+    let all = known.len();
+    known.truncate(args.limit);
+    let rows: Vec<Row> = known.into_iter().map(|session| Row::read(&workspace, &names, session)).collect::<Result<_, _>>()?;
+    if args.json {
+        output::print(&format!("{:#}\n", Value::Array(rows.iter().map(Row::as_json).collect())))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let local_paths = LocalPaths::to(workspace.path());
+    let now = output::now();
+    let mut text = if rows.is_empty() { "There are no sessions.\n".to_owned() } else { String::new() };
+    for row in &rows {
+        text.push_str(&row.as_text(&local_paths, now));
+        if args.session.is_some() {
+            row.seen.iter().for_each(|path| text.push_str(&row.seen_line(path, &local_paths)));
+        }
+    }
+    if all > rows.len() {
+        let left = all - rows.len();
+        let are = if left == 1 { "is" } else { "are" };
+        text.push_str(&format!("{} {are} not shown: surehand sessions -n {all} lists all.\n", count(left, "session")));
+    }
+    output::print(&text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A session, as it is listed.
+struct Row {
+    session: KnownSession,
+    name: String,
+    /// By path.
+    seen: Vec<RelPath>,
+    stale: Vec<RelPath>,
+}
+
+impl Row {
+    fn read(workspace: &Arc<Workspace>, names: &SessionNames, session: KnownSession) -> anyhow::Result<Self> {
+        let seen = workspace.ask(|store| store.viewed_paths(&session.id))?;
+        Ok(Self { name: who(names, &session.id), stale: stale_files(workspace, &session.id), seen, session })
+    }
+
+    fn as_text(&self, local_paths: &LocalPaths, now: i64) -> String {
+        const MOST: usize = 3;
+        let active = self.session.last_active.map(|at| format!("active {}, ", output::ago(now - at))).unwrap_or_default();
+        let mut text = format!(
+            "\x1b[33m{}\x1b[0m  {active}{}, {} seen",
+            self.name,
+            count(self.session.changes, "change"),
+            count(self.seen.len(), "file")
+        );
+        if !self.stale.is_empty() {
+            let named: Vec<String> = self.stale.iter().take(MOST).map(|path| local_paths.shown(path.as_str())).collect();
+            let more = self.stale.len().saturating_sub(MOST);
+            let more = if more > 0 {
+                format!(" and {more} more (surehand sessions \"{}\" lists them)", self.name)
+            } else {
+                String::new()
+            };
+            text.push_str(&format!(", of them changed since: {}{more}", named.join(", ")));
+        }
+        text + "\n"
+    }
+
+    fn seen_line(&self, path: &RelPath, local_paths: &LocalPaths) -> String {
+        let stale = if self.stale.contains(path) { " (changed since)" } else { "" };
+        format!("    {}{stale}\n", local_paths.shown(path.as_str()))
+    }
+
+    fn as_json(&self) -> Value {
+        json::session(&self.session, &self.name, &self.seen, &self.stale)
+    }
+}

@@ -1,0 +1,198 @@
+//! Connects a workspace to the other checkouts of its repository: finds the helper of this user, starts it, and keeps a copy
+//! of the board in memory for programs that run longer than a call.
+
+use std::{
+    env, io,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    sync::{Arc, Weak},
+    thread,
+    time::{Duration, Instant},
+};
+
+use surehand_board_postgres::{Patience, PostgresBoard};
+use surehand_engine::{
+    BoardConfig, SessionId, StateHome, Workspace,
+    client_process::ClientProcess,
+    fleet::{BoardCalls, FleetLink},
+    session_names::SessionNames,
+    store::board::{Board, BoardAnswer, BoardCall, BoardError, RepositoryId},
+};
+use surehand_helper::{AgentReport, Helper, RemoteBoard, RuntimeDir, StartHelper, WorkspacePlace};
+use surehand_ui::BoardAccess;
+
+use crate::user_dirs;
+
+pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// The helper of this user.
+pub(crate) fn helper() -> anyhow::Result<Helper> {
+    Ok(Helper::new(runtime_dir()?, VERSION, starter()))
+}
+
+pub(crate) fn runtime_dir() -> anyhow::Result<RuntimeDir> {
+    let home = user_dirs::state_home()?;
+    let runtime = env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|dir| dir.is_absolute());
+    let state = home.fixed.or(home.user);
+    RuntimeDir::find(runtime.as_deref(), state.as_deref())
+        .ok_or_else(|| anyhow::anyhow!("there is no directory for the helper: set XDG_RUNTIME_DIR or HOME"))
+}
+
+/// Starts the helper in the background: this program starts a process that starts it and ends, so that no caller is its parent.
+fn starter() -> StartHelper {
+    Box::new(|| {
+        let mut launcher = background_command()?;
+        let mut child = launcher.args(["helper", "--detach"]).spawn()?;
+        // A long-lived caller must ask for the result, or the process stays in the table.
+        thread::Builder::new().spawn(move || child.wait()).map(drop)
+    })
+}
+
+/// The environment of the helper: nothing that only an agent needs, such as the key of a model.
+const PASSED_ON: [&str; 11] = [
+    "HOME",
+    "LANG",
+    "PATH",
+    "SSL_CERT_DIR",
+    "SSL_CERT_FILE",
+    "SUREHAND_STATE_DIR",
+    "TZ",
+    "USER",
+    "XDG_CONFIG_HOME",
+    "XDG_RUNTIME_DIR",
+    "XDG_STATE_HOME",
+];
+
+/// This program, to be run without a terminal and away from the directory of the caller.
+pub(crate) fn background_command() -> io::Result<Command> {
+    let mut command = Command::new(env::current_exe()?);
+    command.env_clear().envs(PASSED_ON.iter().filter_map(|name| Some((name, env::var_os(name)?)))).current_dir("/");
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    Ok(command)
+}
+
+/// Opens the board of a repository on a server.
+pub(crate) fn connect(url: &str, repository: &RepositoryId) -> Result<Box<dyn Board>, BoardError> {
+    Ok(Box::new(PostgresBoard::new(url, repository, Patience::default())?))
+}
+
+pub(crate) fn place(root: &Path, state: &StateHome, board: &BoardConfig) -> WorkspacePlace {
+    WorkspacePlace { root: root.to_owned(), state: state.clone(), board: board.clone() }
+}
+
+pub(crate) fn place_of(workspace: &Workspace) -> WorkspacePlace {
+    place(workspace.path(), &workspace.config().state, &workspace.config().board)
+}
+
+/// The connection of a process that runs longer than a call; `None` if the user wants no board.
+pub(crate) fn link(root: &Path, state: &StateHome, board: &BoardConfig) -> Option<Arc<FleetLink>> {
+    let calls = remote_board(root, state, board)?;
+    Some(Arc::new(FleetLink::kept(calls)))
+}
+
+/// The connection of a process that answers one call.
+pub(crate) fn link_for_one_call(root: &Path, state: &StateHome, board: &BoardConfig) -> Option<Arc<FleetLink>> {
+    let calls = remote_board(root, state, board)?;
+    Some(Arc::new(FleetLink::on_demand(calls)))
+}
+
+/// The board of the page; `None` if the user wants no board.
+pub(crate) fn board_of_page(workspace: &Workspace) -> Option<Box<dyn BoardAccess>> {
+    let config = workspace.config();
+    let calls = remote_board(workspace.path(), &config.state, &config.board)?;
+    Some(Box::new(BoardOfPage(calls)))
+}
+
+struct BoardOfPage(Box<RemoteBoard>);
+
+impl BoardCalls for BoardOfPage {
+    fn call(&self, call: &BoardCall) -> Result<BoardAnswer, BoardError> {
+        self.0.call(call)
+    }
+}
+
+impl BoardAccess for BoardOfPage {
+    fn refresh(&self) -> Result<(), String> {
+        self.0.helper.look(&self.0.place).map_err(|error| error.to_string())
+    }
+}
+
+fn remote_board(root: &Path, state: &StateHome, board: &BoardConfig) -> Option<Box<RemoteBoard>> {
+    let helper = board.enabled.then(helper)?.ok()?;
+    Some(Box::new(RemoteBoard { helper: Arc::new(helper), place: place(root, state, board) }))
+}
+
+/// How often the copy in memory is compared with the file, and new sessions are reported.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
+/// How often all sessions are reported, so that a helper that was killed is replaced.
+const REPORT_EVERY: Duration = Duration::from_secs(5);
+
+/// Keeps the copy of the board in memory current and reports the sessions of this process, on a thread of its own, for as long
+/// as the workspace is open.
+pub(crate) fn follow(workspace: &Arc<Workspace>) {
+    let Some(link) = workspace.fleet().cloned() else { return };
+    let Ok(helper) = helper() else { return };
+    let (place, workspace) = (place_of(workspace), Arc::downgrade(workspace));
+    let process = ClientProcess::find(std::process::id()).map(|process| process.name());
+    let follower = Follower { link, helper, place, process, workspace };
+    // Without the thread, this process works on alone.
+    let _ = thread::Builder::new().name("surehand-fleet".to_owned()).spawn(move || follower.run());
+}
+
+struct Follower {
+    link: Arc<FleetLink>,
+    helper: Helper,
+    place: WorkspacePlace,
+    process: Option<String>,
+    workspace: Weak<Workspace>,
+}
+
+impl Follower {
+    fn run(self) {
+        let (mut seen, mut reported, mut reported_at) = (None, Vec::new(), None::<Instant>);
+        loop {
+            let Some(workspace) = self.workspace.upgrade() else { return };
+            let stamp = workspace.local_copy_stamp();
+            if stamp != seen
+                && let Ok(Some(copy)) = workspace.local_copy()
+            {
+                // Whoever edits must not have to look it up.
+                workspace.fleet_checkout();
+                self.link.set_copy(Arc::new(copy));
+                seen = stamp;
+            }
+            drop(workspace);
+            let sessions = self.link.sessions();
+            let is_due = reported_at.is_none_or(|at| at.elapsed() >= REPORT_EVERY);
+            if !sessions.is_empty() && (is_due || sessions != reported) {
+                let reports = sessions.iter().map(|(session, story)| self.report(session, story.clone())).collect();
+                if self.helper.report(&self.place, reports).is_ok() {
+                    (reported, reported_at) = (sessions, Some(Instant::now()));
+                }
+            }
+            thread::sleep(LOOK_EVERY);
+        }
+    }
+
+    fn report(&self, session: &SessionId, story: Option<String>) -> AgentReport {
+        AgentReport {
+            session: session.clone(),
+            client: SessionNames::client(session).unwrap_or("mcp").to_owned(),
+            process: self.process.clone(),
+            story,
+            is_over: false,
+        }
+    }
+}
+
+/// Reports the agent behind a hook. The hook has answered already, and waits no longer than the system takes to hand over a
+/// message.
+pub(crate) fn report_hook(session: SessionId, client: &str, place: &WorkspacePlace) {
+    if !place.board.enabled {
+        return;
+    }
+    let process = ClientProcess::client().map(|client| client.name());
+    let report = AgentReport { session, client: client.to_owned(), process, story: None, is_over: false };
+    // If it fails, the next hook reports the same.
+    let _ = helper().map(|helper| helper.report(place, vec![report]));
+}

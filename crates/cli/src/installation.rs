@@ -1,0 +1,211 @@
+//! How this program was installed, judged by where it lies. It decides how to update it, and whether a client's configuration can name its
+//! path: package runners such as `npx` keep programs in a cache that they empty when they like.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use anyhow::Context;
+use tempfile::NamedTempFile;
+
+/// What installed a program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Installer {
+    Npm,
+    /// `npx`, `pnpm dlx`, `yarn dlx` or `bunx`: npm's package in a cache.
+    Npx,
+    Pip,
+    /// `uv tool install`.
+    UvTool,
+    Pipx,
+    /// `uvx` or `pipx run`: the wheel in a cache.
+    Uvx,
+    Debian,
+    Cargo,
+    /// `init`, when a package runner started it.
+    Init,
+    Unknown,
+}
+
+impl Installer {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Installer::Npm => "npm",
+            Installer::Npx => "npx",
+            Installer::Pip => "pip",
+            Installer::UvTool => "uv tool",
+            Installer::Pipx => "pipx",
+            Installer::Uvx => "uvx",
+            Installer::Debian => "dpkg",
+            Installer::Cargo => "cargo",
+            Installer::Init => "surehand init",
+            Installer::Unknown => "hand",
+        }
+    }
+
+    /// The command that installs the newest version.
+    pub(crate) fn update(self) -> &'static str {
+        match self {
+            Installer::Npm => "npm install --global surehand@latest",
+            Installer::Npx => "npx surehand@latest init",
+            Installer::Pip => "pip install --upgrade surehand",
+            Installer::UvTool => "uv tool upgrade surehand",
+            Installer::Pipx => "pipx upgrade surehand",
+            Installer::Uvx => "uvx surehand@latest init",
+            Installer::Debian => "sudo apt install ./surehand_VERSION_ARCHITECTURE.deb",
+            Installer::Cargo => "cargo install surehand",
+            Installer::Init => "npx surehand@latest init (or uvx surehand@latest init)",
+            Installer::Unknown => "replace the program with the one of a newer archive",
+        }
+    }
+
+    /// The command that removes the program.
+    pub(crate) fn removal(self) -> Option<&'static str> {
+        match self {
+            Installer::Npm => Some("npm uninstall --global surehand"),
+            Installer::Pip => Some("pip uninstall surehand"),
+            Installer::UvTool => Some("uv tool uninstall surehand"),
+            Installer::Pipx => Some("pipx uninstall surehand"),
+            Installer::Debian => Some("sudo apt remove surehand"),
+            Installer::Cargo => Some("cargo uninstall surehand"),
+            Installer::Npx | Installer::Uvx | Installer::Init | Installer::Unknown => None,
+        }
+    }
+
+    /// Whether the program lies in a cache, where it can be gone tomorrow.
+    pub(crate) fn is_temporary(self) -> bool {
+        matches!(self, Installer::Npx | Installer::Uvx)
+    }
+}
+
+/// What installed the program at this path, which has no links.
+pub(crate) fn installer_of(program: &Path) -> Installer {
+    if kept_copy().is_some_and(|copy| copy.canonicalize().is_ok_and(|copy| copy == program)) {
+        return Installer::Init;
+    }
+    if let Some(installer) = of_path(program) {
+        return installer;
+    }
+    let prefix = program.parent().and_then(Path::parent);
+    match prefix {
+        Some(prefix) if has_wheel(prefix) => Installer::Pip,
+        Some(prefix) if lists_surehand(&prefix.join(".crates.toml")) => Installer::Cargo,
+        _ if program == Path::new("/usr/bin/surehand") && Path::new("/var/lib/dpkg/info/surehand.list").exists() => {
+            Installer::Debian
+        }
+        _ => Installer::Unknown,
+    }
+}
+
+/// What the directories of a path say by themselves.
+fn of_path(program: &Path) -> Option<Installer> {
+    let names: Vec<&str> = program.iter().filter_map(|name| name.to_str()).collect();
+    let has = |name: &str| names.contains(&name);
+    let begins = |start: &str| names.iter().any(|name| name.starts_with(start));
+    let has_pair = |one: &str, other: &str| names.windows(2).any(|pair| pair == [one, other]);
+    if has("node_modules") {
+        let is_run = has("_npx") || has("dlx") || begins("dlx-") || begins("bunx-");
+        return Some(if is_run { Installer::Npx } else { Installer::Npm });
+    }
+    let is_run = has("uv") && (begins("archive-v") || begins("environments-v")) || has_pair("pipx", ".cache");
+    match () {
+        () if is_run => Some(Installer::Uvx),
+        () if has_pair("uv", "tools") => Some(Installer::UvTool),
+        () if has_pair("pipx", "venvs") => Some(Installer::Pipx),
+        () => None,
+    }
+}
+
+/// Whether Python has installed our wheel below this directory.
+fn has_wheel(prefix: &Path) -> bool {
+    let entries = |directory: &Path| fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.path());
+    let begins = |path: &Path, start: &str| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(start));
+    entries(&prefix.join("lib"))
+        .filter(|python| begins(python, "python3"))
+        .flat_map(|python| ["site-packages", "dist-packages"].map(|name| python.join(name)))
+        .any(|packages| entries(&packages).any(|package| begins(&package, "surehand-")))
+}
+
+fn lists_surehand(crates: &Path) -> bool {
+    fs::read_to_string(crates).is_ok_and(|text| text.contains("\"surehand "))
+}
+
+/// Where `init` keeps the program if a package runner started it.
+pub(crate) fn kept_copy() -> Option<PathBuf> {
+    let variable = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let data = variable("XDG_DATA_HOME").or_else(|| Some(variable("HOME")?.join(".local/share")))?;
+    Some(data.join("surehand/bin/surehand"))
+}
+
+/// Copies a program, replacing an older copy whole: another process may be running it.
+pub(crate) fn keep_copy(program: &Path, copy: &Path) -> anyhow::Result<()> {
+    let what = || format!("{}: cannot be written", copy.display());
+    let directory = copy.parent().with_context(what)?;
+    fs::create_dir_all(directory).with_context(what)?;
+    let staged = NamedTempFile::new_in(directory).with_context(what)?;
+    fs::copy(program, staged.path()).with_context(what)?;
+    staged.as_file().sync_all().with_context(what)?;
+    staged.persist(copy).with_context(what)?;
+    Ok(())
+}
+
+/// Whether two programs are the same, byte for byte.
+pub(crate) fn has_same_bytes(one: &Path, other: &Path) -> bool {
+    let length = |path: &Path| fs::metadata(path).ok().map(|meta| meta.len());
+    length(one).is_some() && length(one) == length(other) && fs::read(one).ok() == fs::read(other).ok()
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests play the installers")]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(path: &str, expected: Option<Installer>) {
+        assert_eq!(of_path(Path::new(path)), expected, "{path}");
+    }
+
+    #[test]
+    fn the_path_names_the_installer() {
+        check("/home/a/.npm/_npx/1d2/node_modules/surehand/bin/surehand", Some(Installer::Npx));
+        check("/home/a/.npm/_npx/1d2/node_modules/@surehand/linux-x64/bin/surehand", Some(Installer::Npx));
+        check("/home/a/.cache/pnpm/dlx/x/node_modules/surehand/bin/surehand", Some(Installer::Npx));
+        check("/tmp/bunx-0-surehand@latest/node_modules/surehand/bin/surehand", Some(Installer::Npx));
+        check("/usr/local/lib/node_modules/surehand/bin/surehand", Some(Installer::Npm));
+        check("/home/a/work/node_modules/@surehand/linux-arm64/bin/surehand", Some(Installer::Npm));
+        check("/home/a/.cache/uv/archive-v0/Zk3/bin/surehand", Some(Installer::Uvx));
+        check("/home/a/.cache/uv/environments-v2/surehand-12/bin/surehand", Some(Installer::Uvx));
+        check("/home/a/.local/share/pipx/.cache/12/bin/surehand", Some(Installer::Uvx));
+        check("/home/a/.local/share/uv/tools/surehand/bin/surehand", Some(Installer::UvTool));
+        check("/home/a/.local/share/pipx/venvs/surehand/bin/surehand", Some(Installer::Pipx));
+        check("/opt/surehand/surehand", None);
+        check("/home/uv/bin/surehand", None);
+    }
+
+    #[test]
+    fn what_lies_beside_a_program_names_the_installer() {
+        let prefix = tempfile::tempdir().unwrap();
+        let program = prefix.path().join("bin/surehand");
+        assert_eq!(installer_of(&program), Installer::Unknown);
+        fs::write(prefix.path().join(".crates.toml"), "[v1]\n\"surehand 0.1.0 (path)\" = [\"surehand\"]\n").unwrap();
+        assert_eq!(installer_of(&program), Installer::Cargo);
+        fs::create_dir_all(prefix.path().join("lib/python3.11/site-packages/surehand-0.1.0.dist-info")).unwrap();
+        assert_eq!(installer_of(&program), Installer::Pip);
+    }
+
+    #[test]
+    fn a_copy_replaces_an_older_one() {
+        let home = tempfile::tempdir().unwrap();
+        let (program, copy) = (home.path().join("cache/surehand"), home.path().join("kept/bin/surehand"));
+        fs::create_dir(home.path().join("cache")).unwrap();
+        for text in ["one", "two"] {
+            fs::write(&program, text).unwrap();
+            assert!(!has_same_bytes(&program, &copy));
+            keep_copy(&program, &copy).unwrap();
+            assert!(has_same_bytes(&program, &copy));
+        }
+        let error = keep_copy(&program, Path::new("/proc/none/surehand")).unwrap_err().to_string();
+        assert_eq!(error, "/proc/none/surehand: cannot be written");
+    }
+}
