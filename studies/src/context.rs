@@ -14,9 +14,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
+use surehand_agent::command::CommandRequest;
 use surehand_agent::event::StopReason;
 use surehand_agent::model::{ChatModel, ModelAnswer, ModelError, Prompt, StreamEvent, TokenUsage};
-use surehand_agent::{AgentRun, Approval, Approver, CancelToken, Ports, RunEvent, RunLimits, RunSettings};
+use surehand_agent::{AgentRun, Approval, Approver, CancelToken, Nobody, Ports, RunEvent, RunLimits, RunSettings};
 use surehand_engine::core::ContextMode;
 use surehand_engine::{Config, Durability, Workspace};
 use surehand_testkit::rng::Rng;
@@ -101,7 +102,13 @@ fn listen(workspace: Arc<Workspace>, settings: RunSettings, player: &mut Player,
             ended.set(Some(Instant::now()));
         }
     };
-    let ports = Ports { model: player, permission: &mut Everything, listener: &mut listener, cancel: CancelToken::default() };
+    let ports = Ports {
+        model: player,
+        permission: &mut Everything,
+        person: &mut Nobody,
+        listener: &mut listener,
+        cancel: CancelToken::default(),
+    };
     let outcome = AgentRun::new(workspace, Story::told(), settings, ports)?.run()?;
     ensure!(outcome.stop == StopReason::Done, "the run stopped after {} turns: {}", outcome.turns, outcome.text);
     work.outside = other.changes;
@@ -138,7 +145,7 @@ impl ChatModel for Player {
         self.waits.extend(self.ended.take().map(|ended| ended.elapsed()));
         let input = self.gauge.take(prompt) as u64;
         let story::Reply { text, calls } = self.story.answer(prompt);
-        Ok(ModelAnswer { text, calls, usage: TokenUsage { input, ..TokenUsage::default() }, is_cut: false })
+        Ok(ModelAnswer { text, calls, usage: TokenUsage { input, ..TokenUsage::default() }, ..ModelAnswer::default() })
     }
 }
 
@@ -146,7 +153,7 @@ impl ChatModel for Player {
 struct Everything;
 
 impl Approver for Everything {
-    fn approve(&mut self, _: &str) -> Approval {
+    fn approve(&mut self, _: &CommandRequest<'_>) -> Approval {
         Approval::Yes
     }
 }

@@ -128,7 +128,7 @@ impl EditOf<'_> {
         let edit = |text: &Text, from: usize, to: usize| {
             let anchor = |line: usize| Anchor::of(LineNo::at_index(line), text.line(LineNo::at_index(line)));
             let (at, to) = (anchor(from), anchor(to));
-            if new.is_empty() { LineEdit::Delete { at, to } } else { LineEdit::Replace { at, to, text: new.as_str() } }
+            if new.is_empty() { LineEdit::Delete { at, to } } else { LineEdit::Replace { at, to, text: new.clone() } }
         };
         let meant = edit(seen, place, place + old.len() - 1);
         let known = edit(self.outside, first, last);

@@ -1,15 +1,15 @@
-//! The inputs that are kept: some for each kind of situation, and those that once broke a law.
+//! The kept inputs: some for each kind of situation, and those that once broke a law.
 
 use std::{fs, path::PathBuf};
 
 use crate::Target;
 
-/// Where the inputs of a target are.
+/// The directory of a target's inputs.
 pub fn dir(target: &Target) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("corpus").join(target.name)
 }
 
-/// All of them with their names, in the order of these.
+/// All inputs of a target with their names, sorted by name.
 pub fn inputs(target: &Target) -> Vec<(String, Vec<u8>)> {
     let entries = fs::read_dir(dir(target)).into_iter().flatten().flatten();
     let mut inputs: Vec<(String, Vec<u8>)> =

@@ -22,7 +22,7 @@ pub(crate) fn any(source: &mut Source<'_>, depth: usize) -> Value {
     }
 }
 
-/// A value along a schema; `text` gives the texts, by the name of the field. Now and then it is something else.
+/// A value that fits a schema; `text` generates strings by the name of the field. Occasionally the value does not fit.
 pub(crate) fn fitting(
     source: &mut Source<'_>,
     schema: &Value,
@@ -53,7 +53,7 @@ fn object(source: &mut Source<'_>, schema: &Value, text: &mut dyn FnMut(&mut Sou
     let required: Vec<&str> = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     let mut fields = Map::new();
     for (name, field) in schema["properties"].as_object().into_iter().flatten() {
-        // What is required is there most of the time, the rest now and then.
+        // Required fields are mostly present, the others occasionally.
         let is_there = if required.contains(&name.as_str()) { source.below(16) != 15 } else { source.below(3) == 2 };
         if is_there {
             fields.insert(name.clone(), fitting(source, field, name, text));
@@ -65,7 +65,7 @@ fn object(source: &mut Source<'_>, schema: &Value, text: &mut dyn FnMut(&mut Sou
     Value::Object(fields)
 }
 
-/// The value with one of its parts left out or replaced, somewhere.
+/// Removes or replaces a random part of the value.
 pub(crate) fn spoiled(source: &mut Source<'_>, value: &mut Value) {
     let parts = count(value);
     let mut nth = usize::from(source.byte()) % parts.max(1);

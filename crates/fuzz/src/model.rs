@@ -1,5 +1,5 @@
-//! Texts whose lines have an identity of their own, so that it can be told whether an edit has met the line that was meant or only one
-//! that reads the same.
+//! Texts whose lines have identities, so that a test can check whether an edit changed the intended line or only an
+//! equal one.
 
 use std::collections::HashMap;
 
@@ -7,7 +7,7 @@ use surehand_core::{LineNo, Text, text::LineEnding};
 
 use crate::source::Source;
 
-/// Few lines, so that many are equal; some that look like something else.
+/// Few lines, so that many are equal, and some that are easily confused with others.
 const LINES: &[&str] = &[
     "",
     "}",
@@ -39,7 +39,7 @@ const LINES: &[&str] = &[
     "e",
 ];
 
-/// A line with who it is.
+/// A line with its identity.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Line {
     /// Its identity.
@@ -50,28 +50,26 @@ pub(crate) struct Line {
     pub ending: LineEnding,
 }
 
-/// A text by lines.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Page {
     /// From top to bottom.
     pub lines: Vec<Line>,
-    /// The next identity that nobody has.
+    /// The next unused identity.
     next: u32,
 }
 
-/// Which endings the lines of a page have.
+/// The line endings of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Endings {
     /// All the same one.
     Lf,
     /// All the same one.
     CrLf,
-    /// Each its own.
+    /// Each line has its own.
     Mixed,
 }
 
 impl Endings {
-    /// Any of them.
     pub(crate) fn draw(source: &mut Source<'_>) -> Self {
         source.pick(&[Endings::Lf, Endings::Lf, Endings::CrLf, Endings::Mixed])
     }
@@ -85,7 +83,7 @@ impl Endings {
     }
 }
 
-/// A line of the few, or one of its own.
+/// One of the few lines, or a random one.
 pub(crate) fn line(source: &mut Source<'_>) -> String {
     let byte = source.byte();
     match LINES.get(usize::from(byte) % 64) {
@@ -94,7 +92,7 @@ pub(crate) fn line(source: &mut Source<'_>) -> String {
     }
 }
 
-/// Lines put together as somebody writes them.
+/// Lines joined with random endings.
 pub(crate) fn written(source: &mut Source<'_>, most: usize) -> String {
     let lines: Vec<String> = (0..source.below(most + 1)).map(|_| line(source)).collect();
     let end = if source.flag() { "\n" } else { "" };
@@ -102,7 +100,7 @@ pub(crate) fn written(source: &mut Source<'_>, most: usize) -> String {
 }
 
 impl Page {
-    /// A page of up to so many lines. The last one may have no ending.
+    /// A page of at most this many lines. The last one may have no ending.
     pub(crate) fn draw(source: &mut Source<'_>, most: usize, endings: Endings) -> Self {
         let mut page = Self { lines: Vec::new(), next: 0 };
         for _ in 0..source.below(most + 1) {
@@ -121,38 +119,36 @@ impl Page {
         self.next += 1;
     }
 
-    /// Takes the last ending away, where a line remains that can be told.
+    /// Removes the last ending, if the last line is still recognisable.
     fn open(&mut self) {
         if let Some(last) = self.lines.last_mut().filter(|last| !last.text.is_empty()) {
             last.ending = LineEnding::None;
         }
     }
 
-    /// As a file.
     pub(crate) fn text(&self) -> Text {
         Text::of(self.content()).expect("lines of text are text")
     }
 
-    /// All of it.
     pub(crate) fn content(&self) -> String {
         self.lines.iter().flat_map(|line| [line.text.as_str(), line.ending.as_str()]).collect()
     }
 
-    /// What its lines read, without endings.
+    /// The lines without endings.
     pub(crate) fn words(&self) -> Vec<&str> {
         self.lines.iter().map(|line| line.text.as_str()).collect()
     }
 
-    /// Where a line is.
+    /// The index of a line.
     pub(crate) fn place(&self, id: u32) -> Option<usize> {
         self.lines.iter().position(|line| line.id == id)
     }
 
-    /// Replaces lines by new ones. Lines at the rim that read the same stay who they are.
+    /// Replaces lines by new ones. Equal lines at the edges keep their identity.
     pub(crate) fn replace(&mut self, range: std::ops::Range<usize>, with: &[&str]) {
         let old = &self.lines[range.clone()];
         let same = |(line, new): &(&Line, &&str)| line.text == **new;
-        // Of several equal lines the old one is the last.
+        // Of several equal lines, the last one is the old one.
         let tail = old.iter().rev().zip(with.iter().rev()).take_while(same).count();
         let most = old.len().min(with.len()) - tail;
         let head = old.iter().zip(with).take(most).take_while(same).count();
@@ -166,7 +162,7 @@ impl Page {
         self.lines.splice(range.start + head..range.end - tail, new);
     }
 
-    /// What somebody else makes of it: in a few places lines go, come or are replaced.
+    /// The page after another writer's changes: in a few places lines are removed, added or replaced.
     pub(crate) fn changed(&self, source: &mut Source<'_>) -> Self {
         let mut page = self.clone();
         for _ in 0..=source.below(3) {
@@ -183,15 +179,15 @@ impl Page {
             }
         }
         if let Some(last) = page.lines.last_mut().filter(|last| last.text.is_empty() && last.ending == LineEnding::None) {
-            // An empty line that does not end is none.
+            // An empty line without an ending is not a line.
             last.ending = LineEnding::Lf;
         }
         page.recognise(self);
         page
     }
 
-    /// Lines that nobody could tell from those of an older page are those lines: one that stands once in both, and those between two such
-    /// lines (or the rims of the file) that all read as they did.
+    /// Gives lines the identity of lines of an older page where nothing distinguishes them: lines that occur once in
+    /// both pages, and equal runs between two of these (or the edges of the file).
     pub(crate) fn recognise(&mut self, old: &Page) {
         let once = |page: &Page| {
             let mut counts: HashMap<String, (usize, usize)> = HashMap::new();
@@ -229,7 +225,7 @@ impl Page {
         self.take(&known);
     }
 
-    /// Lines that were recognised get their identity back, and no other line has it.
+    /// Gives recognised lines their old identity, which no other line may have.
     fn take(&mut self, known: &[Option<u32>]) {
         for (line, own) in self.lines.iter_mut().zip(known) {
             match own {
@@ -244,12 +240,11 @@ impl Page {
     }
 }
 
-/// The lines of a text without endings; a lone return at the end of one may have been part of an ending.
+/// The lines of a text without endings. A lone carriage return at the end of a line may have been part of an ending.
 pub(crate) fn words_of(text: &Text) -> Vec<&str> {
     text.lines().map(|(_, line)| line.trim_end_matches('\r')).collect()
 }
 
-/// The line at this index.
 pub(crate) fn number(index: usize) -> LineNo {
     LineNo::at_index(index)
 }

@@ -11,16 +11,16 @@ use std::{
 use surehand_engine::{Config, Durability, StateHome, Workspace, WorkspaceOptions};
 use tempfile::TempDir;
 
-/// All files below a directory, links as what they point to.
+/// All files below a directory. Links have the content of their targets.
 pub(crate) type Tree = BTreeMap<String, Vec<u8>>;
 
-/// The workspace and what is around it.
+/// The workspace and its surroundings.
 pub(crate) struct Sandbox {
     dir: TempDir,
     root: PathBuf,
 }
 
-/// The files that calls are about.
+/// The files that calls use.
 pub(crate) const FILES: &[&str] = &[
     "a.txt",
     "src/b.rs",
@@ -34,7 +34,7 @@ pub(crate) const FILES: &[&str] = &[
     "deep/er/new.txt",
 ];
 
-/// Paths that lead elsewhere, or to what nobody may write.
+/// Paths that lead outside, or to files that must not be written.
 pub(crate) const OTHERS: &[&str] = &[
     "",
     ".",
@@ -67,7 +67,7 @@ pub(crate) const OTHERS: &[&str] = &[
 ];
 
 impl Sandbox {
-    /// A new one. In memory where that is possible: an input may take thousands of writes.
+    /// Created in memory if possible, because one input may cause thousands of writes.
     pub(crate) fn new() -> Self {
         let memory = Path::new("/dev/shm");
         let dir = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() };
@@ -109,17 +109,15 @@ impl Sandbox {
         fs::hard_link(self.root.join("crlf.txt"), self.root.join("hard.txt"))
     }
 
-    /// The workspace.
     pub(crate) fn root(&self) -> &Path {
         &self.root
     }
 
-    /// Where clients keep what they keep.
+    /// The directory in which clients keep their files.
     pub(crate) fn outside(&self) -> PathBuf {
         self.dir.path().join("outside")
     }
 
-    /// Opens the workspace.
     pub(crate) fn open(&self) -> Result<Arc<Workspace>, String> {
         Workspace::open(&self.root, self.config()).map_err(|error| error.to_string())
     }
@@ -130,12 +128,12 @@ impl Sandbox {
         Workspace::open_with(&self.root, options).map_err(|error| error.to_string())
     }
 
-    /// Opens the workspace to look at it.
+    /// Opens the workspace read-only.
     pub(crate) fn look(&self) -> Result<Arc<Workspace>, String> {
         Workspace::open_read_only(&self.root, self.config()).map_err(|error| error.to_string())
     }
 
-    /// Where the user keeps state.
+    /// The user's state directory.
     pub(crate) fn state(&self) -> StateHome {
         StateHome { user: Some(self.dir.path().join("home")), ..StateHome::default() }
     }
@@ -145,7 +143,7 @@ impl Sandbox {
         Config { durability: Durability::Fast, state, ..Config::default() }
     }
 
-    /// What a file of the workspace says, as far as it can be shown.
+    /// The content of a file of the workspace, as far as it can be shown.
     pub(crate) fn shown(&self, path: &str) -> String {
         let bytes = fs::read(self.root.join(path)).unwrap_or_default();
         String::from_utf8_lossy(&bytes).replace("\r\n", "\n")
@@ -153,18 +151,18 @@ impl Sandbox {
 
     /// Another program writes a file.
     pub(crate) fn write(&self, path: &str, content: &[u8]) {
-        // Where it cannot, it has not done anything.
+        // A failed write has changed nothing.
         drop(fs::write(self.root.join(path), content));
     }
 
-    /// What the tools may change.
+    /// The files that the tools may change.
     pub(crate) fn tree(&self) -> Tree {
         let mut tree = Tree::new();
         gather(&self.root, "", &mut tree);
         tree
     }
 
-    /// What nobody may change: all that is outside.
+    /// The files that must not change: everything outside the workspace.
     pub(crate) fn surroundings(&self) -> Tree {
         let mut tree = Tree::new();
         gather(&self.outside(), "", &mut tree);
@@ -175,7 +173,7 @@ impl Sandbox {
     }
 }
 
-/// What is no work of the tools: state, and somebody's internals are looked at by themselves.
+/// The tools do not change state directories and internals of git, which are compared separately.
 fn gather(dir: &Path, below: &str, tree: &mut Tree) {
     for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
@@ -194,7 +192,7 @@ fn gather(dir: &Path, below: &str, tree: &mut Tree) {
     }
 }
 
-/// Which files differ, for a message.
+/// The names of files that differ, for a message.
 pub(crate) fn difference(before: &Tree, after: &Tree) -> String {
     let names = before.keys().chain(after.keys()).filter(|name| before.get(*name) != after.get(*name));
     let show = |tree: &Tree, name: &str| tree.get(name).map(|bytes| String::from_utf8_lossy(bytes).into_owned());

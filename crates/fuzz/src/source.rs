@@ -1,24 +1,21 @@
-//! What a target draws from its bytes. Nothing fails: where the bytes end there are zeros, so that every input is a situation and a shorter
-//! one is a simpler one.
+//! The random choices that a target draws from its bytes. Nothing fails: after the last byte come zeros, so every input
+//! is a situation, and a shorter one is a simpler one.
 
-/// Bytes that are used up from the front.
+/// Bytes that are consumed from the front.
 #[derive(Debug, Clone)]
 pub(crate) struct Source<'a> {
     bytes: &'a [u8],
 }
 
 impl<'a> Source<'a> {
-    /// All of these bytes.
     pub(crate) fn new(bytes: &'a [u8]) -> Self {
         Self { bytes }
     }
 
-    /// Whether all bytes are used up.
     pub(crate) fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
 
-    /// The next byte.
     pub(crate) fn byte(&mut self) -> u8 {
         let Some((first, rest)) = self.bytes.split_first() else { return 0 };
         self.bytes = rest;
@@ -30,24 +27,23 @@ impl<'a> Source<'a> {
         usize::from(self.byte()) % end
     }
 
-    /// Whether something is so.
     pub(crate) fn flag(&mut self) -> bool {
         self.byte() & 1 == 1
     }
 
-    /// One of several, of which there is at least one.
+    /// One of several values; there must be at least one.
     pub(crate) fn pick<T: Copy>(&mut self, from: &[T]) -> T {
         from[self.below(from.len())]
     }
 
-    /// At most so many bytes.
+    /// At most this many bytes.
     pub(crate) fn take(&mut self, most: usize) -> &'a [u8] {
         let (taken, rest) = self.bytes.split_at(most.min(self.bytes.len()));
         self.bytes = rest;
         taken
     }
 
-    /// Bytes up to a zero byte or the end, at most so many.
+    /// At most this many bytes, up to a zero byte or the end.
     pub(crate) fn until_zero(&mut self, most: usize) -> &'a [u8] {
         let end = self.bytes.iter().take(most).position(|byte| *byte == 0);
         let taken = self.take(end.unwrap_or(most));
@@ -57,7 +53,7 @@ impl<'a> Source<'a> {
         taken
     }
 
-    /// All that is left.
+    /// The remaining bytes.
     pub(crate) fn rest(&mut self) -> &'a [u8] {
         self.take(usize::MAX)
     }

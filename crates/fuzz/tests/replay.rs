@@ -1,6 +1,7 @@
 //! Replays every kept input and some hundreds of mutations of them, the same ones every time.
 //!
-//! `FUZZ_MUTATIONS` and `FUZZ_SEED` try more of them and others. Without coverage this finds less than `cargo fuzz`, but needs nothing installed.
+//! `FUZZ_MUTATIONS` and `FUZZ_SEED` try more of them and others. Without coverage this finds less than `cargo fuzz`,
+//! but needs nothing installed.
 #![expect(clippy::disallowed_methods, reason = "keeps an input that broke a law")]
 
 use std::{
@@ -102,6 +103,7 @@ targets! {
     replace: 400,
     encodings: 400,
     rebase: 400,
+    merge: 400,
     shell: 400,
     prompt: 200,
     tokens: 200,

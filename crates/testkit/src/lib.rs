@@ -5,10 +5,12 @@ mod leaked;
 pub mod model_server;
 mod model_turn;
 mod mounted;
+pub mod postgres_server;
 mod privileges;
 mod repository;
 pub mod rng;
 pub mod scenario;
+pub mod terminal;
 pub mod tool_client;
 
 pub use leaked::close_leaked;

@@ -1,5 +1,5 @@
-//! A model for tests, behind real HTTP on this machine: it answers what it was told to answer, turn by turn, in the protocol that it
-//! is asked in, and remembers what it was asked. How a turn looks on the wire is in `model_turn`.
+//! A model for tests, behind real HTTP on this machine: it answers what it was told to answer, turn by turn, in the
+//! protocol that it is asked in, and remembers what it was asked. How a turn looks on the wire is in `model_turn`.
 //!
 //! ```
 //! use surehand_testkit::model_server::{ModelServer, Turn};
@@ -15,21 +15,22 @@ use std::{
     net::{Shutdown, SocketAddr, TcpListener, TcpStream},
     sync::{Arc, Condvar, Mutex, MutexGuard},
     thread::{self, JoinHandle},
+    time::Duration,
 };
 
 use serde_json::Value;
 
-use crate::model_turn::{Ending, Reply};
+use crate::model_turn::{Ending, Framing, Reply};
 pub use crate::model_turn::{Speaks, Turn};
 
-/// A request that came in.
+/// A request.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Request {
-    /// The path, as in `/v1/messages`.
+    /// The path, such as `/v1/messages`.
     pub path: String,
-    /// Names in lower case, and values.
+    /// Names in lower case, with values.
     pub headers: Vec<(String, String)>,
-    /// What was sent.
+    /// The body.
     pub body: Value,
 }
 
@@ -39,34 +40,38 @@ impl Request {
         self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
-    /// The protocol that it is in.
+    /// Its protocol.
     pub fn speaks(&self) -> Speaks {
-        if self.path.ends_with("/messages") { Speaks::Anthropic } else { Speaks::OpenAi }
+        let path = self.path.split('?').next().unwrap_or_default();
+        if path.ends_with("/responses") {
+            return Speaks::Responses;
+        }
+        if path.ends_with("/messages") { Speaks::Anthropic } else { Speaks::OpenAi }
     }
 
-    /// All that the model is told, with results of calls, without the tools: for tests that look for a word in it.
+    /// All text for the model, including results of calls but not tools, for tests that look for a word in it.
     pub fn told(&self) -> String {
         let mut texts = Vec::new();
-        for part in [&self.body["system"], &self.body["messages"]] {
+        for part in ["system", "instructions", "messages", "input"].map(|name| &self.body[name]) {
             gather(part, &mut texts);
         }
         texts.join("\n")
     }
 }
 
-/// Texts as they are, without what JSON adds to them.
+/// Collects strings without their JSON escapes.
 fn gather(part: &Value, texts: &mut Vec<String>) {
     match part {
         Value::String(text) => texts.push(text.clone()),
         Value::Array(parts) => parts.iter().for_each(|part| gather(part, texts)),
         Value::Object(fields) => {
-            ["text", "content"].iter().filter_map(|name| fields.get(*name)).for_each(|part| gather(part, texts))
+            ["text", "content", "output"].iter().filter_map(|name| fields.get(*name)).for_each(|part| gather(part, texts))
         }
         _ => {}
     }
 }
 
-/// A server on this machine that plays a model. It ends when it is dropped, whatever it is about to do.
+/// A server on this machine that plays a model. Dropping it ends it immediately.
 pub struct ModelServer {
     address: SocketAddr,
     shared: Arc<Shared>,
@@ -94,7 +99,7 @@ impl Shared {
 }
 
 impl ModelServer {
-    /// Starts a server that plays these turns, one for each request. When there are none left it refuses, with 400.
+    /// Starts a server that plays one of these turns per request. When none is left, it answers with status 400.
     pub fn start(turns: Vec<Turn>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("this machine has a loopback");
         let address = listener.local_addr().expect("it is bound");
@@ -105,22 +110,22 @@ impl ModelServer {
         Self { address, shared, listener: Some(listener) }
     }
 
-    /// Where it is: for either protocol.
+    /// Its address, for either protocol.
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// What it was asked so far.
+    /// The requests so far.
     pub fn requests(&self) -> Vec<Request> {
         self.shared.state().requests.clone()
     }
 
-    /// How many turns have not been played.
+    /// The number of turns that have not been played.
     pub fn turns_left(&self) -> usize {
         self.shared.state().turns.len()
     }
 
-    /// Waits until it has been asked so often.
+    /// Waits for this number of requests.
     pub fn wait_for_requests(&self, count: usize) {
         let waited = self.shared.has_request.wait_while(self.shared.state(), |state| state.requests.len() < count);
         drop(waited.expect("nobody panics with the lock"));
@@ -133,11 +138,11 @@ impl Drop for ModelServer {
             let mut state = self.shared.state();
             state.is_stopped = true;
             for connection in state.connections.drain(..) {
-                // It may have been closed by the other side.
+                // The other side may have closed it.
                 let _ = connection.shutdown(Shutdown::Both);
             }
         }
-        // The listener looks up when somebody comes.
+        // A connection wakes the listener.
         let _ = TcpStream::connect(self.address);
         if let Some(listener) = self.listener.take() {
             let _ = listener.join();
@@ -155,7 +160,7 @@ fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
         state.connections.push(copy);
         drop(state);
         let shared = Arc::clone(shared);
-        // It ends when its connection does, for which the server sees when it is dropped.
+        // The thread ends with its connection, which the server closes when it is dropped.
         thread::spawn(move || drop(converse(connection, &shared)));
     }
 }
@@ -169,9 +174,13 @@ fn converse(mut connection: TcpStream, shared: &Shared) -> io::Result<()> {
         let reply = turn.reply(&request, number);
         send(&mut connection, &reply)?;
         match reply.ending {
-            Ending::Proper => {}
-            Ending::Closed => return connection.shutdown(Shutdown::Both),
-            // Until the other side has had enough, or the server is dropped.
+            Ending::Proper if reply.delivery.framing == Framing::Chunked => {}
+            Ending::Proper | Ending::Closed => return connection.shutdown(Shutdown::Both),
+            Ending::Hangs if reply.keep_alive.is_some() => {
+                let with = reply.keep_alive.unwrap_or_default();
+                return keep_alive(&mut connection, &framed(&with, reply.delivery.framing));
+            }
+            // Until the client closes the connection or the server is dropped.
             Ending::Hangs => return io::copy(&mut reader, &mut io::sink()).map(drop),
         }
     }
@@ -206,20 +215,41 @@ fn receive(reader: &mut impl BufRead) -> io::Result<Option<Request>> {
     Ok(Some(Request { path, headers, body }))
 }
 
+fn framed(piece: &[u8], framing: Framing) -> Vec<u8> {
+    match framing {
+        Framing::Chunked => [format!("{:x}\r\n", piece.len()).as_bytes(), piece, b"\r\n"].concat(),
+        Framing::Close | Framing::None => piece.to_vec(),
+    }
+}
+
+/// Sends `with` until the client closes the connection or the server is dropped.
+fn keep_alive(connection: &mut TcpStream, with: &[u8]) -> io::Result<()> {
+    loop {
+        connection.write_all(with)?;
+        thread::sleep(Duration::from_millis(2));
+    }
+}
+
 fn send(connection: &mut TcpStream, reply: &Reply) -> io::Result<()> {
     let Some(status) = reply.status else { return Ok(()) };
-    let mut head = format!("HTTP/1.1 {status} Scripted\r\ntransfer-encoding: chunked\r\n");
-    for (name, value) in &reply.headers {
-        head.push_str(&format!("{name}: {value}\r\n"));
+    let framing = reply.delivery.framing;
+    let mut head = match framing {
+        Framing::Chunked => format!("HTTP/1.1 {status} Scripted\r\ntransfer-encoding: chunked\r\n"),
+        Framing::Close => format!("HTTP/1.0 {status} Scripted\r\n"),
+        Framing::None => String::new(),
+    };
+    if framing != Framing::None {
+        for (name, value) in &reply.headers {
+            head.push_str(&format!("{name}: {value}\r\n"));
+        }
+        head.push_str("\r\n");
     }
-    connection.write_all(format!("{head}\r\n").as_bytes())?;
+    connection.write_all(head.as_bytes())?;
     for piece in reply.pieces.iter().filter(|piece| !piece.is_empty()) {
-        let mut chunk = format!("{:x}\r\n", piece.len()).into_bytes();
-        chunk.extend_from_slice(piece);
-        chunk.extend_from_slice(b"\r\n");
-        connection.write_all(&chunk)?;
+        connection.write_all(&framed(piece, framing))?;
+        thread::sleep(reply.delivery.pause);
     }
-    if reply.ending == Ending::Proper {
+    if reply.ending == Ending::Proper && framing == Framing::Chunked {
         connection.write_all(b"0\r\n\r\n")?;
     }
     connection.flush()

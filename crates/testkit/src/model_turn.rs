@@ -1,27 +1,64 @@
-//! What a model of the tests answers, and how that looks on the wire in each protocol.
+//! The answers of a test model, and their form on the wire in each protocol.
 
-use std::{fmt, sync::Arc};
+use std::{fmt, sync::Arc, time::Duration};
 
 use serde_json::{Value, json};
 
 use crate::model_server::Request;
 
-/// A protocol of models.
+/// A model protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Speaks {
     /// Chat completions.
     OpenAi,
     /// Messages.
     Anthropic,
+    /// Responses.
+    Responses,
 }
 
-/// What is answered to one request.
+/// The answer to one request.
 #[derive(Debug, Clone)]
 pub struct Turn {
     play: Play,
     headers: Vec<(String, String)>,
     shape: Shape,
     fate: Fate,
+    keep_alive: Option<Vec<u8>>,
+    delivery: Delivery,
+    rewrite: Option<Rewrite>,
+}
+
+/// Changes the events of an answer before they are sent.
+#[derive(Clone)]
+struct Rewrite(Arc<dyn Fn(WireEvents) -> WireEvents + Send + Sync>);
+
+/// The events of an answer as they are sent, one by one.
+type WireEvents = Vec<Vec<u8>>;
+
+impl fmt::Debug for Rewrite {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Rewrite")
+    }
+}
+
+/// How a body goes over the line.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Delivery {
+    pub framing: Framing,
+    /// A pause between two pieces.
+    pub pause: Duration,
+}
+
+/// What surrounds a body.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Framing {
+    #[default]
+    Chunked,
+    /// HTTP/1.0: the body ends with the connection.
+    Close,
+    /// The body is the whole response, with its head.
+    None,
 }
 
 #[derive(Clone)]
@@ -45,205 +82,255 @@ impl fmt::Debug for Play {
     }
 }
 
-/// An answer of a model.
+/// The content of an answer.
 #[derive(Debug, Clone, Default)]
 struct Script {
     thought: String,
     text: String,
-    /// Names, and arguments as they are written.
+    /// Names, and arguments as text.
     calls: Vec<(String, String)>,
     is_cut: bool,
 }
 
-/// How an answer is cut into events and bytes.
+/// How an answer is split into events and writes.
 #[derive(Debug, Clone, Copy, Default)]
 struct Shape {
     is_plain: bool,
-    /// Each call in one event, as local servers send them.
+    /// Whether each call comes in one event, as local servers send it.
     has_whole_calls: bool,
     has_no_ids: bool,
     usage: Option<(u64, u64, u64)>,
     has_no_usage: bool,
-    /// How many bytes are sent at a time; else an event.
+    /// The number of bytes per write; `None` writes one event at a time.
     bytes: Option<usize>,
 }
 
-/// What becomes of an answer on its way.
+/// What happens to an answer on its way.
 #[derive(Debug, Clone, Default)]
 enum Fate {
-    /// It arrives.
+    /// It arrives completely.
     #[default]
     Whole,
-    /// Half of it comes, then this.
+    /// Half of it arrives, then this follows.
     Half(Ending),
-    /// Half of it comes, then an error of this kind, with these words.
+    /// Half of it arrives, then an error of this kind with this message.
     Error(String, String),
+    /// So many bytes of it arrive, and the connection closes.
+    Bytes(usize),
 }
 
 /// How the server ends an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ending {
-    /// As HTTP wants it.
+    /// By the rules of HTTP.
     Proper,
-    /// With the connection.
+    /// By closing the connection.
     Closed,
     /// Not at all.
     Hangs,
 }
 
-/// What goes over the wire.
+/// The data on the wire.
 #[derive(Debug)]
 pub(crate) struct Reply {
-    /// None if there is no answer.
+    /// `None` if there is no answer.
     pub status: Option<u16>,
     pub headers: Vec<(String, String)>,
-    /// The body as it is sent, piece by piece.
+    /// The body in the pieces in which it is sent.
     pub pieces: Vec<Vec<u8>>,
     pub ending: Ending,
+    /// What is sent repeatedly while the server hangs.
+    pub keep_alive: Option<Vec<u8>>,
+    pub delivery: Delivery,
 }
 
 impl Turn {
     fn of(play: Play) -> Self {
-        Self { play, headers: Vec::new(), shape: Shape::default(), fate: Fate::Whole }
+        Self {
+            play,
+            headers: Vec::new(),
+            shape: Shape::default(),
+            fate: Fate::Whole,
+            keep_alive: None,
+            delivery: Delivery::default(),
+            rewrite: None,
+        }
     }
 
-    /// The model says this.
+    /// An answer with this text.
     pub fn text(text: &str) -> Self {
         Self::of(Play::Answer(Script { text: text.to_owned(), ..Script::default() }))
     }
 
-    /// It calls these tools, all at once.
+    /// An answer with these parallel calls.
     pub fn calls(calls: &[(&str, Value)]) -> Self {
         let calls = calls.iter().map(|(name, arguments)| ((*name).to_owned(), arguments.to_string())).collect();
         Self::of(Play::Answer(Script { calls, ..Script::default() }))
     }
 
-    /// It calls a tool.
+    /// An answer with one call.
     pub fn call(name: &str, arguments: Value) -> Self {
         Self::calls(&[(name, arguments)])
     }
 
-    /// It calls a tool with arguments as they are written here, JSON or not.
+    /// An answer with a call whose arguments are this text, which need not be JSON.
     pub fn raw_call(name: &str, arguments: &str) -> Self {
         Self::of(Play::Answer(Script { calls: vec![(name.to_owned(), arguments.to_owned())], ..Script::default() }))
     }
 
-    /// The server answers with this status.
+    /// A response with this status.
     pub fn status(status: u16) -> Self {
         Self::of(Play::Status { status, body: None })
     }
 
-    /// Status 200 and these bytes, whatever they are.
+    /// A response with status 200 and these bytes.
     pub fn body(bytes: impl Into<Vec<u8>>) -> Self {
         Self::of(Play::Body(bytes.into()))
     }
 
-    /// Nothing comes, and the connection stays.
+    /// These bytes instead of a response, head included.
+    pub fn raw(bytes: impl Into<Vec<u8>>) -> Self {
+        let mut turn = Self { fate: Fate::Half(Ending::Closed), ..Self::body(bytes) };
+        turn.delivery.framing = Framing::None;
+        turn
+    }
+
+    /// No response; the connection stays open.
     pub fn hang() -> Self {
         Self { fate: Fate::Half(Ending::Hangs), ..Self::of(Play::Nothing) }
     }
 
-    /// Nothing comes, and the connection ends.
+    /// No response; the connection closes.
     pub fn close() -> Self {
         Self { fate: Fate::Half(Ending::Closed), ..Self::of(Play::Nothing) }
     }
 
-    /// The turn is made when the request is there: for arguments that depend on what the model was told.
+    /// A turn that is created when the request arrives, for arguments that depend on it.
     pub fn made(make: impl Fn(&Request) -> Turn + Send + Sync + 'static) -> Self {
         Self::of(Play::Made(Arc::new(make)))
     }
 
-    /// It says this before its calls.
+    /// Adds a text before the calls.
     pub fn with_text(mut self, text: &str) -> Self {
         self.script().text = text.to_owned();
         self
     }
 
-    /// It thinks this before it says anything.
+    /// Adds reasoning before the text.
     pub fn with_thought(mut self, thought: &str) -> Self {
         self.script().thought = thought.to_owned();
         self
     }
 
-    /// The answer took so many tokens: of the prompt, of those from the cache, of the answer. Else 100, 0 and 10.
+    /// Sets the reported tokens of the prompt, the cache and the answer. The defaults are 100, 0 and 10.
     pub fn with_usage(mut self, input: u64, cached: u64, output: u64) -> Self {
         self.shape.usage = Some((input, cached, output));
         self
     }
 
-    /// What it took is not told.
+    /// Reports no usage.
     pub fn without_usage(mut self) -> Self {
         self.shape.has_no_usage = true;
         self
     }
 
-    /// Its calls have no ids (chat completions only).
+    /// Omits the ids of the calls (chat completions only).
     pub fn without_ids(mut self) -> Self {
         self.shape.has_no_ids = true;
         self
     }
 
-    /// The answer was cut because it got too long.
+    /// Marks the answer as truncated by its length.
     pub fn cut(mut self) -> Self {
         self.script().is_cut = true;
         self
     }
 
-    /// Each call comes in one event.
+    /// Sends each call in one event.
     pub fn with_whole_calls(mut self) -> Self {
         self.shape.has_whole_calls = true;
         self
     }
 
-    /// As one JSON object, not as a stream.
+    /// Sends one JSON object instead of a stream.
     pub fn plain(mut self) -> Self {
         self.shape.is_plain = true;
         self
     }
 
-    /// So many bytes are sent at a time, wherever that cuts.
+    /// Sends this many bytes at a time, regardless of event boundaries.
     pub fn in_pieces_of(mut self, bytes: usize) -> Self {
         self.shape.bytes = Some(bytes.max(1));
         self
     }
 
-    /// The connection ends in the middle.
+    /// Breaks the connection halfway.
     pub fn broken(mut self) -> Self {
         self.fate = Fate::Half(Ending::Closed);
         self
     }
 
-    /// It ends in the middle as if that were the end.
+    /// Ends the stream halfway as if it were complete.
     pub fn unfinished(mut self) -> Self {
         self.fate = Fate::Half(Ending::Proper);
         self
     }
 
-    /// Nothing more comes in the middle.
+    /// Breaks the connection after this many bytes of the body.
+    pub fn broken_at(mut self, bytes: usize) -> Self {
+        self.fate = Fate::Bytes(bytes);
+        self
+    }
+
+    /// Sends the answer over HTTP/1.0, without a length.
+    pub fn over_http_1_0(mut self) -> Self {
+        self.delivery.framing = Framing::Close;
+        self
+    }
+
+    /// Waits between two pieces.
+    pub fn dripping(mut self, pause: Duration) -> Self {
+        self.delivery.pause = pause;
+        self
+    }
+
+    /// Changes the events of the answer before they are sent.
+    pub fn rewritten(mut self, rewrite: impl Fn(Vec<Vec<u8>>) -> Vec<Vec<u8>> + Send + Sync + 'static) -> Self {
+        self.rewrite = Some(Rewrite(Arc::new(rewrite)));
+        self
+    }
+
+    /// Sends nothing more after half of the answer.
     pub fn stalled(mut self) -> Self {
         self.fate = Fate::Half(Ending::Hangs);
         self
     }
 
-    /// In the middle the server says that it failed, as in `overloaded_error`.
+    /// Sends only this, repeatedly, after half of the answer.
+    pub fn kept_alive(mut self, with: impl Into<Vec<u8>>) -> Self {
+        self.keep_alive = Some(with.into());
+        self.stalled()
+    }
+
+    /// Sends an error event halfway, such as `overloaded_error`.
     pub fn failing(mut self, kind: &str, words: &str) -> Self {
         self.fate = Fate::Error(kind.to_owned(), words.to_owned());
         self
     }
 
-    /// With this header.
+    /// Adds a header.
     pub fn header(mut self, name: &str, value: &str) -> Self {
         self.headers.push((name.to_owned(), value.to_owned()));
         self
     }
 
-    /// With these words, for a status.
+    /// Sets the error message of a status.
     pub fn saying(self, words: &str) -> Self {
         let body = json!({ "type": "error", "error": { "type": "scripted_error", "message": words } }).to_string();
         self.with_body(&body)
     }
 
-    /// With this body, for a status.
+    /// Sets the body of a status.
     pub fn with_body(mut self, text: &str) -> Self {
         match &mut self.play {
             Play::Status { body, .. } => *body = Some(text.to_owned()),
@@ -260,11 +347,11 @@ impl Turn {
         }
     }
 
-    /// What is sent for this request, the `number`th.
+    /// The response to this request, which is the `number`th.
     pub(crate) fn reply(&self, request: &Request, number: usize) -> Reply {
         match &self.play {
             Play::Made(make) => make(request).reply(request, number),
-            Play::Nothing => Reply { status: None, headers: Vec::new(), pieces: Vec::new(), ending: self.ending() },
+            Play::Nothing => Reply { status: None, ..self.wrapped(0, Vec::new(), "") },
             Play::Body(body) => self.wrapped(200, vec![body.clone()], "text/event-stream"),
             Play::Status { status, body } => {
                 let body =
@@ -283,8 +370,11 @@ impl Turn {
 
     fn stream(&self, wire: &Wire<'_>) -> Vec<Vec<u8>> {
         let mut events = wire.events();
+        if let Some(Rewrite(rewrite)) = &self.rewrite {
+            events = rewrite(events);
+        }
         match &self.fate {
-            Fate::Whole => {}
+            Fate::Whole | Fate::Bytes(_) => {}
             Fate::Half(_) => events.truncate(events.len() / 2),
             Fate::Error(kind, words) => {
                 events.truncate(events.len() / 2);
@@ -295,23 +385,29 @@ impl Turn {
     }
 
     fn wrapped(&self, status: u16, pieces: Vec<Vec<u8>>, kind: &str) -> Reply {
-        let headers = self.headers.iter().cloned().chain([("content-type".to_owned(), kind.to_owned())]).collect();
-        let pieces = match self.shape.bytes {
-            Some(bytes) => pieces.concat().chunks(bytes).map(<[u8]>::to_vec).collect(),
-            None => pieces,
+        let mut headers = self.headers.clone();
+        if !headers.iter().any(|(name, _)| name == "content-type") {
+            headers.push(("content-type".to_owned(), kind.to_owned()));
+        }
+        let pieces = match (self.shape.bytes, &self.fate) {
+            (Some(bytes), _) => pieces.concat().chunks(bytes).map(<[u8]>::to_vec).collect(),
+            (None, Fate::Bytes(bytes)) => vec![pieces.concat().into_iter().take(*bytes).collect()],
+            (None, _) => pieces,
         };
-        Reply { status: Some(status), headers, pieces, ending: self.ending() }
+        let (keep_alive, delivery) = (self.keep_alive.clone(), self.delivery.clone());
+        Reply { status: Some(status), headers, pieces, ending: self.ending(), keep_alive, delivery }
     }
 
     fn ending(&self) -> Ending {
         match self.fate {
             Fate::Whole | Fate::Error(..) => Ending::Proper,
             Fate::Half(ending) => ending,
+            Fate::Bytes(_) => Ending::Closed,
         }
     }
 }
 
-/// An answer on its way to the wire.
+/// Writes an answer for the wire.
 struct Wire<'a> {
     script: &'a Script,
     shape: &'a Shape,
@@ -319,15 +415,16 @@ struct Wire<'a> {
     number: usize,
 }
 
-/// How many characters of text or arguments are in an event.
+/// The number of characters of text or arguments in an event.
 const CHARACTERS: usize = 7;
 
 impl Wire<'_> {
     fn events(&self) -> Vec<Vec<u8>> {
         match self.speaks {
             Speaks::OpenAi => self.chunks().iter().map(|data| event("", data)).chain([b"data: [DONE]\n\n".to_vec()]).collect(),
-            Speaks::Anthropic => {
-                self.messages().iter().map(|data| event(data["type"].as_str().unwrap_or_default(), data)).collect()
+            Speaks::Anthropic | Speaks::Responses => {
+                let events = if self.speaks == Speaks::Anthropic { self.messages() } else { self.responses() };
+                events.iter().map(|data| event(data["type"].as_str().unwrap_or_default(), data)).collect()
             }
         }
     }
@@ -337,6 +434,13 @@ impl Wire<'_> {
         match self.speaks {
             Speaks::OpenAi => event("", &json!({ "error": error })),
             Speaks::Anthropic => event("error", &json!({ "type": "error", "error": error })),
+            Speaks::Responses => {
+                let error = json!({ "code": kind, "message": words });
+                event(
+                    "response.failed",
+                    &json!({ "type": "response.failed", "response": { "status": "failed", "error": error } }),
+                )
+            }
         }
     }
 
@@ -360,10 +464,82 @@ impl Wire<'_> {
                     blocks.push(json!({ "type": "text", "text": self.script.text }));
                 }
                 blocks.extend((0..self.script.calls.len()).map(|at| self.tool_use(at, &self.script.calls[at].1)));
+                if !self.script.thought.is_empty() {
+                    let thinking = json!({ "type": "thinking", "thinking": self.script.thought, "signature": self.seal() });
+                    blocks.insert(0, thinking);
+                }
                 let usage = self.usage();
                 json!({ "type": "message", "role": "assistant", "content": blocks, "stop_reason": self.stop_reason(), "usage": usage })
             }
+            Speaks::Responses => self.response(),
         }
+    }
+
+    /// The items of an answer in responses, each with its pieces.
+    fn output(&self) -> Vec<(Value, Vec<Value>)> {
+        let deltas = |kind: &str, text: &str| -> Vec<Value> {
+            pieces(text).map(|piece| json!({ "type": format!("response.{kind}.delta"), "delta": piece })).collect()
+        };
+        let mut items = Vec::new();
+        if !self.script.thought.is_empty() {
+            let item = json!({
+                "type": "reasoning", "id": format!("rs_{}", self.number), "status": "completed",
+                "summary": [{ "type": "summary_text", "text": self.script.thought }],
+                "encrypted_content": self.seal(),
+            });
+            items.push((item, deltas("reasoning_summary_text", &self.script.thought)));
+        }
+        if !self.script.text.is_empty() {
+            let content = json!([{ "type": "output_text", "text": self.script.text }]);
+            let item =
+                json!({ "type": "message", "id": format!("msg_{}", self.number), "role": "assistant", "content": content });
+            items.push((item, deltas("output_text", &self.script.text)));
+        }
+        for (at, (name, arguments)) in self.script.calls.iter().enumerate() {
+            let mut item = json!({ "type": "function_call", "id": format!("fc_{}_{at}", self.number), "name": name, "arguments": arguments });
+            if !self.shape.has_no_ids {
+                item["call_id"] = self.id(at).into();
+            }
+            let pieces = if self.shape.has_whole_calls { Vec::new() } else { deltas("function_call_arguments", arguments) };
+            items.push((item, pieces));
+        }
+        items
+    }
+
+    fn responses(&self) -> Vec<Value> {
+        let mut events = vec![json!({ "type": "response.created", "response": { "status": "in_progress", "output": [] } })];
+        for (index, (item, deltas)) in self.output().into_iter().enumerate() {
+            let mut begun = item.clone();
+            for name in ["arguments", "content", "summary", "encrypted_content"] {
+                if let Some(value) = begun.get_mut(name) {
+                    *value = if value.is_array() { json!([]) } else { json!("") };
+                }
+            }
+            events.push(json!({ "type": "response.output_item.added", "output_index": index, "item": begun }));
+            events.extend(deltas.into_iter().map(|mut delta| {
+                delta["output_index"] = index.into();
+                delta["item_id"] = item["id"].clone();
+                delta
+            }));
+            events.push(json!({ "type": "response.output_item.done", "output_index": index, "item": item }));
+        }
+        let kind = if self.script.is_cut { "response.incomplete" } else { "response.completed" };
+        events.push(json!({ "type": kind, "response": self.response() }));
+        events
+    }
+
+    fn response(&self) -> Value {
+        let output: Vec<Value> = self.output().into_iter().map(|(item, _)| item).collect();
+        let details = if self.script.is_cut { json!({ "reason": "max_output_tokens" }) } else { Value::Null };
+        json!({
+            "object": "response", "status": self.stop_reason(), "incomplete_details": details, "error": null,
+            "output": output, "usage": self.usage(),
+        })
+    }
+
+    /// Stands for a signature, or for encrypted reasoning.
+    fn seal(&self) -> String {
+        format!("sealed-{}-{}", self.number, self.script.thought)
     }
 
     fn chunks(&self) -> Vec<Value> {
@@ -402,9 +578,9 @@ impl Wire<'_> {
             index += 1;
         };
         if !self.script.thought.is_empty() {
-            let deltas =
-                pieces(&self.script.thought).map(|piece| json!({ "type": "thinking_delta", "thinking": piece })).collect();
-            block(json!({ "type": "thinking", "thinking": "" }), deltas);
+            let thinking = pieces(&self.script.thought).map(|piece| json!({ "type": "thinking_delta", "thinking": piece }));
+            let signature = json!({ "type": "signature_delta", "signature": self.seal() });
+            block(json!({ "type": "thinking", "thinking": "", "signature": "" }), thinking.chain([signature]).collect());
         }
         if !self.script.text.is_empty() {
             let deltas = pieces(&self.script.text).map(|piece| json!({ "type": "text_delta", "text": piece })).collect();
@@ -430,6 +606,9 @@ impl Wire<'_> {
         if !self.shape.has_no_ids {
             call["id"] = self.id(at).into();
         }
+        if at == 0 && !self.script.thought.is_empty() {
+            call["extra_content"] = json!({ "google": { "thought_signature": self.seal() } });
+        }
         call
     }
 
@@ -450,6 +629,8 @@ impl Wire<'_> {
             (Speaks::Anthropic, true, _) => "max_tokens",
             (Speaks::Anthropic, false, true) => "end_turn",
             (Speaks::Anthropic, false, false) => "tool_use",
+            (Speaks::Responses, true, _) => "incomplete",
+            (Speaks::Responses, false, _) => "completed",
         }
     }
 
@@ -464,6 +645,10 @@ impl Wire<'_> {
             Speaks::OpenAi => json!({
                 "prompt_tokens": input, "completion_tokens": output, "total_tokens": input + output,
                 "prompt_tokens_details": { "cached_tokens": cached },
+            }),
+            Speaks::Responses => json!({
+                "input_tokens": input, "output_tokens": output, "total_tokens": input + output,
+                "input_tokens_details": { "cached_tokens": cached },
             }),
             Speaks::Anthropic => {
                 json!({ "input_tokens": input - cached, "cache_read_input_tokens": cached, "output_tokens": output })

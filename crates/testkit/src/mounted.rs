@@ -16,8 +16,8 @@ pub struct Mounted {
 }
 
 impl Mounted {
-    /// Creates an image of this size with the command `mkfs` and mounts it with the command `mount`. If that is not possible, it prints the
-    /// reason and returns `None`, and the test is skipped.
+    /// Creates an image of this size with the command `mkfs` and mounts it with the command `mount`. If that is not
+    /// possible, it prints the reason and returns `None`, and the test is skipped.
     #[expect(clippy::print_stderr, reason = "a test that is passed over says so")]
     pub fn image(megabytes: u64, mkfs: &[&str], mount: &[&str]) -> Option<Self> {
         Self::try_image(megabytes, mkfs, mount).inspect_err(|why| eprintln!("skipped: {why}")).ok()
@@ -27,7 +27,7 @@ impl Mounted {
         let home = tempfile::tempdir().map_err(|error| error.to_string())?;
         let (image, at) = (home.path().join("image"), home.path().join("mounted"));
         std::fs::create_dir(&at).map_err(|error| error.to_string())?;
-        // Thin: only what is written takes space.
+        // A sparse file: only written parts take space.
         File::create(&image).and_then(|file| file.set_len(megabytes << 20)).map_err(|error| error.to_string())?;
         run(mkfs, &[&image])?;
         run(mount, &[&image, &at])?;
@@ -47,7 +47,7 @@ impl Mounted {
 
 impl Drop for Mounted {
     fn drop(&mut self) {
-        // At once for everybody else, and for the system when the last file is closed.
+        // Other processes see it unmounted at once; the system unmounts it when the last file is closed.
         let _ = run(&["umount", "--lazy"], &[&self.at]);
     }
 }

@@ -2,7 +2,8 @@
 
 use std::{fs, path::Path};
 
-/// Runs `act` on a thread of its own as a user to whom file modes apply. The tree becomes theirs. Without root it runs `act` directly.
+/// Runs `act` on a thread as a user to whom file modes apply, and who owns the tree. Without root, it runs `act`
+/// directly.
 pub fn as_unprivileged(tree: &Path, act: impl FnOnce() + Send) {
     const NOBODY: u32 = 65_534;
     if !rustix::process::geteuid().is_root() {
@@ -17,8 +18,8 @@ pub fn as_unprivileged(tree: &Path, act: impl FnOnce() + Send) {
     }
     std::thread::scope(|scope| {
         let thread = scope.spawn(|| {
-            // SAFETY: it takes numbers and, unlike the function of the C library, changes nothing but the rights of this thread
-            // and of those that it starts.
+            // SAFETY: the system call takes numbers and, unlike the function of the C library, only changes the rights
+            // of this thread and of threads that it starts.
             #[expect(unsafe_code, reason = "there is no safe wrapper")]
             unsafe {
                 libc::syscall(libc::SYS_setresuid, -1, NOBODY, -1);

@@ -5,14 +5,14 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// A temporary directory with the bones of a git repository, so that the state of a workspace in it goes with it.
+/// A temporary directory with a minimal git repository, so that it contains the state of its workspace.
 pub fn repository() -> tempfile::TempDir {
     let dir = tempfile::tempdir().expect("a temporary directory");
     make_repository(dir.path());
     dir
 }
 
-/// Turns a directory into a repository, as far as finding one goes.
+/// Makes a directory look like a repository to our search for one.
 pub fn make_repository(dir: &Path) {
     for part in ["objects", "refs"] {
         fs::create_dir_all(dir.join(".git").join(part)).expect("a directory of git");
@@ -22,7 +22,7 @@ pub fn make_repository(dir: &Path) {
     }
 }
 
-/// The part of the state directory that belongs to the first checkout of a repository.
+/// The state directory of the main checkout of a repository.
 pub fn state_of(dir: &Path) -> PathBuf {
     dir.join(".git/surehand/checkouts/main")
 }

@@ -5,7 +5,7 @@
 pub struct Rng(u64);
 
 impl Rng {
-    /// Other seeds give other streams.
+    /// Different seeds give different streams.
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }

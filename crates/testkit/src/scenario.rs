@@ -1,5 +1,5 @@
-//! Scenarios: one folder per promise, with the files before, the steps, the files after, and the text for the model. The user's settings
-//! are in `settings.toml`.
+//! Scenarios: one folder per promise, with the files before, the steps, the files after, and the text for the model.
+//! The user's settings are in `settings.toml`.
 //!
 //! `steps.txt` begins with the promise as a comment. Then, line by line:
 //! - `call TOOL {json}` calls a tool; `again` makes the same call once more;
@@ -7,7 +7,8 @@
 //! - `check {json}` checks that the result object of the last call contains at least this;
 //! - `sh COMMAND` plays another program; the command must succeed.
 //!
-//! `{root}` stands for the workspace. With `UPDATE_SCENARIOS=1`, `told.txt` and `after/` are written instead of compared.
+//! `{root}` stands for the workspace. With `UPDATE_SCENARIOS=1`, `told.txt` and `after/` are written instead of
+//! compared.
 
 use std::{
     collections::BTreeMap,

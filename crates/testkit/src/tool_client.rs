@@ -58,7 +58,7 @@ impl McpClient {
         client
     }
 
-    /// Sends a line as it is.
+    /// Sends a line unchanged.
     pub fn send(&mut self, line: &str) {
         self.send_bytes(line.as_bytes());
     }
@@ -81,7 +81,9 @@ impl McpClient {
     pub fn request(&mut self, method: &str, params: &Value) -> Value {
         self.next_id += 1;
         self.send(&json!({ "jsonrpc": "2.0", "id": self.next_id, "method": method, "params": params }).to_string());
-        let answer = self.receive();
+        // The server may notify in between.
+        let answer = std::iter::repeat_with(|| self.receive()).find(|message| !message["id"].is_null());
+        let answer = answer.expect("there is no end");
         assert_eq!(answer["id"], self.next_id, "{answer}");
         answer
     }
@@ -114,7 +116,7 @@ impl ToolClient for McpClient {
 impl Drop for McpClient {
     fn drop(&mut self) {
         drop(self.stdin.take());
-        // It ends by itself when its input ends; a test that has failed does not wait for it.
+        // The server exits when its input ends. A failed test does not wait for that.
         if std::thread::panicking() {
             let _ = self.child.kill();
         }

@@ -1,5 +1,5 @@
-//! A client of `surehand mcp` over stdio that can kill its server in the middle of a call. It checks every answer: no call may
-//! hang, fail with an internal error, or be refused without a reason.
+//! A client of `surehand mcp` over stdio that can kill its server in the middle of a call. It checks every answer: no
+//! call may hang, fail with an internal error, or be refused without a reason.
 
 use std::{
     io::{BufRead, BufReader, Write},
@@ -57,7 +57,7 @@ impl<'a> Client<'a> {
         let input = child.stdin.take();
         let output = BufReader::new(child.stdout.take().expect("piped"));
         let (sender, lines) = channel();
-        // On a thread of its own, so that waiting for a line can have an end. It ends with the server.
+        // On a thread, so that waiting for a line can time out. The thread ends with the server.
         thread::spawn(move || output.lines().map_while(|line| line.ok()).try_for_each(|line| sender.send(line)));
         let mut client = Self { workspace, child, input, lines, next_id: 0, killed: false, took: Duration::ZERO };
         let client_info = json!({ "name": "torture", "version": "0" });
@@ -111,7 +111,7 @@ impl<'a> Client<'a> {
         let mut line = message.to_string();
         line.push('\n');
         if let Some(input) = &mut self.input {
-            // A server that is gone shows when it does not answer.
+            // A dead server shows when it does not answer.
             let _ = input.write_all(line.as_bytes()).and_then(|()| input.flush());
         }
     }
@@ -124,7 +124,7 @@ impl<'a> Client<'a> {
                 Ok(line) => match serde_json::from_str::<Value>(&line) {
                     Ok(message) if message["id"] == self.next_id => return Some(message),
                     Ok(_) => {}
-                    // The last line of a server that was killed may be cut off.
+                    // The last line of a killed server may be cut off.
                     Err(_) if self.killed => {}
                     Err(error) => self.workspace.violation(format!("the server wrote no JSON: {error}: {line}")),
                 },

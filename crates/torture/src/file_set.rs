@@ -1,5 +1,6 @@
-//! Files that only one client changes, in various encodings and with several hard links, and changes of them whose result is known to
-//! the byte. So the disk holds either the state before a change or the state after it; anything else is a violation.
+//! Files that only one client changes, in various encodings and with several hard links, and changes of them whose
+//! result is known to the byte. So the disk holds either the state before a change or the state after it; anything else
+//! is a violation.
 
 use std::{collections::BTreeSet, fs, io, path::Path};
 
@@ -101,7 +102,8 @@ impl FileSet {
 
     /// The calls that read everything a change needs.
     pub(crate) fn reads(&self) -> Vec<(&'static str, Value)> {
-        // A file with several names is read under the first; the big one is too long to be read whole; the herd is searched.
+        // A file with several names is read under the first; the big one is too long to be read whole; the herd is
+        // searched.
         let paths = self.files.keys().filter(|path| !path.ends_with("/ul.txt") && !path.contains("/h/"));
         let reads = paths.map(|path| ("read_file", json!({ "path": path, "limit": 100 })));
         let search = json!({ "pattern": "^herd", "path": self.path("h") });
@@ -292,7 +294,8 @@ impl FileSet {
         SetChange { kind: "delete_file", tool: "delete_file", arguments: json!({ "path": path }), after, number: self.number }
     }
 
-    /// A patch over some of the files: updates, moves with and without a change, deletions, additions in new directories.
+    /// A patch over some of the files: updates, moves with and without a change, deletions, additions in new
+    /// directories.
     fn patch(&self, rng: &mut Rng) -> SetChange {
         let mut after = self.files.clone();
         let (mut patch, mut number) = (String::from("*** Begin Patch\n"), self.number);
@@ -310,7 +313,7 @@ impl FileSet {
             patch += &format!("*** Delete File: {old}\n");
             after.remove(&old);
         }
-        // Twice the same content: one must not be taken for the other.
+        // The same content twice: the two files must not be confused.
         let directory = *rng.pick(&["", "n0/", "n1/x/y/"]);
         for twin in ["", "b"] {
             let path = self.path(&format!("{directory}d{}{twin}.txt", self.change_count));

@@ -1,5 +1,5 @@
-//! Kills and races on every file system available on this machine: images on loop devices, tmpfs, an overlay, and FUSE file systems,
-//! which support fewer operations. Unavailable file systems are reported with the reason.
+//! Kills and races on every file system available on this machine: images on loop devices, tmpfs, an overlay, and FUSE
+//! file systems, which support fewer operations. Unavailable file systems are reported with the reason.
 
 use std::{
     fs::{self, File},

@@ -1,5 +1,5 @@
-//! Which features the file system of a directory has: atomic exchange of two files, and leases. Without them Surehand promises less,
-//! and the races leave out what it does not promise.
+//! Which features the file system of a directory has: atomic exchange of two files, and leases. Without them Surehand
+//! promises less, and the races leave out what it does not promise.
 
 use std::{
     fs::{self, File},
@@ -23,7 +23,7 @@ pub(crate) struct FsFeatures {
 }
 
 impl FsFeatures {
-    /// Tries them out in `dir`.
+    /// Tests the features in `dir`.
     pub(crate) fn of(dir: &Path) -> Result<Self> {
         let home = tempfile::tempdir_in(dir).with_context(|| dir.display().to_string())?;
         let (one, two) = (home.path().join("one"), home.path().join("two"));
@@ -31,7 +31,7 @@ impl FsFeatures {
         fs::write(&two, "2").context("a file to try it out")?;
         let exchange = renameat_with(CWD, &one, CWD, &two, RenameFlags::EXCHANGE).is_ok();
         let file = File::open(&one).context("a file to try it out")?;
-        // A file system in a program grants leases, but one file may be several to the system, each with leases of its own.
+        // A FUSE file system grants leases, but one file may have several inodes, each with its own leases.
         let is_in_program = statfs(home.path())?.f_type == FUSE;
         Ok(Self { exchange, leases: !is_in_program && takes_lease(&file) })
     }

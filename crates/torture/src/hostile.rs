@@ -1,6 +1,7 @@
-//! Faults while a server runs: no space, no inodes, file size limits, a read-only file system, revoked permissions, a removed state
-//! directory, and directories that become symbolic links to the outside. The original file must stay intact and the refusal clear, the
-//! server must survive and work again after the fault, and nothing outside may be read or written.
+//! Faults while a server runs: no space, no inodes, file size limits, a read-only file system, revoked permissions, a
+//! removed state directory, and directories that become symbolic links to the outside. The original file must stay
+//! intact and the refusal clear, the server must survive and work again after the fault, and nothing outside may be
+//! read or written.
 
 mod fault;
 mod links;
@@ -91,7 +92,7 @@ impl Patient<'_> {
             let Some(change) = self.ready(&mut client) else { return Ok(()) };
             let Ok(fault) = Fault::begin(kind, self.workspace, client.id(), self.rng) else { continue };
             self.tally.foreign += 1;
-            // Whoever removes the journal and then kills the process has made the debris himself.
+            // Without the journal, a killed process leaves debris that nothing can clean up.
             let is_last = self.rng.percent(10) && kind != Kind::NoState;
             let later = Duration::from_micros(self.rng.within(0..20_000) as u64);
             let reply = if is_last {
@@ -143,7 +144,8 @@ impl Patient<'_> {
         self.compare(&change, &reply);
     }
 
-    /// A refused change must not have happened, an acknowledged one must have, and an unanswered one must be there in full or not at all.
+    /// A refused change must not have happened, an acknowledged one must have, and an unanswered one must be there in
+    /// full or not at all.
     fn compare(&mut self, change: &SetChange, reply: &Reply) {
         let found = self.file_set.on_disk(&self.workspace.root());
         let (may_be_old, may_be_new) = match reply {

@@ -1,6 +1,7 @@
-//! Kills processes (SIGKILL) at any instant of a call, a start, or the recovery from an earlier kill. Every other kill comes as soon as
-//! one file of a batch has changed, when the others may not have. After a clean start every file must be whole, a batch must have
-//! happened in full or not at all, acknowledged changes must be there, and no temporary file may be left.
+//! Kills processes (SIGKILL) at any instant of a call, a start, or the recovery from an earlier kill. Every other kill
+//! comes as soon as one file of a batch has changed, when the others may not have. After a clean start every file must
+//! be whole, a batch must have happened in full or not at all, acknowledged changes must be there, and no temporary
+//! file may be left.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -46,8 +47,8 @@ pub(crate) fn run(torture: &Torture, name: &str) -> Result<PartOutcome> {
     })
 }
 
-/// Durations of calls that were not killed, by kind and durability. A kill comes at a random instant between the start of a call and a
-/// while after its usual end.
+/// Durations of calls that were not killed, by kind and durability. A kill comes at a random instant between the start
+/// of a call and a while after its usual end.
 #[derive(Default)]
 pub(crate) struct Durations(BTreeMap<(&'static str, &'static str), Vec<Duration>>);
 
@@ -122,7 +123,8 @@ impl Victim<'_> {
             0 => client.call_and_kill(change.tool, &change.arguments, || sleep(instant)),
             1 => client.call_and_kill(change.tool, &change.arguments, || wait_for_sight(&path)),
             _ => {
-                // The server waits a little for others to close a file. So a reader of some holds it up between the others.
+                // The server waits a little for others to close a file, so a reader of some files delays it between the
+                // others.
                 let _readers = self.read_some(&change);
                 let later = Duration::from_micros(self.rng.within(0..10_000) as u64);
                 client.call_and_kill(change.tool, &change.arguments, || {
@@ -141,7 +143,8 @@ impl Victim<'_> {
     /// Opens some of the files that a change touches, as another reader would.
     fn read_some(&mut self, change: &SetChange) -> Vec<File> {
         let paths: Vec<String> = (0..3).map(|_| self.file_set.touched(change, self.rng)).collect();
-        // Neither one that is not there yet nor one with several names, whose change would be refused while it is open.
+        // Skip files that do not exist yet, and files with several hard links, whose change is refused while they are
+        // open.
         let is_plain = |path: &&String| !(self.file_set.is_linked && path.ends_with("/u.txt") || path.ends_with("/ul.txt"));
         paths.iter().filter(is_plain).filter_map(|path| File::open(self.workspace.root().join(path)).ok()).collect()
     }
@@ -160,7 +163,8 @@ impl Victim<'_> {
         }
     }
 
-    /// Even before recovery no file may be partly written, except one with several hard links, which is written in place.
+    /// Even before recovery no file may be partly written, except one with several hard links, which is written in
+    /// place.
     fn check_files_are_whole(&mut self, change: &SetChange) {
         let found = self.file_set.on_disk(&self.workspace.root());
         self.tally.half_done += u64::from(found != self.file_set.files && found != change.after);

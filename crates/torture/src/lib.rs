@@ -1,6 +1,6 @@
-//! Torture: a repeatable proof that Surehand loses nothing. It kills, races and starves real processes on real files, and then compares
-//! the disk with every answer that the processes gave. Every choice comes from a seed, and the timing from the machine. Each check is a
-//! law that holds for any timing.
+//! Torture: a repeatable proof that Surehand loses nothing. It kills, races and starves real processes on real files,
+//! and then compares the disk with every answer that the processes gave. Every choice comes from a seed, and the timing
+//! from the machine. Each check is a law that holds for any timing.
 #![allow(clippy::disallowed_methods, reason = "it plays the other programs")]
 
 mod client;
@@ -52,13 +52,15 @@ pub enum Progress {
 /// The parts of the torture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
-    /// Kills processes at any instant of a call: files stay whole, batches are all or nothing, and no temporary file is left.
+    /// Kills processes at any instant of a call: files stay whole, batches are all or nothing, and no temporary file is
+    /// left.
     Kill,
     /// Runs several processes and other programs on the same files, and accounts for every token written.
     Race,
     /// Changes mode, group and attributes of files during edits: all of these changes survive.
     Metadata,
-    /// Takes away space, permissions and state, and swaps in links to the outside: originals survive, and so does the server.
+    /// Takes away space, permissions and state, and swaps in links to the outside: originals survive, and so does the
+    /// server.
     Hostile,
     /// Runs kills and races on every available file system.
     Filesystems,

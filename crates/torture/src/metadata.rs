@@ -1,5 +1,5 @@
-//! Another program changes the mode, group or attributes of a file at any instant of an edit. Both the edit and that change must survive,
-//! even if the server is killed.
+//! Another program changes the mode, group or attributes of a file at any instant of an edit. Both the edit and that
+//! change must survive, even if the server is killed.
 
 use std::{
     fs,
@@ -41,7 +41,7 @@ pub(crate) fn run(torture: &Torture, name: &str) -> Result<PartOutcome> {
     })
 }
 
-/// A server makes edits until it is killed, or there are enough. Gives the number of the last one that is in the file.
+/// A server makes edits until it is killed or has made enough. Returns the number of the last one that is in the file.
 fn live(workspace: &TestWorkspace, mut count: usize, rng: &mut Rng, tally: &mut Tally) -> Result<usize> {
     let path = workspace.root().join(FILE);
     let settings = Settings::any(rng);
@@ -97,19 +97,19 @@ enum Change {
 }
 
 impl Change {
-    /// Always different from the one before, so that a lost change shows.
+    /// Each change differs from the previous one, so that a lost change shows.
     fn any(number: usize, rng: &mut Rng) -> Self {
         let changes = [
             Self::Mode([0o644, 0o755, 0o600, 0o640][number % 4]),
             Self::Attribute(number),
-            // Only root may choose any.
+            // Only root may choose any group.
             Self::Group(1000 + number as u32 % 7),
         ];
         *rng.pick(&changes[..if rustix::process::geteuid().is_root() { 3 } else { 2 }])
     }
 
     fn make(self, path: &Path) {
-        // By the name of the file, as programs do it.
+        // By name, as programs do it.
         match self {
             Self::Mode(mode) => drop(fs::set_permissions(path, fs::Permissions::from_mode(mode))),
             Self::Group(group) => drop(std::os::unix::fs::chown(path, None, Some(group))),
@@ -135,7 +135,7 @@ impl Change {
     }
 }
 
-/// The attribute; `None` where there are none.
+/// The attribute; `None` if there is none.
 fn attribute(path: &Path) -> Option<Vec<u8>> {
     let mut value = vec![0; 32];
     match rustix::fs::getxattr(path, "user.torture", &mut value[..]) {

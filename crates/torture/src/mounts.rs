@@ -1,4 +1,5 @@
-//! Mounts in a private mount namespace: no other process sees them, and they vanish with the thread that made them, even if it panics.
+//! Mounts in a private mount namespace: no other process sees them, and they vanish with the thread that made them,
+//! even if it panics.
 
 use std::{io, panic::resume_unwind, path::Path, process::Command, thread};
 

@@ -1,5 +1,6 @@
-//! Several Surehand processes and other programs on the same files, with kills in between. Every write carries a token. In the end each
-//! token must be in a file, or its write was refused, or a writer who had seen it removed it, or it is rescued.
+//! Several Surehand processes and other programs on the same files, with kills in between. Every write carries a token.
+//! In the end each token must be in a file, or its write was refused, or a writer who had seen it removed it, or it is
+//! rescued.
 //!
 //! Each directory has other writers, so that a missing token is Surehand's fault:
 //! - `counter`: only Surehand writes;
@@ -52,7 +53,8 @@ struct Race<'a> {
     ledger: Ledger,
     over: AtomicBool,
     tally: Mutex<Tally>,
-    /// A lock per directory that keeps the other programs from destroying each other's writes. Surehand does not use it.
+    /// A lock per directory that keeps the other programs from destroying each other's writes. Surehand does not use
+    /// it.
     manners: [Mutex<()>; 3],
     capable: FsFeatures,
 }
@@ -176,7 +178,8 @@ fn lay_out(root: &Path, has_git: bool) -> Result<()> {
     Ok(())
 }
 
-/// A shared file: lines that Surehand changes, each between lines that stay, then a line for each other program, then appended lines.
+/// A shared file: lines that Surehand changes, each between lines that stay, then a line for each other program, then
+/// appended lines.
 fn shared() -> String {
     let slots = (0..SLOTS).map(|slot| format!("above {slot}\nslot {slot}\nbelow {slot}\n"));
     let own = (10..40).map(|who| format!("own {who} {}\n", ledger::token(who, 0)));

@@ -11,7 +11,7 @@ pub struct Tally {
     pub rounds: u64,
     /// Processes that were killed.
     pub kills: u64,
-    /// Kills that left a batch half done, for recovery to settle.
+    /// Kills in the middle of a batch, which recovery must settle.
     pub half_done: u64,
     /// Calls that were acknowledged as changes.
     pub acknowledged: u64,
@@ -77,7 +77,7 @@ impl fmt::Display for Tally {
     }
 }
 
-/// Something that must never happen.
+/// An event that must never happen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Violation {
     /// Which round of the part, from 0.
@@ -95,9 +95,9 @@ pub struct PartOutcome {
     pub name: String,
     /// What happened.
     pub tally: Tally,
-    /// What must not happen but did.
+    /// The violations.
     pub violations: Vec<Violation>,
-    /// What this machine cannot try, with the reason.
+    /// Tests that this machine cannot run, with the reason.
     pub skipped: Vec<String>,
 }
 

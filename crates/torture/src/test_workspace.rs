@@ -1,4 +1,5 @@
-//! The workspace of one round, with its home directory, its log and its violations. It is removed at the end, unless there is a violation.
+//! The workspace of one round, with its home directory, its log and its violations. It is removed at the end, unless
+//! there is a violation.
 
 use std::{
     fs::{self, File},
@@ -98,6 +99,7 @@ impl TestWorkspace {
         };
         command.env_clear().env("HOME", self.home.path().join("home"));
         command.envs(std::env::var_os("PATH").map(|path| ("PATH", path)));
+        command.env("SUREHAND_BOARD_ENABLED", "false");
         command.env("SUREHAND_POLICY_DURABILITY", settings.durability).env("SUREHAND_POLICY_ON_CHANGE", settings.on_change);
         // A read shows the whole file, so that it is known what was seen.
         command.env("SUREHAND_LIMITS_READ_LINES", "1000000").env("SUREHAND_LIMITS_READ_BYTES", "100000000");
@@ -147,8 +149,8 @@ impl TestWorkspace {
         }
     }
 
-    /// Checks that no temporary file is left among the user's files. A running process may have some there if its state is on another file
-    /// system.
+    /// Checks that no temporary file is left among the user's files. A running process may have some there if its state
+    /// is on another file system.
     pub(crate) fn check_nothing_is_beside(&self, when: &str) {
         for path in tree::files(&self.root(), "").keys().filter(|path| tree::is_ours(path)) {
             self.violation(format!("{when} {path} is left among the files of the user"));

@@ -1,4 +1,5 @@
-//! The disk as values: the files of a workspace with their bytes, its directories, and the contents of its state directory.
+//! The disk as values: the files of a workspace with their bytes, its directories, and the contents of its state
+//! directory.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -9,7 +10,7 @@ use std::{
 /// Files by their path relative to the workspace, with their bytes.
 pub(crate) type Files = BTreeMap<String, Vec<u8>>;
 
-/// The directory that Surehand exports for other programs.
+/// The directory with Surehand's export for other programs.
 const EXPORT: &str = ".surehand";
 
 /// Whether a file is a temporary file of Surehand.
@@ -17,7 +18,8 @@ pub(crate) fn is_ours(path: &str) -> bool {
     path.rsplit('/').next().is_some_and(|name| name.starts_with(".surehand"))
 }
 
-/// The files below a directory of the workspace, without the state directory and `.git`. Files that vanish during the walk are left out.
+/// The files below a directory of the workspace, without the state directory and `.git`. Files that vanish during the
+/// walk are left out.
 pub(crate) fn files(root: &Path, below: &str) -> Files {
     let mut found = Files::new();
     walk(root, below, &mut |path, kind| {

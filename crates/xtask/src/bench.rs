@@ -1,4 +1,4 @@
-//! The benchmark as a whole: who takes part, which parts run, how long each may take, and where their workspaces are.
+//! The benchmark: which servers take part, which parts run, how long each may take, and where their workspaces are.
 
 mod batch;
 mod calls;
@@ -6,6 +6,7 @@ mod chart;
 mod client;
 mod depth;
 pub(crate) mod floor;
+mod going_back;
 mod growth;
 mod hook;
 mod memory;
@@ -39,12 +40,11 @@ use crate::files::{content, create, is_whole, text, token};
 use crate::machine;
 use crate::measurement::{PerServer, ServerId};
 
-/// How much is measured.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Pace {
-    /// A look in half a minute.
+    /// Half a minute, for a first impression.
     Quick,
-    /// Numbers to publish, in a few minutes.
+    /// A few minutes, for published numbers.
     Full,
 }
 
@@ -62,16 +62,16 @@ impl Pace {
 pub(crate) struct Bench {
     /// How much is measured.
     pub pace: Pace,
-    /// All servers, ours and the floor without syncing.
+    /// All servers, with ours and the floor not syncing.
     pub fast: PerServer<Launch>,
-    /// All servers, ours and the floor with syncing.
+    /// All servers, with ours and the floor syncing.
     pub full: PerServer<Launch>,
     peers: Vec<&'static Peer>,
     left_out: Vec<LeftOut>,
     directory: TempDir,
 }
 
-/// A server at work and its workspace.
+/// A running server with its workspace.
 pub(crate) struct Contender {
     /// The connection.
     pub client: Client,
@@ -87,7 +87,6 @@ impl Contender {
         Ok(Self { client: Client::start(launch, root)?, root: root.to_owned(), dialect: launch.dialect })
     }
 
-    /// Reads a file.
     pub(crate) fn read(&mut self, path: &str) -> Result<Answer> {
         let call = self.dialect.read(&self.root, path);
         self.client.send_call(&call)
@@ -99,13 +98,13 @@ impl Contender {
         self.client.send_call(&call)
     }
 
-    /// Edits many files, in one call or in one for each; gives the time of all calls together.
+    /// Edits many files, in one call or in one for each. Returns the total time of all calls.
     pub(crate) fn batch(&mut self, edits: &[Edit]) -> Result<Duration> {
         let calls = self.dialect.batch(&mut self.client, &self.root, edits)?;
         calls.iter().map(|call| Ok(self.client.send_call(call)?.took())).sum()
     }
 
-    /// An edit that the server said was made must be in the file.
+    /// Checks that an edit that the server acknowledged is in the file.
     pub(crate) fn check(&self, edit: &Edit) -> Result<()> {
         let is_made = text(&self.root, &edit.path)?.contains(&token(edit.to));
         ensure!(is_made, "{}: the edit is not in the file", edit.path);
@@ -114,7 +113,7 @@ impl Contender {
 }
 
 impl Bench {
-    /// Prepares to measure the server binary `server` beside the peers that are wanted, which are kept below `cache`.
+    /// Prepares to measure the server binary `server` beside the wanted peers, which are installed below `cache`.
     pub(crate) fn new(server: &Path, pace: Pace, wanted: Wanted, cache: &Path) -> Result<Self> {
         let directory = tempfile::Builder::new().prefix("surehand-bench-").tempdir().context("a temporary directory")?;
         machine::spread(directory.path());
@@ -132,7 +131,7 @@ impl Bench {
         Ok(bench)
     }
 
-    /// Leaves out the peers that do not read and edit every size of file, so that a long run does not end because of them.
+    /// Leaves out peers that cannot read and edit every file size, so that they do not end a long run.
     fn try_out(&mut self) -> Result<()> {
         for place in (0..self.peers.len()).rev() {
             let root = self.workspace()?;
@@ -173,7 +172,7 @@ impl Bench {
         let pinned = machine::pin()?;
         let calls_on_one_core = calls::measure(&self, &self.full, &Kind::PINNED)?;
         drop(pinned);
-        // Last, because of the many files that they make: the system goes on writing them for a while.
+        // Last, because the system keeps writing their many files for a while.
         progress("search");
         let search = search::measure(&self)?;
         progress("scan");
@@ -182,6 +181,9 @@ impl Bench {
         let snapshot = snapshot::measure(&self, &tree)?;
         progress("memory");
         let memory = memory::measure(&self, &tree, scan.files)?;
+        // Last, because it changes files of the tree.
+        progress("checkpoints");
+        let going_back = going_back::measure(&self, &tree, scan.files)?;
         Ok(Report {
             machine,
             pace: self.pace,
@@ -200,6 +202,7 @@ impl Bench {
             search,
             scan,
             snapshot,
+            going_back,
             memory,
             took: began.elapsed(),
         })
@@ -209,7 +212,7 @@ impl Bench {
     pub(crate) fn workspace(&self) -> Result<PathBuf> {
         let directory = tempfile::Builder::new().prefix("workspace-").tempdir_in(self.directory.path());
         let directory = directory.context("a workspace")?.keep();
-        // The state of a repository is kept in it, as for most users.
+        // The state is kept in the repository, as for most users.
         surehand_testkit::make_repository(&directory);
         Ok(directory)
     }
@@ -225,7 +228,7 @@ pub(crate) fn contenders(launches: &PerServer<Launch>, roots: &PerServer<PathBuf
     PerServer::of(launches.peers.len(), |server| Contender::start(launches.at(server), roots.at(server)))
 }
 
-/// Has a server read and edit a file of each size, and looks whether it did.
+/// Lets a server read and edit a file of each size, and checks the result.
 fn try_out(launch: &Launch, root: &Path) -> Result<()> {
     let sizes = calls::SIZES.iter().map(|size| size.bytes);
     let files: Vec<_> = sizes.map(|bytes| (format!("file-{bytes}.txt"), bytes)).collect();
@@ -240,7 +243,7 @@ fn try_out(launch: &Launch, root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Says on stderr what is being measured, because a run takes a while.
+/// Reports on stderr what is being measured, because a run takes a while.
 fn progress(part: &str) {
     eprintln!("measuring {part} ...");
 }

@@ -1,4 +1,5 @@
-//! The files that are measured on: text that looks like code, different in every file, with one unique token in the middle.
+//! The files that are measured on: text that looks like code, different in every file, with one unique token in the
+//! middle.
 
 use std::fs;
 use std::path::Path;
@@ -15,7 +16,8 @@ pub(crate) fn token_line(n: usize) -> String {
     format!("    let state = \"{}\";", token(n))
 }
 
-/// At least `size` bytes in lines of about 40 characters, with `token(0)` in the middle; `seed` makes it differ from other files.
+/// At least `size` bytes in lines of about 40 characters, with `token(0)` in the middle; `seed` makes it differ from
+/// other files.
 pub(crate) fn content(seed: usize, size: usize) -> String {
     content_with(seed, size, &[0])
 }
@@ -39,7 +41,8 @@ pub(crate) fn content_with(seed: usize, size: usize, tokens: &[usize]) -> String
     text
 }
 
-/// Whether what a server showed of a file is all of it, in whatever form: its first line, its last line, and no less text.
+/// Whether what a server showed of a file is all of it, in whatever form: its first line, its last line, and no less
+/// text.
 pub(crate) fn is_whole(shown: &str, seed: usize, size: usize) -> bool {
     shown.len() >= size && shown.contains(&name(seed, 0)) && shown.contains(last_line(seed).trim_end())
 }

@@ -20,8 +20,9 @@ fn short(kernel: &str) -> String {
     kernel.trim().split('.').take(2).collect::<Vec<_>>().join(".")
 }
 
-/// Keeps this program and the servers that it starts on one core. Left alone, the scheduler puts client and server now on one
-/// core and now on two, and waking an idle core costs more than a small call: the same server would seem four times as slow.
+/// Keeps this program and the servers that it starts on one core. Left alone, the scheduler puts client and server now
+/// on one core and now on two, and waking an idle core costs more than a small call: the same server would seem four
+/// times as slow.
 ///
 /// It is let go when what is given back goes out of scope.
 pub(crate) fn pin() -> Result<Pinned> {
@@ -54,9 +55,10 @@ impl Drop for Pinned {
     }
 }
 
-/// Asks ext4 to lay the directories in `directory` far apart, as it does below the root of a disk. Without a journal ext4 does
-/// not reuse the inodes of deleted files for some minutes and searches past all of them to create a file, so a run would be
-/// slowed down by what the run before it deleted. Other file systems know no such flag, and then nothing changes.
+/// Asks ext4 to lay the directories in `directory` far apart, as it does below the root of a disk. Without a journal
+/// ext4 does not reuse the inodes of deleted files for some minutes and searches past all of them to create a file, so
+/// a run would be slowed down by what the run before it deleted. Other file systems know no such flag, and then nothing
+/// changes.
 pub(crate) fn spread(directory: &Path) {
     #[cfg(target_os = "linux")]
     {

@@ -1,11 +1,12 @@
-//! Chores of this repository, run as `cargo xtask`.
-//! `torture` shows that nothing is lost. `bench` measures Surehand beside a bare server and beside the servers that people would pick;
-//! `floor` is that bare server, started by `bench`.
+//! Chores of this repository, run as `cargo xtask`. `torture` shows that nothing is lost. `fleet` measures what several
+//! agents need of each other. `bench` measures Surehand beside a bare server and beside the servers that people would
+//! pick; `floor` is that bare server, started by `bench`.
 #![allow(clippy::print_stdout, reason = "the report goes to stdout, so that it can be piped into a file")]
 #![allow(clippy::disallowed_methods, reason = "the files it writes are its own")]
 
 mod bench;
 mod files;
+mod fleet;
 mod machine;
 mod measurement;
 mod table;
@@ -36,7 +37,11 @@ enum Command {
     Bench(BenchArgs),
     /// Kill, race and starve real processes on real files: nothing may be lost
     Torture(torture::TortureArgs),
-    /// The bare server that `bench` compares with; started as `mcp` it stands in for the server, a check of the benchmark itself
+    /// Measure what several agents need of each other
+    #[command(subcommand)]
+    Fleet(fleet::FleetCommand),
+    /// The bare server that `bench` compares with; started as `mcp` it stands in for the server, a check of the
+    /// benchmark itself
     #[command(hide = true, alias = "mcp")]
     Floor(FloorArgs),
 }
@@ -76,6 +81,7 @@ fn main() -> Result<()> {
     match Cli::parse().command {
         Command::Bench(args) => bench(args),
         Command::Torture(args) => torture::run(args),
+        Command::Fleet(command) => fleet::run(command),
         Command::Floor(args) => bench::floor::serve(&args.root, if args.sync { Durability::Full } else { Durability::Fast }),
     }
 }

@@ -73,7 +73,8 @@ impl<T> PerServer<T> {
         ServerId::all(self.peers.len()).zip(self.iter())
     }
 
-    /// The order of the servers in a round. It rotates, so that no server always runs after the same other one and its caches.
+    /// The order of the servers in a round. It rotates, so that no server always runs after the same other one and its
+    /// caches.
     pub(crate) fn order(&self, round: usize) -> Vec<ServerId> {
         let mut servers: Vec<_> = ServerId::all(self.peers.len()).collect();
         let first = round % servers.len();

@@ -1,4 +1,5 @@
-//! `cargo xtask torture`: arguments, and the report on standard output. What is done to Surehand is in the crate `surehand-torture`.
+//! `cargo xtask torture`: arguments, and the report on standard output. What is done to Surehand is in the crate
+//! `surehand-torture`.
 
 use std::{env, path::PathBuf, time::Duration};
 

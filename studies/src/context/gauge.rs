@@ -71,7 +71,7 @@ fn parts(prompt: &Prompt) -> Vec<String> {
 fn part(message: &ChatMessage) -> String {
     match message {
         ChatMessage::User(text) => format!("user\n{text}\n"),
-        ChatMessage::Assistant { text, calls } => {
+        ChatMessage::Assistant { text, calls, .. } => {
             let calls: String = calls.iter().map(|call| format!("{} {} {}\n", call.id, call.name, call.arguments)).collect();
             format!("assistant\n{text}\n{calls}")
         }
@@ -85,7 +85,7 @@ mod tests {
 
     fn prompt(system: &str, messages: &[&str]) -> Prompt {
         let messages = messages.iter().map(|text| ChatMessage::User((*text).to_owned())).collect();
-        Prompt { system: system.to_owned(), messages, tools: Vec::new() }
+        Prompt { system: system.to_owned(), messages, ..Prompt::default() }
     }
 
     #[track_caller]

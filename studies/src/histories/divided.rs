@@ -225,7 +225,8 @@ impl Case<'_> {
         plan(&Target { path: &path, tracking, present: &present, policy: &policy, limits: &limits })
     }
 
-    fn line_edit<'t>(&self, text: &'t str) -> LineEdit<&'t str> {
+    fn line_edit(&self, text: &str) -> LineEdit {
+        let text = text.to_owned();
         let anchor = |line: usize| Anchor::of(LineNo::at_index(line), self.before.line(LineNo::at_index(line)));
         match (self.ours.lines.clone(), self.ours.with.is_empty()) {
             (Range { start: 0, end: 0 }, _) => LineEdit::InsertBefore { at: anchor(0), text },

@@ -1,5 +1,5 @@
-//! Anchors. An edit that is accepted changes the very lines that were last shown under the numbers it names, whatever was read, edited and
-//! changed by others in between; a line that only reads the same is never taken for one of them.
+//! Anchors. An accepted edit changes exactly the lines that were last shown under the numbers it names, whatever was
+//! read, edited and changed by others in between. An equal line is never mistaken for one of them.
 
 use std::collections::HashMap;
 
@@ -20,7 +20,7 @@ pub(super) fn run(data: &[u8]) {
         assert_eq!(anchor.to_string().parse(), Ok(anchor), "{text:?}");
     }
     let on_change = source.pick(&[OnChange::Refuse, OnChange::Rebase]);
-    // Of one kind: where equal lines differ in nothing but their endings, which one an edit leaves is a matter of taste.
+    // All endings are equal: if equal lines differed only in their endings, an edit could keep either of them.
     let endings = source.pick(&[Endings::Lf, Endings::Lf, Endings::CrLf, Endings::CrLf]);
     let mut reader = Reader::of(Page::draw(&mut source, 14, endings), on_change);
     for _ in 0..20 {
@@ -35,17 +35,16 @@ pub(super) fn run(data: &[u8]) {
     }
 }
 
-/// A session, and what it was really shown.
+/// A session with the lines that it was really shown.
 struct Reader {
-    /// The file.
     now: Page,
-    /// The file as it was when the view was made.
+    /// The file when the view was made.
     seen: Page,
     view: View,
-    /// Which line was last shown under each number, and what it read.
+    /// The line last shown under each number, with its text.
     shown: HashMap<u32, Line>,
     on_change: OnChange,
-    /// What happened, for whoever must find out why.
+    /// A log for the person who investigates a failure.
     story: String,
 }
 
@@ -55,11 +54,11 @@ impl Reader {
         Self { now: page.clone(), seen: page, view, shown: HashMap::new(), on_change, story: String::new() }
     }
 
-    /// Somebody else changes the file.
+    /// Another program changes the file.
     fn disturb(&mut self, source: &mut Source<'_>) {
         let before = self.now.content();
         self.now = self.now.changed(source);
-        // What came and went since nobody looked cannot be told by anybody.
+        // Lines that came and went unseen cannot be distinguished.
         self.now.recognise(&self.seen);
         self.story.push_str(&format!("changed by somebody else: {before:?} -> {:?}\n", self.now.content()));
     }
@@ -90,7 +89,7 @@ impl Reader {
 
     fn edit(&mut self, source: &mut Source<'_>) {
         let orders: Vec<Order> = (0..=source.below(3)).map(|_| Order::draw(source, self)).collect();
-        let edits: Vec<LineEdit<&str>> = orders.iter().map(Order::edit).collect();
+        let edits: Vec<LineEdit> = orders.iter().map(Order::edit).collect();
         let (now, seen) = (self.now.text(), self.seen.text());
         match self.plan(&edits) {
             Ok(planned) => self.check_done(&orders, &planned),
@@ -110,7 +109,7 @@ impl Reader {
         }
     }
 
-    fn plan(&self, edits: &[LineEdit<&str>]) -> Result<Planned, Refusal> {
+    fn plan(&self, edits: &[LineEdit]) -> Result<Planned, Refusal> {
         let (path, limits, present) = (RelPath::new("a").expect("a name"), Limits::default(), Present::Text(self.now.text()));
         let policy = Policy { on_change: self.on_change, ..Policy::default() };
         let seen = self.seen.text();
@@ -118,7 +117,7 @@ impl Reader {
         plan::edit_lines(&Target { path: &path, tracking, present: &present, policy: &policy, limits: &limits }, edits)
     }
 
-    /// Makes the edits by who the lines are, from the bottom up, and compares.
+    /// Makes the edits by the identities of lines, from the bottom up, and compares.
     fn check_done(&mut self, orders: &[Order], planned: &Planned) {
         let mut placed: Vec<(usize, usize, usize, &Order)> = orders
             .iter()
@@ -130,7 +129,7 @@ impl Reader {
             .collect();
         placed.sort_by_key(|(start, end, number, _)| (*start, *end, *number));
         let placed = self.with_one_end(&placed);
-        // Of edits that touch each other none gives back what another takes.
+        // If edits touch each other, none restores what another one removes.
         let mut expected = self.now.clone();
         for (index, (start, end, new)) in placed.iter().enumerate().rev() {
             let is_below = index.checked_sub(1).is_none_or(|above| placed[above].1 < *start);
@@ -143,7 +142,7 @@ impl Reader {
             }
         }
         let made = planned.text().expect("a text");
-        let edits: Vec<LineEdit<&str>> = orders.iter().map(Order::edit).collect();
+        let edits: Vec<LineEdit> = orders.iter().map(Order::edit).collect();
         self.story.push_str(&format!("edited by {edits:?}: {:?} -> {:?}\n", self.now.content(), made.as_str()));
         let wanted: Vec<&str> = expected.words().iter().map(|line| line.trim_end_matches('\r')).collect();
         assert_eq!(words_of(made), wanted, "another line was edited\n{}", self.story);
@@ -160,7 +159,7 @@ impl Reader {
         }
     }
 
-    /// The edits, those at the end of a file that has no final newline as one, as far as they are about what comes last.
+    /// The edits. At the end of a file without a final newline, edits that concern its last line are combined.
     fn with_one_end<'a>(&self, placed: &[(usize, usize, usize, &'a Order)]) -> Vec<(usize, usize, Vec<&'a str>)> {
         let count = self.now.lines.len();
         let mut from = placed.len();
@@ -182,8 +181,8 @@ impl Reader {
         edits
     }
 
-    /// The line that somebody means by an anchor: the one that was last shown under this number. If that one read something else, it is the
-    /// line that has the number now, by the count of somebody who wrote lines above it.
+    /// The line that an anchor means: the one last shown under this number. If that one has another text, it is the
+    /// line that has the number now, as counted by a session that inserted lines above it.
     fn meant(&self, anchor: Anchor) -> usize {
         let shown = self.shown.get(&anchor.line.get()).filter(|line| Anchor::of(anchor.line, &line.text) == anchor);
         let id = shown.unwrap_or_else(|| &self.seen.lines[anchor.line.index()]).id;
@@ -191,7 +190,6 @@ impl Reader {
     }
 }
 
-/// The lines that a refusal shows.
 fn told(refused: &Refusal) -> LineSet {
     let (mut lines, remaps) = match &refused.cause {
         Cause::Stale { fresh, remaps, .. } | Cause::AnchorMismatch { fresh, remaps, .. } => {
@@ -231,19 +229,19 @@ impl Order {
         Self { what, at, to, text: text.join("\n") }
     }
 
-    fn edit(&self) -> LineEdit<&str> {
-        let Self { at, to, text, .. } = self;
+    fn edit(&self) -> LineEdit {
+        let (at, to, text) = (self.at, self.to, self.text.clone());
         match self.what {
-            What::Replace => LineEdit::Replace { at: *at, to: *to, text },
-            What::Delete => LineEdit::Delete { at: *at, to: *to },
-            What::Before => LineEdit::InsertBefore { at: *at, text },
-            What::After => LineEdit::InsertAfter { at: *at, text },
+            What::Replace => LineEdit::Replace { at, to, text },
+            What::Delete => LineEdit::Delete { at, to },
+            What::Before => LineEdit::InsertBefore { at, text },
+            What::After => LineEdit::InsertAfter { at, text },
             What::Append => LineEdit::Append { text },
             What::Prepend => LineEdit::Prepend { text },
         }
     }
 
-    /// The lines of the file that it replaces, if the anchors mean what was shown.
+    /// The lines of the file that it replaces, if the anchors mean the lines shown.
     fn lines(&self, reader: &Reader) -> (usize, usize) {
         let count = reader.now.lines.len();
         match self.what {
@@ -261,7 +259,7 @@ impl Order {
     }
 }
 
-/// An anchor of a line as it is, as it was seen, or was shown under a number: whatever a model may remember.
+/// An anchor that a model may remember: of a line as it is, as it was seen, or as it was shown under a number.
 fn anchor(source: &mut Source<'_>, reader: &Reader) -> Anchor {
     let page = if source.flag() { &reader.now } else { &reader.seen };
     let index = source.below(page.lines.len().max(1));

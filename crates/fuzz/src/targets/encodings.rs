@@ -1,5 +1,5 @@
-//! Encodings. Any bytes are text or not; what is text has these very bytes. After an edit all bytes outside of it are the same and read as
-//! what was meant, or it is refused with a cause of its own.
+//! Encodings. Any bytes are either text or not, and text keeps exactly these bytes. After an edit, all bytes outside of
+//! it are unchanged and the text reads as intended, or the edit is refused with its own cause.
 
 use encoding_rs::{GB18030, SHIFT_JIS, WINDOWS_1252};
 use surehand_core::{
@@ -15,7 +15,7 @@ use crate::{
 pub(super) const WORDS: &[&str] =
     &["\u{feff}", "é", "日本語の設定", "读取配置文件", "€", "\u{1f600}", "\r\n", "\0", "\u{1b}$B", "ÿþ"];
 
-/// What each encoding is mostly used for.
+/// Typical text for each encoding.
 const JAPANESE: &[&str] = &["設定ファイルを読み込む", "ここに処理を書く", "ﾊﾝｶｸ", "表示ソ能", "// main", "~\\"];
 const CHINESE: &[&str] = &["读取配置文件，然后启动服务器", "结束", "中文注释", "int main()", "€"];
 const FRENCH: &[&str] = &["Un café à la crème", "s’il vous plaît", "nom = \"Zoé\"", "plain", "€ – „x“"];
@@ -68,7 +68,7 @@ fn edit(source: &mut Source<'_>, text: &Text) {
         _ => written(source, 3),
     };
     let anchor = |index: usize| Anchor::of(number(index), text.line(number(index)));
-    let edit = LineEdit::Replace { at: anchor(start), to: anchor(end), text: new.as_str() };
+    let edit = LineEdit::Replace { at: anchor(start), to: anchor(end), text: new.clone() };
     let (path, limits, policy, present) =
         (RelPath::new("a").expect("a name"), Limits::default(), Policy::default(), Present::Text(text.clone()));
     let target = Target { path: &path, tracking: Tracking::Off, present: &present, policy: &policy, limits: &limits };
@@ -79,7 +79,7 @@ fn edit(source: &mut Source<'_>, text: &Text) {
     check_rims(text, made, start, end);
 }
 
-/// The bytes above and below the edited lines are what they were. The ending above the last line is part of an edit at the end.
+/// The bytes above and below the edited lines are unchanged. An edit at the end includes the ending of the line above.
 fn check_rims(text: &Text, made: &Text, start: usize, end: usize) {
     let lines = LineRange::from_indexes(start..end + 1).expect("at least one line");
     let span = text.span(lines);

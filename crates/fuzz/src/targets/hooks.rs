@@ -1,5 +1,5 @@
-//! Hooks of all clients, told anything. A hook answers with JSON or with nothing, changes no file, denies only what is about to happen in
-//! the workspace, and says why; if anything of ours fails, the client goes on.
+//! Hooks of all clients with arbitrary input. A hook answers with JSON or with nothing, changes no file, denies only
+//! calls that are about to happen in the workspace, and gives a reason. If Surehand fails, the client continues.
 
 use std::{cell::RefCell, path::Path};
 
@@ -75,7 +75,7 @@ const EVENTS: [(HookClient, &str, &str, &[&str]); 11] = [
     (HookClient::Generic, "before", "after", &["begin", "prompt", "shown", "reset"]),
 ];
 
-/// What tools of clients are called.
+/// The names of clients' tools.
 const TOOLS: &[&str] = &[
     "Read",
     "Edit",
@@ -122,7 +122,7 @@ pub(super) fn run(data: &[u8]) {
     }
 }
 
-/// An event as the client would tell it.
+/// An event as the client would send it.
 fn event(
     sandbox: &Sandbox,
     source: &mut Source<'_>,
@@ -163,7 +163,7 @@ fn event(
         (input["tool_name"], input["tool_input"]) = (tool.into(), arguments.clone());
         input["tool_output"] = if source.flag() { response.clone() } else { response.to_string().into() };
         input["tool_response"] = response;
-        // Some of Cursor's events have the fields of a tool at the top.
+        // Some events of Cursor have the fields of a tool at the top level.
         if name.contains("Shell") || name.contains("FileEdit") {
             input.as_object_mut().expect("an object").extend(arguments.as_object().cloned().unwrap_or_default());
         }
@@ -232,7 +232,7 @@ fn arguments(sandbox: &Sandbox, source: &mut Source<'_>) -> Value {
         arguments["dir_path"] = "src".into();
     }
     if source.below(4) == 3 {
-        // Cursor takes a call with these for an edit.
+        // Cursor takes a call with these fields for an edit.
         drop(arguments.as_object_mut().map(|fields| fields.remove("old_string")));
     }
     arguments
@@ -274,7 +274,7 @@ fn tell(sandbox: &Sandbox, client: HookClient, input: &str) {
     assert_eq!(before, after, "{input}\n{}", difference(&before, &after));
     assert_eq!(around, sandbox.surroundings(), "{input}");
     check(client, input, &told);
-    // Where there is no workspace everything passes.
+    // Without a workspace, every call passes.
     let open = |_: &Path| Err("nowhere".to_owned());
     let failed = answer(client, None, input, &HookEnvironment { state, project, open: &open });
     let is_said = failed.stdout.contains("cannot guard this session: nowhere");
@@ -313,7 +313,7 @@ fn check(client: HookClient, input: &str, told: &HookAnswer) {
     is_before(input, &reason);
 }
 
-/// A no has a reason, and comes before the deed.
+/// A denial has a reason, and comes before the tool runs.
 fn is_before(input: &str, reason: &Value) {
     assert!(reason.as_str().is_some_and(|reason| !reason.trim().is_empty()), "a no has a reason: {input}");
     let input: Value = serde_json::from_str(input).expect("it was understood");

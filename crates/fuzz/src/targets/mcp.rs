@@ -1,5 +1,6 @@
-//! Calls of tools with any arguments. There is always an answer; a refusal changes nothing on disk, a tool that only reads neither; outside of
-//! the workspace and in what belongs to git or to us no tool writes; and all that a session did can be taken back.
+//! Tool calls with arbitrary arguments. Every call is answered. A refusal changes nothing on disk, and neither does a
+//! tool that only reads. No tool writes outside the workspace or into files of git or Surehand. Everything that a
+//! session did can be undone.
 
 use serde_json::{Value, json};
 use surehand_engine::{
@@ -73,12 +74,12 @@ struct Caller {
     surroundings: Tree,
     /// The name of the last change.
     change: String,
-    /// Whether somebody else has written a file.
+    /// Whether another program has written a file.
     was_disturbed: bool,
 }
 
 impl Caller {
-    /// `> tool {"arguments": …}`, or `! path content` for what another program writes.
+    /// `> tool {"arguments": …}`, or `! path content` for a write by another program.
     fn line(&mut self, line: &str) {
         let after = |mark: &str| line.strip_prefix(mark).and_then(|line| line.split_once(' '));
         match (after("! "), after("> ")) {
@@ -111,7 +112,7 @@ impl Caller {
         self.call(tool.name(), &arguments);
     }
 
-    /// What a model might give for a field.
+    /// A value that a model might send in a field.
     fn text(&self, source: &mut Source<'_>, name: &str, file: &str) -> String {
         if source.below(16) == 15 {
             return String::from_utf8_lossy(source.until_zero(30)).into_owned();
@@ -202,7 +203,7 @@ impl Caller {
         assert_eq!(self.surroundings, around, "{}\n{}", said(), difference(&self.surroundings, &around));
     }
 
-    /// All that was done, and nobody else did, can be taken back.
+    /// Everything that this session did, and no other program, can be undone.
     fn take_back(&mut self) {
         if self.was_disturbed || self.sandbox.tree() == self.first {
             return;

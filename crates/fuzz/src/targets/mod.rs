@@ -4,6 +4,7 @@ mod anchors;
 mod encodings;
 mod hooks;
 mod mcp;
+mod merge;
 mod patch;
 mod prompt;
 mod rebase;
@@ -12,15 +13,15 @@ mod shell;
 mod state;
 mod tokens;
 
-/// Laws, and what to try them with.
+/// A law with the material for its inputs.
 pub struct Target {
     /// Its name.
     pub name: &'static str,
     /// Panics if these bytes break a law.
     pub run: fn(&[u8]),
-    /// What its inputs are made of.
+    /// The words of its inputs.
     pub words: &'static [&'static str],
-    /// Longer inputs are not worth the time.
+    /// Longer inputs take too long.
     pub most_bytes: usize,
 }
 
@@ -31,6 +32,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "replace", run: replace::run, words: replace::WORDS, most_bytes: 400 },
     Target { name: "encodings", run: encodings::run, words: encodings::WORDS, most_bytes: 600 },
     Target { name: "rebase", run: rebase::run, words: &[], most_bytes: 150 },
+    Target { name: "merge", run: merge::run, words: merge::WORDS, most_bytes: 600 },
     Target { name: "shell", run: shell::run, words: shell::WORDS, most_bytes: 600 },
     Target { name: "prompt", run: prompt::run, words: prompt::WORDS, most_bytes: 1_000 },
     Target { name: "tokens", run: tokens::run, words: tokens::WORDS, most_bytes: 600 },

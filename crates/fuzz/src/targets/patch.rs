@@ -1,5 +1,5 @@
-//! Patches. What a patch says is what happens to the lines of a file, no more and no less; a difference that we show is a patch that makes
-//! it; a patch whose lines stand in one place changes that place.
+//! Patches. A patch does to the lines of a file exactly what it says. A diff that we show is a patch that produces it.
+//! A patch whose lines fit in one place changes that place.
 
 use surehand_core::{
     Content, Limits, Planned, Policy, Present, Refusal, RelPath, Target, Text, View,
@@ -78,8 +78,8 @@ fn any(source: &mut Source<'_>) {
     }
 }
 
-/// Of each file that is updated under its own name: the lines that were there, without those that the patch removes and with those that it adds, are
-/// the lines that come.
+/// For each file that is updated under its own name: the old lines, without the removed and with the added ones, are
+/// the new lines.
 fn check_lines(patch: &Patch<'_>, name: &RelPath, planned: &Planned) {
     let (FileAction::Write { content, .. }, Some(Content::Text(before)), None) =
         (planned.act(), planned.base(), planned.origin())
@@ -109,7 +109,7 @@ fn check_lines(patch: &Patch<'_>, name: &RelPath, planned: &Planned) {
     check_kept(before, after, planned);
 }
 
-/// Lines outside of the hunks are the same bytes.
+/// The bytes of lines outside the hunks are unchanged.
 fn check_kept(before: &Text, after: &Text, planned: &Planned) {
     for (run, shift) in planned.map().kept() {
         for index in run {
@@ -120,7 +120,7 @@ fn check_kept(before: &Text, after: &Text, planned: &Planned) {
     }
 }
 
-/// A difference as we show it is a patch that makes it.
+/// A diff as we show it is a patch that produces the change.
 fn shown_difference(source: &mut Source<'_>) {
     let endings = source.pick(&[Endings::Lf, Endings::CrLf]);
     let before = Page::draw(source, 30, endings);
@@ -131,13 +131,13 @@ fn shown_difference(source: &mut Source<'_>) {
 }
 
 fn check_difference(before: &Page, after: &Page) {
-    // Which lone returns belong to an ending is not for a patch to say.
+    // A patch cannot say which lone carriage returns belong to an ending.
     if before == after || before.content() == after.content() || before.content().is_empty() {
         return;
     }
     let (old, new) = (before.text(), after.text());
     if words_of(&old) == words_of(&new) && is_open(&old) == is_open(&new) {
-        // Only endings differ, and those are not for a patch to say.
+        // Only endings differ, which a patch cannot express.
         return;
     }
     let path = RelPath::new("a").expect("a name");
@@ -158,7 +158,7 @@ fn is_open(text: &Text) -> bool {
     text.last_line().is_some_and(|last| text.ending(last) == LineEnding::None)
 }
 
-/// Lines of a file with some around them, in an envelope: it changes these lines or is refused.
+/// An envelope patch from lines of a file with context: it changes these lines or is refused.
 fn envelope(source: &mut Source<'_>) {
     let endings = Endings::draw(source);
     let page = Page::draw(source, 16, endings);
@@ -188,7 +188,7 @@ fn envelope(source: &mut Source<'_>) {
     assert_eq!(words_of(plans[0].1.text().expect("a text")), expected, "{shown}");
 }
 
-/// The last newline goes or comes as the patch says, whatever the encoding of the file is.
+/// The patch adds or removes the last newline, whatever the encoding of the file is.
 fn without_newline(source: &mut Source<'_>) {
     let page = Page::draw(source, 5, Endings::Lf);
     let utf16: Vec<u8> = format!("\u{feff}{}", page.content()).encode_utf16().flat_map(u16::to_le_bytes).collect();
@@ -204,7 +204,7 @@ fn without_newline(source: &mut Source<'_>) {
     assert_ne!(made.as_str().ends_with('\n'), text.as_str().ends_with('\n'), "{shown}");
 }
 
-/// Applies a patch to files that were seen whole: the first is `a`, the second `b`, no other is there.
+/// Applies a patch to two files that were seen completely: the first is `a`, the second `b`. No other file exists.
 fn apply(patch: &Patch<'_>, texts: &[Text; 2]) -> Result<Vec<(RelPath, Planned)>, Refusal> {
     let mut paths: Vec<RelPath> = ["a", "b"].map(|name| RelPath::new(name).expect("a name")).to_vec();
     let mut find = |name: &str| {

@@ -1,5 +1,5 @@
-//! What a prompt shows. The working set fits into its tokens and says what left; a snapshot is short whatever the state is; instructions are
-//! bounded and cannot pretend to end early.
+//! The content of prompts. The working set fits into its tokens and names what left; a snapshot is short, whatever the
+//! state is; instructions are bounded and cannot pretend to end early.
 
 use surehand_core::{
     Content, FileList, FileState, FileStatus, Limits, LineRange, LineSet, RelPath, RepoState, Task, TaskList, TaskOwner,
@@ -79,13 +79,13 @@ fn working_set(source: &mut Source<'_>) {
                 let start = source.below(text.line_count() + 1);
                 let end = (start + source.below(12)).min(text.line_count());
                 let lines: LineSet = LineRange::from_indexes(start..end).into_iter().collect();
-                set.used(&path, &text, &lines);
+                set.record_shown(&path, &text, &lines);
             }
         }
     }
 }
 
-/// What a line of a prompt shows of a line of a file, after its number.
+/// The part of a prompt's line after its number.
 fn row(line: &str) -> Option<&str> {
     let (number, content) = line.split_once('|')?;
     number.starts_with(|first: char| first.is_ascii_digit()).then_some(content)
@@ -155,7 +155,7 @@ fn told(source: &mut Source<'_>) {
     assert!(count <= news.len() && (count > 0 || news.is_empty()));
     let ends = text.lines().filter(|line| *line == "--- end of instructions ---").count();
     assert_eq!(ends, usize::from(count > 0), "{text}");
-    // Headlines, notes and names of files that come later are not part of the budget.
+    // Headlines, notes and names of later files do not count towards the budget.
     let room = settings.total_tokens.max(settings.tokens.min(settings.total_tokens)) + 150 * news.len() + 300;
     assert!(estimate(&text) <= room, "{} of {room} tokens\n{text}", estimate(&text));
 }

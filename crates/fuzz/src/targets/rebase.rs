@@ -1,5 +1,5 @@
-//! Rebase. An edit that is made in a file which others have changed is what somebody would have done who saw their change; an edit of what
-//! they changed is refused.
+//! Rebase. An edit of a file that others have changed has the result of an edit by a session that saw their change. An
+//! edit of the lines that they changed is refused.
 
 use surehand_core::{
     Anchor, Limits, LineRange, OnChange, Planned, Policy, Present, Refusal, RelPath, Target, Text, View,
@@ -31,7 +31,7 @@ pub(super) fn run(data: &[u8]) {
     case.by_text(&mut source, &new);
 }
 
-/// All of it was seen, or a part.
+/// A view of all lines or of a part.
 fn view(source: &mut Source<'_>, page: &Page) -> View {
     let text = page.text();
     if !source.flag() {
@@ -53,19 +53,19 @@ struct Case<'a> {
 }
 
 impl Case<'_> {
-    /// The lines are replaced by their anchors.
+    /// Replaces the lines by their anchors.
     fn by_lines(&self, new: &[&str]) {
         let anchor = |index: usize| Anchor::of(number(index), &self.seen.lines[index].text);
         let (at, to, text) = (anchor(self.start), anchor(self.end - 1), new.join("\n"));
-        let edit = if new.is_empty() { LineEdit::Delete { at, to } } else { LineEdit::Replace { at, to, text: text.as_str() } };
+        let edit = if new.is_empty() { LineEdit::Delete { at, to } } else { LineEdit::Replace { at, to, text: text.clone() } };
         let Ok(planned) = self.planned(|target| plan::edit_lines(target, &[edit])) else { return };
-        // A newline at the end is that of the last line, not one more.
+        // A newline at the end belongs to the last line and does not start another one.
         let lines = text.strip_suffix('\n').unwrap_or(&text);
         let new: Vec<&str> = if new.is_empty() { Vec::new() } else { lines.split('\n').collect() };
         assert_eq!(words_of(planned.text().expect("a text")), self.expected(&new), "{:?}", self.parts());
     }
 
-    /// The same as text, whole lines or a part of them.
+    /// Replaces whole lines or a part of them by exact text.
     fn by_text(&self, source: &mut Source<'_>, new: &[&str]) {
         let words = self.seen.words();
         let mut old = words[self.start..self.end].join("\n");
@@ -83,7 +83,7 @@ impl Case<'_> {
         let text = self.now.text();
         let known = planned_on(&text, &text, &View::whole(&text), |target| plan::edit_file(target, &edit));
         let known = known.unwrap_or_else(|no| panic!("refused to who saw the change: {} {:?} {old:?}", no.code(), self.parts()));
-        // Where endings are mixed, which one is the usual one may be another thing for who saw the change.
+        // With mixed endings, the usual one may differ for a session that saw the change.
         let is_mixed = |text: &Text| text.has_crlf() && text.as_str().replace("\r\n", "").contains('\n');
         let is_mixed = is_mixed(&text) || is_mixed(&self.seen.text()) || text.has_crlf() != self.seen.text().has_crlf();
         let content = |planned: &Planned| {
@@ -91,14 +91,14 @@ impl Case<'_> {
             if is_mixed { content.map(|content| content.replace("\r\n", "\n")) } else { content }
         };
         assert_eq!(content(&planned), content(&known), "not the result of who saw the change: {:?} {edit:?}", self.parts());
-        // The text of an empty line is nothing without its newline.
+        // Without its newline, an empty line has no text.
         let has_last = with_newline || !words[self.end - 1].is_empty();
         if !edit.all && has_last && once(&self.seen.text(), &old) == Some(self.seen.text().start_of(self.start)) {
             self.check_untouched();
         }
     }
 
-    /// The lines that are edited are there, and together.
+    /// The edited lines are still there, and adjacent.
     fn check_untouched(&self) {
         self.expected(&[]);
     }

@@ -1,5 +1,5 @@
-//! Replacing a text. The one place that has it gets the other, and every other byte stays; where there is none or more than one, nothing
-//! happens, and what is said about it is true of the file.
+//! Replacing text. If exactly one place has the text, it is replaced and every other byte stays. Otherwise nothing
+//! happens, and everything that the refusal says about the file is true.
 
 use surehand_core::{
     Cause, Limits, Planned, Policy, Present, Refusal, RelPath, Target, Text, View, edit::replace::Replace, gate::Tracking, plan,
@@ -39,7 +39,7 @@ fn content(source: &mut Source<'_>) -> String {
     format!("{bom}{content}")
 }
 
-/// A part of the file as it is or as it is shown, such a part with a slip, or something else.
+/// A part of the file as it is or as it is shown, perhaps with a typo, or another text.
 fn old(source: &mut Source<'_>, text: &Text) -> String {
     let content = text.as_str();
     let cut = |at: usize| (0..=at.min(content.len())).rev().find(|at| content.is_char_boundary(*at)).unwrap_or(0);
@@ -101,12 +101,12 @@ fn check_made(text: &Text, edit: &Replace<'_>, made: &Text) {
     assert!(places.iter().any(fits), "{before:?} {edit:?} {after:?}");
 }
 
-/// Every place that reads as this text, up to the kind of line endings.
+/// Every place with this text, ignoring the kind of line endings.
 fn places(text: &Text, old: &str) -> Vec<(usize, usize)> {
     let (content, wanted) = (text.as_str(), plain(old));
     let is_place = |start: usize, end: usize| content.get(start..end).is_some_and(|part| plain(part) == wanted);
     let starts = text.body_start()..content.len();
-    // A line break takes at most one byte more than the text that is looked for says.
+    // A line break in the file has at most one byte more than in the text.
     let (length, breaks) = (wanted.len(), wanted.matches('\n').count());
     starts
         .flat_map(|start| (0..=breaks).map(move |more| (start, start + length + more)))

@@ -1,6 +1,6 @@
-//! Commands of a shell. Whatever the command and its output are: a line counts as seen only if a row of the output shows it in one of the known
-//! decorations, and for no more places than there are rows; what a command says itself counts only for lines that are new; and a longer list of
-//! what is allowed covers no less.
+//! Shell commands. Whatever the command and its output are, a line counts as seen only if a row of the output shows it
+//! in one of the known decorations, and in no more places than there are rows. Text of the command itself counts only
+//! for new lines. A longer allow list covers no less.
 
 use surehand_core::{
     Text,
@@ -71,7 +71,7 @@ pub(super) const WORDS: &[&str] = &[
     "git status",
 ];
 
-/// What the pieces of a command are drawn from.
+/// A random command.
 fn command(source: &mut Source<'_>) -> String {
     if source.flag() {
         return String::from_utf8_lossy(source.until_zero(300)).into_owned();
@@ -117,8 +117,7 @@ fn check_printed(line: &str, output: &str, texts: &[Text; 2]) {
     }
 }
 
-/// Whether a row shows a line, in a decoration or without. `cat -A` writes other characters for what cannot be seen, JSON for what it
-/// escapes.
+/// Whether a row shows a line, decorated or plain. `cat -A` replaces invisible characters, JSON escapes others.
 fn shows(row: &str, line: &str) -> bool {
     let row = row.trim_end_matches('\r');
     let is_encoded = row.ends_with('$') || row.starts_with("{\"type\"");
@@ -133,7 +132,7 @@ fn check_own_text(line: &str, output: &str, [before, after]: &[Text; 2]) {
     }
 }
 
-/// Rows of the files with what programs put around them, or anything.
+/// Rows of the files with decorations of programs, or anything else.
 fn output(source: &mut Source<'_>, pages: &[Page; 2]) -> String {
     let mut output = String::new();
     for _ in 0..source.below(16) {

@@ -1,6 +1,6 @@
-//! Our own state, damaged or forged in any way: by a crash, a full disk, another program, or whoever made the repository. A workspace opens
-//! or says why not, an edit is refused rather than made by what is no longer known, and no file changes that this user's own commits did
-//! not name.
+//! Our own state, damaged or forged: by a crash, a full disk, another program, or the author of the repository. A
+//! workspace opens or reports why it cannot, an edit is refused if its basis is lost, and the only files that change
+//! are those named by this user's own commits.
 
 use std::{
     fs,
@@ -70,7 +70,7 @@ pub(super) fn run(data: &[u8]) {
     assert_eq!(around, sandbox.surroundings());
 }
 
-/// A session that reads, edits, plans and looks around.
+/// A session that reads, edits, plans and lists.
 fn work(session: &mut Session) {
     for (tool, arguments) in [
         ("read_file", json!({ "path": "a.txt" })),
@@ -86,14 +86,14 @@ fn work(session: &mut Session) {
 }
 
 fn look(workspace: &std::sync::Arc<Workspace>) {
-    // What cannot be scanned is said; here it is enough that it is.
+    // A failed scan is reported, which is enough here.
     if !workspace.state_report().is_read_only {
         drop(scan::scan(workspace, &|_| ()));
     }
     workspace.snapshot();
 }
 
-/// The directories that hold state: ours, and where release 0.1 kept it, which is where a repository can ship it.
+/// The state directories: ours, and that of release 0.1, which a repository can ship.
 fn state_directories(sandbox: &Sandbox) -> [PathBuf; 3] {
     [sandbox.root().join(".surehand"), sandbox.root().join(".git/surehand"), state_of(sandbox.root())]
 }
@@ -130,7 +130,7 @@ fn damage(source: &mut Source<'_>, files: &[PathBuf]) {
     put(file, &content);
 }
 
-/// The state of another tree, with everything in it, as it comes along when a repository is copied.
+/// The complete state of another tree, as it comes along when a repository is copied.
 fn transplant(sandbox: &Sandbox) {
     let other = Sandbox::new();
     work(&mut Session::continued(other.open().expect("a workspace"), SessionId("s".to_owned())));
@@ -151,10 +151,10 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Names that processes of ours give.
+/// Journal names as our processes choose them.
 const JOURNALS: [&str; 3] = ["1-aaaa", "4711-00000000deadbeef", "1"];
 
-/// Targets that a forger would like.
+/// Paths that a forger might target.
 const TARGETS: &[&str] = &[
     ".git/hooks/post-commit",
     ".git/HEAD",
@@ -176,7 +176,7 @@ const TARGETS: &[&str] = &[
     ".git/surehand/state.db",
 ];
 
-/// Writes what somebody who knows our formats would write, wherever it may be looked for.
+/// Writes what an attacker who knows our formats would write, wherever it may be read.
 fn forge(source: &mut Source<'_>, sandbox: &Sandbox) {
     let dirs = state_directories(sandbox);
     let dir = &dirs[source.below(dirs.len())];
@@ -195,7 +195,7 @@ fn forge(source: &mut Source<'_>, sandbox: &Sandbox) {
             drop(fs::set_permissions(script, fs::Permissions::from_mode(0o755)));
         }
         4 => {
-            // What no journal of ours has staged beside a target is somebody's.
+            // A staged file beside a target without a journal of ours belongs to another program.
             sandbox.write(&format!("src/.surehand-{journal}-1-0"), b"somebody's\n");
             put(&dir.join("locks/00"), format!("{journal:<48}").as_bytes());
         }
@@ -264,7 +264,7 @@ fn entry(source: &mut Source<'_>, sandbox: &Sandbox, journal: &str) -> Value {
 
 const FILES: [&str; 4] = ["a.txt", "src/b.rs", "empty", "hard.txt"];
 
-/// Something that is no file, where one is read.
+/// A special file in the place of a regular one.
 fn special(source: &mut Source<'_>, sandbox: &Sandbox, at: &Path) {
     drop(fs::create_dir_all(at.parent().expect("it is in a directory")));
     drop(fs::remove_file(at));
@@ -277,13 +277,13 @@ fn special(source: &mut Source<'_>, sandbox: &Sandbox, at: &Path) {
 }
 
 fn put(at: &Path, content: &[u8]) {
-    // Where it cannot be put, it is not there.
+    // If it cannot be created, it is missing.
     drop(fs::create_dir_all(at.parent().expect("it is in a directory")));
     for dir in at.ancestors().skip(1).take_while(|dir| !dir.ends_with(".git") && !dir.ends_with("ws")) {
         drop(fs::set_permissions(dir, fs::Permissions::from_mode(0o700)));
     }
     if fs::symlink_metadata(at).is_ok_and(|there| !there.is_file()) {
-        // Not through a link, and not into a pipe.
+        // Never through a link, and never into a pipe.
         drop(fs::remove_file(at));
     }
     drop(fs::write(at, content));

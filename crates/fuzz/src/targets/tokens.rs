@@ -1,4 +1,4 @@
-//! The estimate of tokens is never below what a tokenizer counts, and texts that are cut to fit do fit.
+//! The token estimate is never below a tokenizer's count, and texts that are cut to fit do fit.
 
 use surehand_core::{
     render::cut::{cut, ends, on_one_line, shorten},
@@ -41,13 +41,13 @@ pub(super) fn run(data: &[u8]) {
     let text = String::from_utf8_lossy(source.rest());
     let counted = bpe_openai::o200k_base().count(&*text);
     assert!(estimate(&text) >= counted, "{} tokens, and not {}: {text:?}", counted, estimate(&text));
-    // A few characters and how many were left out are said in any case.
+    // A few characters and the note on what was left out are always shown.
     let least = 40;
     for made in [cut(&text, most), shorten(&text, most)] {
         assert!(estimate(&made) <= most.max(least), "{} of {most}: {made:?}", estimate(&made));
     }
     let made = ends(&text, most);
-    // White space behind the note is counted byte by byte, because the note ends with a character that is not ASCII.
+    // White space after the note is counted byte by byte, because the note ends with a non-ASCII character.
     let blanks = made.lines().map(|line| line.len() - line.trim_start().len()).max().unwrap_or_default();
     assert!(estimate(&made) <= 2 * most.max(least) + blanks, "{} of {most}: {made:?}", estimate(&made));
     assert!(!on_one_line(&text).contains('\n'));

@@ -81,7 +81,7 @@ impl Kind {
                 mounts::memory(&at, "size=16m")?;
             }
             Kind::NoGrowth => {
-                // The signal that comes with the error would end the program.
+                // The signal that accompanies the error would end the program.
                 workspace.wrapper = ["sh", "-c", "trap '' XFSZ; exec \"$0\" \"$@\""].map(str::to_owned).into();
             }
             Kind::NoRights if geteuid().is_root() => {
@@ -120,7 +120,7 @@ fn as_nobody() -> (&'static str, [&'static str; 3]) {
     ("setpriv", ["--reuid=65534", "--regid=65534", "--clear-groups"])
 }
 
-/// A fault in progress, with what ends it.
+/// A fault in progress, with the data to end it.
 pub(super) enum Fault {
     /// Files that fill the space.
     Filled(PathBuf),
@@ -187,7 +187,7 @@ impl Fault {
             Self::Limited(server) => limit(server, None).or(Ok(())),
             Self::Remounted(at) => mounts::set_read_only(&at, false),
             Self::Changed(path, mode) => {
-                // A file may have been moved, with the mode that it had, or a directory removed that became empty.
+                // A file may have been moved with its mode, or an empty directory removed.
                 let _ = fs::set_permissions(path, mode);
                 give_rights(&workspace.root().join("ring"))
             }

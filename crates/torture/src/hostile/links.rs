@@ -1,5 +1,5 @@
-//! Swaps a directory with a symbolic link to the outside, back and forth as fast as possible, while a server works in it. Nothing outside
-//! may be read or written: inotify reports every access there.
+//! Swaps a directory with a symbolic link to the outside, back and forth as fast as possible, while a server works in
+//! it. Nothing outside may be read or written: inotify reports every access there.
 
 use std::{
     fs, io,
@@ -84,7 +84,7 @@ fn looks() -> [(&'static str, Value); 5] {
 
 fn look(workspace: &TestWorkspace, client: &mut Client<'_>, tool: &str, arguments: &Value) {
     if let Reply::Done(answer) | Reply::Refused(answer) = client.call(tool, arguments) {
-        // A search that finds nothing repeats what was sought.
+        // A search without results repeats its pattern.
         let is_search = tool == "search_files" && !answer.text.contains(".txt");
         if !is_search {
             check_answer(workspace, tool, &answer.text);
@@ -113,7 +113,8 @@ impl Outside {
         tree::lay_out(&path, &files)?;
         let watched = tree::directories(&path, "");
         let witness = inotify::init(inotify::CreateFlags::NONBLOCK | inotify::CreateFlags::CLOEXEC)?;
-        // Not of closing: a process that is being started elsewhere in this program may hold for an instant what we wrote here.
+        // Closing is not watched: a process that is being started elsewhere in this program may briefly hold our files
+        // open.
         let closing = inotify::WatchFlags::CLOSE_WRITE | inotify::WatchFlags::CLOSE_NOWRITE;
         let events = inotify::WatchFlags::ALL_EVENTS - closing;
         for directory in watched.iter().map(|directory| path.join(directory)).chain([path.clone()]) {

@@ -1,4 +1,5 @@
-//! An agent that works through Surehand, follows its answers, and records them. Its server is sometimes killed in the middle of a call.
+//! An agent that works through Surehand, follows its answers, and records them. Its server is sometimes killed in the
+//! middle of a call.
 
 use std::{collections::BTreeSet, thread::sleep, time::Duration};
 

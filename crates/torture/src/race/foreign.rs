@@ -1,5 +1,5 @@
-//! Programs that do not use Surehand: they append, write in place, hold files open, replace files as editors do, format, and check out
-//! branches. The ledger knows which tokens they destroy themselves.
+//! Programs that do not use Surehand: they append, write in place, hold files open, replace files as editors do,
+//! format, and check out branches. The ledger knows which tokens they destroy themselves.
 
 use std::{
     fs::{self, File},
@@ -49,7 +49,7 @@ impl<'a> Foreign<'a> {
         while may_work && !self.race.is_over() {
             {
                 let _manners = self.race.manners[self.place].lock().expect("nobody panics with manners");
-                // What is not there at this instant is another program's business: the next act finds another file.
+                // A missing file is another program's work. The next act finds another file.
                 if self.act().is_ok() {
                     self.tally.foreign += 1;
                 }
@@ -148,7 +148,8 @@ impl<'a> Foreign<'a> {
         Ok(())
     }
 
-    /// Reads a file, writes a changed copy, and exchanges the two. If the old file is not the one it read, it keeps both.
+    /// Reads a file, writes a changed copy, and exchanges the two. If the old file is not the one it read, it keeps
+    /// both.
     fn replace(&mut self, path: &Path, change: impl Fn(&str, &str) -> String) -> std::io::Result<()> {
         let read = fs::read(path)?;
         let token = self.new_token();
@@ -170,7 +171,7 @@ impl<'a> Foreign<'a> {
         let read = fs::read(&backup)?;
         let staged = path.with_extension(format!("{}-{}", self.who, self.number));
         fs::write(&staged, [&read[..], token.as_bytes(), b"\n"].concat())?;
-        // Linked, because somebody else may have put a file there: then ours stays under the name that it has.
+        // A hard link does not replace a file that another program created meanwhile. Then ours keeps its staging name.
         let linked = fs::hard_link(&staged, path);
         self.wrote(&token, path);
         linked?;

@@ -1,4 +1,4 @@
-//! A change of many files at once: in one call where the server can, else in one call for each file.
+//! A change of many files: in one call if the server can do that, otherwise in one call per file.
 
 use std::time::Duration;
 
@@ -16,15 +16,15 @@ pub(super) const FILES: usize = 100;
 /// Size of a file in bytes.
 const BYTES: usize = 1 << 10;
 
-/// What a batch cost.
+/// The times of one kind of batch.
 pub(crate) struct BatchRow {
     /// The kind of batch.
     pub label: &'static str,
-    /// The times of all servers, each for all files together.
+    /// Per server, the total for all files.
     pub times: PerServer<Summary>,
 }
 
-/// Measures batches in turn; the first one of each server only warms up.
+/// Measures batches in turn. The first one of each server is a warm-up.
 pub(super) fn measure(bench: &Bench, label: &'static str, launches: &PerServer<Launch>) -> Result<BatchRow> {
     let roots = bench.workspaces()?;
     for root in roots.iter() {

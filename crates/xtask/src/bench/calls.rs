@@ -1,4 +1,5 @@
-//! Round trips of reads and edits at several file sizes, the servers in rounds that each of them opens in turn.
+//! Round trips of reads and edits at several file sizes. The servers run in rounds, and each of them starts a round in
+//! turn.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -12,27 +13,27 @@ use crate::files::{content, create, is_whole};
 use crate::machine;
 use crate::measurement::{PerServer, ServerId, Summary};
 
-/// What is called again and again.
+/// The call that is repeated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// The same unchanged file.
     Read,
     /// Another file with every call, round-robin.
     ReadOther,
-    /// A token is replaced, and the next edit turns it back.
+    /// Replaces a token, and the next edit restores it.
     Edit,
-    /// A token is replaced by one that was never there, so that no version of the file comes twice.
+    /// Replaces a token by a new one, so that no version of the file comes twice.
     EditNew,
     /// As `Edit`, with ours and the floor not syncing.
     EditFast,
 }
 
 impl Kind {
-    /// Measured with servers of ours that sync, as is the default.
+    /// Measured with syncing servers, which is our default.
     pub(crate) const FULL: [Self; 4] = [Self::Read, Self::ReadOther, Self::Edit, Self::EditNew];
-    /// Measured with those that do not.
+    /// Measured with servers that do not sync.
     pub(crate) const FAST: [Self; 1] = [Self::EditFast];
-    /// Measured once more with server and client on one core.
+    /// Measured again with server and client on one core.
     pub(crate) const PINNED: [Self; 2] = [Self::Read, Self::Edit];
 
     /// The name in the report.
@@ -46,17 +47,16 @@ impl Kind {
         }
     }
 
-    /// Whether nothing is changed.
     fn is_read(self) -> bool {
         matches!(self, Self::Read | Self::ReadOther)
     }
 
-    /// The sizes at which it is measured; the largest file is only read.
+    /// The file sizes; the largest file is only read.
     fn sizes(self) -> &'static [Size] {
         if self.is_read() { &SIZES } else { &SIZES[..SIZES.len() - 1] }
     }
 
-    /// What the token is changed from and to in the given turn.
+    /// The old and new token of a turn.
     fn tokens(self, turn: usize) -> (usize, usize) {
         match self {
             Self::EditNew => (turn, turn + 1),
@@ -65,20 +65,20 @@ impl Kind {
     }
 }
 
-/// A file size and how often it is measured.
+/// A file size and the number of calls.
 pub(super) struct Size {
     /// For people.
     pub label: &'static str,
     /// In bytes.
     pub bytes: usize,
-    /// Over how many files `ReadOther` goes.
+    /// The number of files for `ReadOther`.
     files: usize,
     /// Calls in a round.
     quick: usize,
     full: usize,
 }
 
-/// The sizes; large files take longer, so they are called less often.
+/// The sizes. Large files take longer, so they get fewer calls.
 pub(super) const SIZES: [Size; 5] = [
     Size { label: "1 KB", bytes: 1 << 10, files: 64, quick: 100, full: 500 },
     Size { label: "10 KB", bytes: 10 << 10, files: 64, quick: 100, full: 400 },
@@ -87,7 +87,7 @@ pub(super) const SIZES: [Size; 5] = [
     Size { label: "10 MB", bytes: 10 << 20, files: 3, quick: 2, full: 4 },
 ];
 
-/// What one kind of call cost at one size.
+/// The times of one kind of call at one size.
 pub(crate) struct CallRow {
     /// The kind of call.
     pub kind: Kind,
@@ -111,20 +111,20 @@ pub(super) fn measure(bench: &Bench, launches: &PerServer<Launch>, kinds: &[Kind
     workloads.iter().map(|workload| workload.measure(bench.pace, &mut field)).collect()
 }
 
-/// One kind of call at one size, on files of its own.
+/// One kind of call at one size, with its own files.
 struct Workload {
     kind: Kind,
     size: &'static Size,
 }
 
-/// How far a server has come.
+/// The progress of a server.
 #[derive(Default)]
 struct Track {
     turn: usize,
     times: Vec<Duration>,
 }
 
-/// What a server does before it is the turn of the next: so many calls, or fewer if they take too long.
+/// The calls of a server before the next one has its turn: this many, or fewer if they take too long.
 #[derive(Clone, Copy)]
 struct Stint {
     calls: usize,
@@ -150,7 +150,7 @@ impl Workload {
         Ok(CallRow { kind: self.kind, size: self.size.label, bytes: self.size.bytes, times })
     }
 
-    /// The slowest peers take a thousand times as long as the floor; they are known well enough after fewer calls.
+    /// The slowest peers take a thousand times as long as the floor, and need fewer calls for a reliable result.
     fn stint(&self, pace: Pace, server: ServerId) -> Stint {
         let within = match server {
             ServerId::Peer(_) => Duration::from_millis(pace.pick(15, 100)),
@@ -159,7 +159,7 @@ impl Workload {
         Stint { calls: pace.pick(self.size.quick, self.size.full), within }
     }
 
-    /// Reads every file once, which our edits require, and makes calls that are not counted.
+    /// Reads every file once, which our edits require, and makes warm-up calls.
     fn prepare(&self, contender: &mut Contender, track: &mut Track, stint: Stint) -> Result<()> {
         for path in self.paths() {
             contender.read(&path)?;
@@ -169,7 +169,7 @@ impl Workload {
         Ok(())
     }
 
-    /// The calls of a stint, and a look at what they left on the disk.
+    /// The calls of one stint, and a check of their effect on disk.
     fn round(&self, contender: &mut Contender, track: &mut Track, stint: Stint) -> Result<()> {
         let began = Instant::now();
         for call in 0..stint.calls {

@@ -1,5 +1,5 @@
-//! The chart of the benchmark: horizontal bars on a logarithmic axis, reads beside edits, grouped by the size of the file. An SVG without
-//! scripts and fonts of its own, legible on light and on dark pages.
+//! The chart of the benchmark: horizontal bars on a logarithmic axis, reads beside edits, grouped by file size. The SVG
+//! has no scripts and no fonts, and is legible on light and dark pages.
 
 use std::time::Duration;
 
@@ -7,12 +7,12 @@ use crate::bench::calls::Kind;
 use crate::bench::report::Report;
 use crate::measurement::ServerId;
 
-/// What a bar stands for, which is what it looks like.
+/// The kind of a bar, which decides its look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Tone {
     /// The server under test.
     Ours,
-    /// The bare server, which is no server that anybody could use.
+    /// The bare server, which is too simple for real use.
     Floor,
     /// Another server.
     Peer,
@@ -28,7 +28,6 @@ impl Tone {
     }
 }
 
-/// One bar.
 pub(super) struct Bar {
     /// The name of the server.
     pub label: String,
@@ -38,15 +37,13 @@ pub(super) struct Bar {
     pub time: Duration,
 }
 
-/// The bars of one size of file.
 pub(super) struct Group {
     /// The size.
     pub label: &'static str,
-    /// Its bars, from top to bottom.
+    /// From top to bottom.
     pub bars: Vec<Bar>,
 }
 
-/// All bars of one kind of call.
 pub(super) struct Panel {
     /// The kind of call.
     pub title: &'static str,
@@ -54,7 +51,6 @@ pub(super) struct Panel {
     pub groups: Vec<Group>,
 }
 
-/// Reads and edits of the report.
 pub(super) fn panels(report: &Report) -> [Panel; 2] {
     [("Read a file", Kind::Read), ("Edit a file", Kind::Edit)].map(|(title, kind)| {
         let rows = report.calls.iter().filter(|row| row.kind == kind);
@@ -94,7 +90,8 @@ const TOP: f64 = 74.0;
 /// Height of the numbers of the axis.
 const AXIS: f64 = 30.0;
 
-/// The colours, and those for a dark page. A value has a rim in the colour of the page, so that no line of the grid runs through it.
+/// The colours, and those for a dark page. Values have an outline in the colour of the page, so that no grid line
+/// crosses them.
 const STYLE: &str = "\
 text{font-family:system-ui,-apple-system,'Segoe UI',Helvetica,Arial,sans-serif;font-size:12px;fill:#1f2328}\
 .title{font-size:15px;font-weight:600}.kind{font-size:13px;font-weight:600}.size{font-weight:600}\
@@ -186,30 +183,30 @@ fn for_people(time: Duration) -> String {
     }
 }
 
-/// A logarithmic axis that begins at a power of ten.
+/// A logarithmic axis that starts at a power of ten.
 struct Scale {
-    /// The power of ten at which it begins, in microseconds.
+    /// The exponent of its start, in microseconds.
     first: i32,
-    /// How many powers of ten it has, the last not always whole.
+    /// The number of powers of ten; the last may be partial.
     decades: f64,
     width: f64,
 }
 
 impl Scale {
-    /// An axis of that width, for times from `least` to `most`.
+    /// An axis of this width for times from `least` to `most`.
     fn new(least: Duration, most: Duration, width: f64) -> Self {
         let exponent = |time: Duration| (time.as_secs_f64() * 1e6).max(0.001).log10();
         let first = exponent(least).floor();
         Self { first: first as i32, decades: (exponent(most) - first).max(1.0), width }
     }
 
-    /// How long the bar of a time is.
+    /// The length of the bar for a time.
     fn length(&self, time: Duration) -> f64 {
         let exponent = (time.as_secs_f64() * 1e6).max(0.001).log10();
         (exponent - f64::from(self.first)).max(0.0) / self.decades * self.width
     }
 
-    /// The powers of ten on the axis: where they are, and what they are called.
+    /// The powers of ten on the axis, with their positions and labels.
     fn ticks(&self) -> Vec<(f64, String)> {
         let last = self.first + self.decades.floor() as i32;
         let time = |power: i32| Duration::from_secs_f64(10_f64.powi(power) / 1e6);

@@ -1,5 +1,5 @@
-//! An MCP client over the pipes of a child process: one request at a time or several in flight, every answer checked.
-//! The clock stops when the answer's line is complete; parsing and checking it are not counted.
+//! An MCP client over the pipes of a child process: one request at a time or several in flight, with every answer
+//! checked. The clock stops when the line of the answer is complete; parsing and checking are not counted.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -25,7 +25,7 @@ const GRACE: Duration = Duration::from_secs(5);
 pub(crate) struct Client {
     /// When the server was spawned.
     pub spawned: Instant,
-    /// When the answer to `initialize` was there.
+    /// When the answer to `initialize` arrived.
     pub greeted: Instant,
     child: Child,
     input: Option<ChildStdin>,
@@ -36,13 +36,13 @@ pub(crate) struct Client {
     log: PathBuf,
 }
 
-/// The result of a tool and the time it took.
+/// The result of a tool call with its times.
 pub(crate) struct Answer {
     /// The text for the model.
     pub text: String,
     /// When the call was sent.
     pub began: Instant,
-    /// When the answer was there.
+    /// When the answer arrived.
     pub ended: Instant,
 }
 
@@ -54,7 +54,7 @@ impl Answer {
 }
 
 impl Client {
-    /// Spawns a server on a workspace and shakes hands with it.
+    /// Starts a server on a workspace and makes the handshake.
     pub(crate) fn start(launch: &Launch, root: &Path) -> Result<Self> {
         let command = launch.command(root)?;
         let spawned = Instant::now();
@@ -77,12 +77,12 @@ impl Client {
         Ok(client)
     }
 
-    /// Calls a tool; an error of any kind ends the benchmark.
+    /// Calls a tool. Any error ends the benchmark.
     pub(crate) fn call(&mut self, tool: &str, arguments: Value) -> Result<Answer> {
         self.try_call(tool, &arguments).map_err(|error| self.explain(error).context(format!("{tool} {}", arguments["path"])))
     }
 
-    /// Asks for the list of tools; gives the moment when it was there.
+    /// Requests the list of tools. Returns when it arrived.
     pub(crate) fn list_tools(&mut self) -> Result<Instant> {
         let listed = self.request("tools/list", json!({})).map_err(|error| self.explain(error).context("tools/list"))?;
         let (result, _, ended) = listed;
@@ -90,15 +90,15 @@ impl Client {
         Ok(ended)
     }
 
-    /// Sends a call; an error of any kind ends the benchmark.
+    /// Sends a call. Any error ends the benchmark.
     pub(crate) fn send_call(&mut self, call: &Call) -> Result<Answer> {
         let done = self.try_call(call.tool, &call.arguments);
         let named = || format!("{} {}", call.tool, call.arguments).chars().take(200).collect::<String>();
         done.map_err(|error| self.explain(error).context(named()))
     }
 
-    /// Sends calls with at most `in_flight` of them unanswered, in whatever order the answers come; gives the time from the first
-    /// request to the last answer.
+    /// Sends calls with at most `in_flight` of them unanswered, and accepts answers in any order. Returns the time from
+    /// the first request to the last answer.
     pub(crate) fn pipeline(&mut self, calls: &[Call], in_flight: usize) -> Result<Duration> {
         self.try_pipeline(calls, in_flight).map_err(|error| self.explain(error).context("calls in flight"))
     }
@@ -116,7 +116,7 @@ impl Client {
             if is_notification(&self.line) {
                 continue;
             }
-            // To parse large answers here would measure this program.
+            // Parsing large answers here would measure this program.
             answers.push(std::mem::take(&mut self.line));
             unsent.next().map_or(Ok(()), |line| self.send(line))?;
         }
@@ -159,7 +159,7 @@ impl Client {
         self.send(&request)?;
         loop {
             let (mut message, ended) = self.receive()?;
-            // A server may notify in between; that is not the answer.
+            // A notification is not the answer.
             if message.get("method").is_some() {
                 continue;
             }
@@ -169,7 +169,7 @@ impl Client {
         }
     }
 
-    /// A request with an id of its own, as it goes out.
+    /// A request line with a new id.
     fn request_line(&mut self, method: &str, params: Value) -> Vec<u8> {
         let id = self.next_id;
         self.next_id += 1;
@@ -180,13 +180,13 @@ impl Client {
         self.input.as_mut().expect("stdin is open until the client is dropped").write_all(line).context("the server's stdin")
     }
 
-    /// The next message and the moment when its line was complete.
+    /// The next message, and when its line was complete.
     fn receive(&mut self) -> Result<(Value, Instant)> {
         let ended = self.receive_line()?;
         Ok((serde_json::from_slice(&self.line).context("the server's answer")?, ended))
     }
 
-    /// Fills `self.line` with the next message; gives the moment when it was complete.
+    /// Reads the next message into `self.line`. Returns when it was complete.
     fn receive_line(&mut self) -> Result<Instant> {
         self.line.clear();
         let length = self.output.read_until(b'\n', &mut self.line).context("the server's stdout")?;
@@ -227,7 +227,7 @@ fn line_of(message: &Value) -> Vec<u8> {
     line
 }
 
-/// There must be one good answer to each request, the ids of which begin with `first`.
+/// Checks that each request has one good answer. The ids start with `first`.
 fn check_answers(first: u64, answers: &[Vec<u8>]) -> Result<()> {
     let mut open: BTreeSet<_> = (first..first + answers.len() as u64).collect();
     for answer in answers {

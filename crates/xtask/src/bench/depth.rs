@@ -1,4 +1,4 @@
-//! What else an edit may need, on a large file: to be moved to where its lines are now, and to be taken back.
+//! Further work of an edit of a large file: moving it to the current place of its lines, and undoing it.
 
 use std::fs;
 
@@ -17,13 +17,12 @@ pub(super) const LINES: usize = 10_000;
 /// The line that is edited, somewhere in the middle.
 const EDITED: usize = LINES / 2;
 
-/// What was found.
 pub(crate) struct Depth {
-    /// Kinds of calls and how long they took.
+    /// The kinds of calls with their times.
     pub rows: Vec<(&'static str, Summary)>,
 }
 
-/// Measures edits of a file that nobody else touches, of one that somebody changes before each, and taking them back.
+/// Measures edits of a file without other writers, edits of a file that another program changes before each, and undos.
 pub(super) fn measure(bench: &Bench) -> Result<Depth> {
     let root = bench.workspace()?;
     let lines: String =

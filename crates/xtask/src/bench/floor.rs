@@ -1,6 +1,6 @@
-//! The floor: a bare MCP server over stdio, the least work that a read and an edit can be.
-//! One thread, blocking calls, no state between calls but its buffers, and no fsync unless it is asked for.
-//! It trusts its only caller, the benchmark, and confines nothing.
+//! The floor: a bare MCP server over stdio that does the minimum for a read and an edit. It has one thread, blocking
+//! calls and no state between calls but its buffers, and syncs only on request. It trusts its only caller, the
+//! benchmark, and confines nothing.
 
 use std::fs::File;
 use std::io::{self, BufRead, Read, Write};
@@ -13,7 +13,7 @@ use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags, fstat, fsync, openat, renam
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-/// How far an edit has reached the disk when it is answered.
+/// How far an edit has reached the disk when it is acknowledged.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Durability {
     /// Atomic against crashes of programs; nothing is synced.
@@ -29,7 +29,7 @@ pub(crate) fn serve(root: &Path, durability: Durability) -> Result<()> {
     let mut output = io::stdout().lock();
     let mut line = Vec::new();
     while input.read_until(b'\n', &mut line).context("stdin")? > 0 {
-        // The answer is complete in memory and goes out in one write.
+        // The complete answer goes out in one write.
         output.write_all(floor.answer(&line)?).context("stdout")?;
         output.flush().context("stdout")?;
         line.clear();
@@ -51,7 +51,7 @@ impl Floor {
         Ok(Self { root, durability, content: Vec::new(), answer: Vec::new() })
     }
 
-    /// The line to write back for one line that came in; empty for a notification.
+    /// The line to write back for an input line; empty for a notification.
     fn answer(&mut self, line: &[u8]) -> Result<&[u8]> {
         self.answer.clear();
         let request: Value = serde_json::from_slice(line).context("request")?;
@@ -102,8 +102,8 @@ impl Floor {
         self.edit(argument(arguments, "path")?, std::slice::from_ref(arguments))
     }
 
-    /// Makes the edits one after the other, those of the same file in one go; unlike ours it leaves the files that were changed
-    /// when one cannot be.
+    /// Makes the edits in order, and those of one file together. Unlike ours, it keeps the files already changed if a
+    /// later edit fails.
     fn multi_edit(&mut self, arguments: &Value) -> Result<()> {
         let edits = arguments["edits"].as_array().context("missing argument: edits")?;
         let by_file = edits.chunk_by(|one, next| one["path"] == next["path"]);
@@ -124,7 +124,7 @@ impl Floor {
         Ok(())
     }
 
-    /// Puts new content in the place of a file.
+    /// Replaces the content of a file.
     fn write_file(&mut self, arguments: &Value) -> Result<()> {
         let path = argument(arguments, "path")?;
         let mode = self.load(path)?;
@@ -145,10 +145,10 @@ impl Floor {
         Ok(Mode::from_raw_mode(stat.st_mode))
     }
 
-    /// Puts `self.content` in the place of a file.
+    /// Replaces a file by `self.content`.
     fn replace(&self, path: &str, mode: Mode) -> Result<()> {
         let (directory, name) = path.rsplit_once('/').unwrap_or((".", path));
-        // One call at a time, and the name is free again after it.
+        // Calls run one at a time, so the name is free again after each.
         let temp = format!("{directory}/.{name}.floor");
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
         let mut file = File::from(openat(&self.root, &temp, flags, mode)?);
@@ -200,7 +200,7 @@ fn argument<'a>(arguments: &'a Value, name: &str) -> Result<&'a str> {
     arguments[name].as_str().with_context(|| format!("missing argument: {name}"))
 }
 
-/// Where the only occurrence begins.
+/// The offset of the only occurrence.
 fn find_unique(content: &[u8], wanted: &[u8]) -> Result<usize> {
     ensure!(!wanted.is_empty(), "old_string is empty");
     let finder = memmem::Finder::new(wanted);
@@ -231,8 +231,8 @@ fn say(text: &str, answer: &mut Vec<u8>) {
     escape(text.as_bytes(), answer, |_| ());
 }
 
-/// Appends text for the inside of a JSON string and calls `next_line` after every line break. One pass writes the answer as it
-/// goes out; building the text first and having it serialised would touch a large file twice more.
+/// Appends text for the inside of a JSON string and calls `next_line` after every line break. One pass writes the
+/// answer as it goes out; building the text first and having it serialised would touch a large file twice more.
 fn escape(text: &[u8], answer: &mut Vec<u8>, mut next_line: impl FnMut(&mut Vec<u8>)) {
     let mut copied = 0;
     for (at, &byte) in text.iter().enumerate() {
@@ -266,7 +266,7 @@ static ESCAPED: [bool; 256] = {
     escaped
 };
 
-/// Adds one to a decimal number in ASCII; formatting every number anew would show with large files.
+/// Adds one to a decimal number in ASCII. Formatting every number would be noticeable with large files.
 fn count_up(number: &mut Vec<u8>) {
     for digit in number.iter_mut().rev() {
         if *digit < b'9' {

@@ -1,5 +1,5 @@
-//! Whether a session slows down as it touches more files: every file of a large workspace is read and edited once. The peers, most of
-//! which are slower by far, do a tenth of it.
+//! Whether a session slows down as it touches more files: every file of a large workspace is read and edited once. The
+//! peers, most of which are much slower, do a tenth of it.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -14,26 +14,25 @@ use crate::measurement::{PerServer, ServerId, median};
 
 /// Size of a file in bytes.
 const BYTES: usize = 200;
-/// Files in a directory; also the files that a server does before it is the turn of the next.
+/// Files in a directory, and files of a server before the next one has its turn.
 const CHUNK: usize = 100;
-/// A peer does one file where ours and the floor do so many.
+/// A peer does one file for this many of ours and the floor.
 const SHARE: usize = 10;
 /// Files before the early window: the first calls find everything cold.
 const SKIPPED: usize = 10;
 /// Files in the early and in the late window.
 const WINDOW: usize = 100;
 
-/// What was found.
 pub(crate) struct Growth {
-    /// How many files ours and the floor have read and edited.
+    /// The files that ours and the floor have read and edited.
     pub files: usize,
-    /// How many the peers have.
+    /// The files of the peers.
     pub files_of_peers: usize,
     /// Reads, then edits.
     pub rows: [(&'static str, PerServer<Windows>); 2],
-    /// Resident memory of the servers after the calls that the peers make too, in KiB.
+    /// Resident memory of the servers in KiB, after the calls that all of them make.
     pub resident_kib: PerServer<u64>,
-    /// Resident memory of ours after all calls, and of the floor.
+    /// Resident memory of ours and the floor after all calls.
     pub resident_kib_after_all: [u64; 2],
 }
 
@@ -46,7 +45,7 @@ pub(crate) struct Windows {
     pub late: Duration,
 }
 
-/// The times of one server, and its memory after the calls that all make.
+/// The times of one server, and its memory after the calls that all of them make.
 #[derive(Default)]
 struct Track {
     reads: Vec<Duration>,
@@ -54,7 +53,7 @@ struct Track {
     resident_kib: u64,
 }
 
-/// Measures growth, and returns the workspaces with the state that it left in them.
+/// Measures growth. Returns the workspaces with the state left in them.
 pub(super) fn measure(bench: &Bench) -> Result<(Growth, PerServer<PathBuf>)> {
     let files = bench.pace.pick(5_000, 10_000);
     let files_of_peers = files / SHARE;
@@ -87,7 +86,7 @@ pub(super) fn measure(bench: &Bench) -> Result<(Growth, PerServer<PathBuf>)> {
     Ok((growth, roots))
 }
 
-/// How many times as many files ours and the floor do.
+/// How many files ours and the floor do for one of a peer.
 fn share(server: ServerId) -> usize {
     match server {
         ServerId::Surehand | ServerId::Floor => 1,

@@ -1,5 +1,5 @@
-//! How long a hook keeps an agent waiting: from the start of the process to its end, for an edit that is permitted, with few and with
-//! many files in the state. Beside it a process that does nothing, and the runtimes that hooks are usually written in, doing nothing.
+//! The time that a hook adds to a call: from the start of its process to its end, for an allowed edit, with few and
+//! with many files in the state. Beside it, an empty process, and empty processes of the usual runtimes for hooks.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -17,21 +17,20 @@ use crate::files::{content, create, text, token};
 use crate::machine;
 use crate::measurement::Summary;
 
-/// How many files the session has seen, for the two rows of ours.
+/// The number of files that the session has seen, for our two rows.
 const VIEWS: [usize; 2] = [100, 100_000];
-/// The conversation of the agent, and the session that it is for us.
+/// The conversation of the agent, which is our session.
 const CONVERSATION: &str = "bench";
 const SESSION: &str = "claude-bench";
 /// The file that is edited.
 const FILE: &str = "edited.rs";
 
-/// What was found.
 pub(crate) struct Hook {
-    /// Kinds of processes and how long they took, ours first.
+    /// The kinds of processes with their times, ours first.
     pub rows: Vec<(String, Summary)>,
 }
 
-/// A process that is started again and again.
+/// A process that is started repeatedly.
 struct Runner {
     label: String,
     program: PathBuf,
@@ -64,9 +63,9 @@ pub(super) fn measure(bench: &Bench) -> Result<Hook> {
     Ok(Hook { rows: runners.into_iter().map(|runner| (runner.label, Summary::of(&runner.times))).collect() })
 }
 
-/// Processes that do nothing; those that are not installed are left out.
+/// Processes that do nothing, as far as they are installed.
 fn nothings() -> Vec<Runner> {
-    // A launcher of versions, as many have for Python, would be measured instead of what it launches.
+    // A version manager's launcher, common for Python, would be measured instead of the program.
     let python = said("python3", &["-c", "import sys; print(sys.executable)"]).unwrap_or_else(|| "python3".into());
     let node = said("node", &["-p", "process.execPath"]).unwrap_or_else(|| "node".into());
     let all = [
@@ -84,20 +83,20 @@ fn nothings() -> Vec<Runner> {
     all.into_iter().map(runner).filter(|runner| runner.go().is_ok()).collect()
 }
 
-/// What a program says, if it is there.
+/// The output of a program, if it is installed.
 fn said(program: &str, arguments: &[&str]) -> Option<String> {
     let output = Command::new(program).args(arguments).output().ok()?;
     Some(String::from_utf8(output.stdout).ok()?.trim().to_owned()).filter(|said| !said.is_empty())
 }
 
 impl Runner {
-    /// Runs it once: how long it took from its start to its end, and what it said.
+    /// Runs it once. Returns the time from start to end, and the output.
     fn go(&self) -> Result<(Duration, String)> {
         let mut command = Command::new(&self.program);
         command.args(&self.arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let began = Instant::now();
         let mut child = command.spawn().with_context(|| self.program.display().to_string())?;
-        // One that reads nothing may be gone already.
+        // A process that reads nothing may already have exited.
         let _ = child.stdin.take().expect("stdin is piped").write_all(&self.input);
         let output = child.wait_with_output()?;
         let took = began.elapsed();
@@ -107,7 +106,8 @@ impl Runner {
     }
 }
 
-/// Makes a repository in which a session has seen so many files; gives what the agent tells before an edit of one of them.
+/// Creates a repository in which a session has seen this many files. Returns the agent's event before an edit of one of
+/// them.
 fn remember(server: &Path, root: &Path, views: usize) -> Result<Vec<u8>> {
     create(root, FILE, &content(0, 10 << 10))?;
     let made = Command::new("git").args(["init", "--quiet"]).current_dir(root).status().context("git")?;
@@ -126,12 +126,12 @@ fn remember(server: &Path, root: &Path, views: usize) -> Result<Vec<u8>> {
     Ok(event(root, "PreToolUse", "Edit", edit).to_string().into_bytes())
 }
 
-/// What the agent tells a hook.
+/// The event that the agent sends to a hook.
 fn event(root: &Path, name: &str, tool: &str, input: Value) -> Value {
     json!({"session_id": CONVERSATION, "cwd": root, "hook_event_name": name, "tool_name": tool, "tool_input": input})
 }
 
-/// Has the session see as many files as it shall have seen, all like the one that it has seen.
+/// Adds views of as many files as the session is to have seen, all like the first one.
 fn see(root: &Path, views: usize) -> Result<()> {
     let workspace: Arc<Workspace> = Workspace::open(root, Config::default()).map_err(|error| anyhow!("{error}"))?;
     let mut tracker = FileTracker::shared(SessionId(SESSION.into()));

@@ -1,4 +1,4 @@
-//! How much memory a server keeps of what it has shown: after many calls, and when a large tree has been read file by file.
+//! The memory of a server after many calls, and after a large tree was read file by file.
 
 use std::path::Path;
 
@@ -7,17 +7,16 @@ use anyhow::{Result, ensure};
 use crate::bench::{Bench, Contender, scan};
 use crate::files::is_whole;
 
-/// What was found.
 pub(crate) struct Memory {
-    /// How many files had been read at each point.
+    /// The number of files read at each point.
     pub files: [usize; 2],
     /// Resident memory of ours at these points, in KiB.
     pub surehand_kib: [u64; 2],
-    /// That of the floor.
+    /// Resident memory of the floor.
     pub floor_kib: [u64; 2],
 }
 
-/// Reads the files of the tree that `scan` left.
+/// Reads the files of the tree from the scan.
 pub(super) fn measure(bench: &Bench, tree: &Path, all: usize) -> Result<Memory> {
     let files = [all / 10, all];
     let resident = |launch| -> Result<[u64; 2]> {

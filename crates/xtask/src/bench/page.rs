@@ -1,5 +1,5 @@
-//! The page of the benchmark in the documentation. What is measured stands between two marks; the words around them are written by hand
-//! and stay.
+//! The page of the benchmark in the documentation. The measurements stand between two marks; the text around them is
+//! written by hand and kept.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,11 +9,11 @@ use anyhow::{Context, Result};
 use crate::bench::chart;
 use crate::bench::report::Report;
 
-/// What is between these is replaced by the next run.
+/// The next run replaces the text between these marks.
 const BEGIN: &str = "<!-- measured by cargo xtask bench -->";
 const END: &str = "<!-- end of what is measured -->";
 
-/// Writes the page and its chart; gives their paths.
+/// Writes the page and its chart. Returns their paths.
 pub(crate) fn write(report: &Report) -> Result<[PathBuf; 2]> {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
     let docs = docs.canonicalize().with_context(|| docs.display().to_string())?;
@@ -31,7 +31,7 @@ pub(crate) fn write(report: &Report) -> Result<[PathBuf; 2]> {
     Ok([page, picture])
 }
 
-/// The page with other measurements; `None` if it has no place for them.
+/// The page with new measurements; `None` if it has no marks.
 fn replace(page: &str, measured: &str) -> Option<String> {
     let (before, rest) = page.split_once(BEGIN)?;
     let (_, after) = rest.split_once(END)?;

@@ -1,5 +1,5 @@
-//! The servers that people would pick instead: which they are, and how each is installed by its name, in a fixed version, below a
-//! directory that is kept from run to run. Starting them is left to `server`, speaking to them to `tool_dialect`.
+//! Other servers that people use: the list, and the installation of each by name and version below a directory that is
+//! kept between runs. `server` starts them, `tool_dialect` speaks to them.
 
 use std::ffi::OsString;
 use std::fs;
@@ -15,11 +15,10 @@ use crate::bench::tool_dialect::ToolDialect;
 /// Which peers take part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Wanted {
-    /// None of them.
     None,
-    /// Those that an earlier run has installed.
+    /// Those that are already installed.
     Installed,
-    /// All of them; those that are missing are installed.
+    /// All; missing ones are installed.
     All,
 }
 
@@ -45,7 +44,7 @@ impl Registry {
     }
 }
 
-/// A server that people would pick.
+/// Another server that people use.
 #[derive(Debug)]
 pub(crate) struct Peer {
     /// The name in the tables.
@@ -59,17 +58,17 @@ pub(crate) struct Peer {
     /// What it runs on, and what else is installed for that, by name and version.
     pub runtime: &'static str,
     with: &'static [&'static str],
-    /// Whether an edit is on the disk when it is answered.
+    /// Whether an edit is synced before it is acknowledged.
     pub syncs: bool,
     /// How it is spoken to.
     pub dialect: ToolDialect,
-    /// How it is told its workspace.
+    /// How it learns its workspace.
     pub root: RootBy,
-    /// The words that start it; what begins with `./` is in its directory.
+    /// The command line; words that start with `./` are in its directory.
     words: &'static [&'static str],
 }
 
-/// All that are known, the official one first.
+/// All known peers, the official one first.
 pub(crate) static PEERS: [Peer; 5] = [
     Peer {
         label: "official",
@@ -101,7 +100,7 @@ pub(crate) static PEERS: [Peer; 5] = [
         version: "1.0.2",
         registry: Registry::PyPi,
         runtime: "Python",
-        // It names no upper bound, and does not start with the second major version of the SDK.
+        // It sets no upper bound, and does not start with the second major version of the SDK.
         with: &["mcp==1.30.0"],
         syncs: false,
         dialect: ToolDialect::TextEditor,
@@ -134,7 +133,6 @@ pub(crate) static PEERS: [Peer; 5] = [
     },
 ];
 
-/// A peer that does not take part.
 pub(crate) struct LeftOut {
     /// Which one.
     pub peer: &'static Peer,
@@ -142,7 +140,7 @@ pub(crate) struct LeftOut {
     pub reason: String,
 }
 
-/// Those that are wanted and there, installed below `cache` if need be, and those that are not, with the reason.
+/// The wanted peers that are available, installed below `cache` if necessary, and the others with the reasons.
 pub(crate) fn gather(wanted: Wanted, cache: &Path) -> (Vec<&'static Peer>, Vec<LeftOut>) {
     let (mut ready, mut left_out) = (Vec::new(), Vec::new());
     let all: &[Peer] = if wanted == Wanted::None { &[] } else { &PEERS };
@@ -176,11 +174,11 @@ impl Peer {
         ensure!(wanted == Wanted::All, "not installed");
         eprintln!("installing {} {} ...", self.package, self.version);
         self.install(&self.home(cache))?;
-        // Last, so that what was interrupted is not taken for installed.
+        // Written last, so that an interrupted installation does not count.
         fs::write(&stamp, self.version).with_context(|| stamp.display().to_string())
     }
 
-    /// Where this version of it is.
+    /// The directory of this version.
     fn home(&self, cache: &Path) -> PathBuf {
         cache.join(format!("{}-{}", self.label, self.version))
     }
@@ -206,7 +204,7 @@ impl Peer {
     }
 }
 
-/// Runs a command to its end; what it says on stdout is not for the report.
+/// Runs a command to its end, and ignores its output.
 fn run(command: &mut Command) -> Result<()> {
     let program = command.get_program().to_string_lossy().into_owned();
     let output = command.stdin(Stdio::null()).output().with_context(|| program.clone())?;

@@ -1,4 +1,4 @@
-//! The report: markdown for people and documents. The same numbers for programs are in `report::json`, as a picture in `chart`.
+//! The report as Markdown. `report::json` has the same numbers for programs, `chart` as a picture.
 
 mod json;
 
@@ -8,6 +8,7 @@ use crate::bench::Pace;
 use crate::bench::batch::{BatchRow, FILES};
 use crate::bench::calls::{CallRow, Kind};
 use crate::bench::depth::{Depth, LINES};
+use crate::bench::going_back::GoingBack;
 use crate::bench::growth::Growth;
 use crate::bench::hook::Hook;
 use crate::bench::memory::Memory;
@@ -58,7 +59,9 @@ pub(crate) struct Report {
     pub scan: Scan,
     /// The state as a model gets it.
     pub snapshot: Snapshot,
-    /// What is kept of what was shown.
+    /// Checkpoints and restores.
+    pub going_back: GoingBack,
+    /// Memory.
     pub memory: Memory,
     /// How long the whole run took.
     pub took: Duration,
@@ -114,6 +117,9 @@ impl Report {
             self.scan_table(),
             format!("The state of that repository as a model gets it, {} tokens; ms:", self.snapshot.tokens),
             self.snapshot_table(),
+            "## Checkpoints and restore".into(),
+            "From exec to exit; median ms; beside `git status` and `git blame`. Every checkpoint of a changed state is written and synced:".into(),
+            self.going_back_table(),
         ];
         parts.map(|part| wrap(&part) + "\n").join("\n")
     }
@@ -139,7 +145,7 @@ impl Report {
         format!("{label}{}", if *syncs { "*" } else { "" })
     }
 
-    /// What the mark means, if there is one.
+    /// The meaning of the mark, if it is used.
     pub(crate) fn mark_of_sync(&self) -> &'static str {
         if self.peers.iter().any(|peer| peer.syncs) { " · * syncs every edit" } else { "" }
     }
@@ -166,7 +172,7 @@ impl Report {
         table(2, header, rows)
     }
 
-    /// Cells that there are only if there are peers.
+    /// Cells that exist only with peers.
     fn with_peers(&self, cells: impl FnOnce() -> Vec<String>) -> Vec<String> {
         if self.peers.is_empty() { Vec::new() } else { cells() }
     }
@@ -347,6 +353,20 @@ impl Report {
             [label.into(), beside.into(), millis(surehand.p50), millis(other.p50), ratio]
         });
         table(2, ["scan", "compared with", "surehand", "the other", "surehand / other"], rows)
+    }
+
+    fn going_back_table(&self) -> String {
+        let rows = self.going_back.rows.iter().map(|row| {
+            let none = || "—".to_owned();
+            [
+                row.label.into(),
+                row.files.to_string(),
+                millis(row.surehand.p50),
+                row.git.map_or_else(none, |git| millis(git.p50)),
+                row.git.map_or_else(none, |git| times_as_long(row.surehand.p50, git.p50)),
+            ]
+        });
+        table(1, ["what", "files", "surehand", "git", "surehand / git"], rows)
     }
 
     fn snapshot_table(&self) -> String {

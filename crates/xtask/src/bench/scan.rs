@@ -1,5 +1,5 @@
-//! How long a scan of a large tree takes: with nothing changed beside `git status` and beside a bare walk that only looks at
-//! each file, and for the first time beside `sha256sum` on all cores. Not pinned to a core: all of them use several.
+//! The time to scan a large tree: unchanged, beside `git status` and a bare walk that only stats each file; and for the
+//! first time, beside `sha256sum` on all cores. Nothing is pinned to a core, because all of them use several.
 
 use std::ffi::CStr;
 use std::fs;
@@ -24,20 +24,19 @@ use crate::measurement::Summary;
 const BYTES: usize = 2 << 10;
 /// Files in a directory.
 const IN_DIRECTORY: usize = 10;
-/// What a repository ignores, as many do.
+/// Typical ignore rules of a repository.
 const RULES: &str = "target/\nnode_modules/\n/build\n*.log\n*.tmp\n*.o\n.DS_Store\n";
 
-/// What was found.
 pub(crate) struct Scan {
     /// How many files there are.
     pub files: usize,
-    /// Nothing has changed: a run of `surehand scan --json` from its start to its end.
+    /// A run of `surehand scan --json` in an unchanged tree, from start to end.
     pub warm: Summary,
     /// The same without the start and the end of the process.
     pub warm_inside: Summary,
     /// `git status --porcelain`.
     pub git: Summary,
-    /// A walk that looks at each file, and does nothing else.
+    /// A walk that only stats each file.
     pub bare: Summary,
     /// The first scan, in which every file is hashed.
     pub cold: Summary,
@@ -53,9 +52,7 @@ pub(super) fn measure(bench: &Bench) -> Result<(Scan, PathBuf)> {
         create(&root, &path(file), &content(file, BYTES))?;
     }
     create(&root, ".gitignore", RULES)?;
-    git(&root, &["init", "--quiet"])?;
-    git(&root, &["add", "--all"])?;
-    git(&root, &["-c", "user.name=bench", "-c", "user.email=bench@localhost", "commit", "--quiet", "--message", "all"])?;
+    commit_all(&root)?;
     machine::settle();
     let server = bench.fast.surehand.program();
     let mut times: [Vec<Duration>; 6] = Default::default();
@@ -75,13 +72,20 @@ pub(super) fn measure(bench: &Bench) -> Result<(Scan, PathBuf)> {
     Ok((Scan { files, warm, warm_inside, git, bare, cold, sums }, root))
 }
 
+/// Creates a repository with all files in one commit.
+pub(super) fn commit_all(root: &Path) -> Result<()> {
+    git(root, &["init", "--quiet"])?;
+    git(root, &["add", "--all"])?;
+    git(root, &["-c", "user.name=bench", "-c", "user.email=bench@localhost", "commit", "--quiet", "--message", "all"])
+}
+
 /// The path of a file in the tree.
 pub(super) fn path(file: usize) -> String {
     let directory = file / IN_DIRECTORY;
     format!("area-{:03}/module-{directory:05}/source-{file:06}.rs", directory / 100)
 }
 
-/// Runs something and keeps the time that it took.
+/// Runs `act` and records its time.
 pub(super) fn keep<T>(times: &mut Vec<Duration>, act: impl FnOnce() -> Result<T>) -> Result<T> {
     let began = Instant::now();
     let done = act();
@@ -89,7 +93,7 @@ pub(super) fn keep<T>(times: &mut Vec<Duration>, act: impl FnOnce() -> Result<T>
     done
 }
 
-/// Runs a scan; gives how long it says that it took.
+/// Runs a scan. Returns the time that it reports.
 fn scan(server: &Path, root: &Path, files: usize, expected: &str) -> Result<Duration> {
     let output = Command::new(server).args(["scan", "--json", "--root"]).arg(root).output().context("surehand scan")?;
     let result: Value = serde_json::from_slice(&output.stdout).context("the result of surehand scan")?;
@@ -105,7 +109,7 @@ fn git(root: &Path, words: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// Hashes what git knows, a thousand files to a process, as many processes at once as there are cores.
+/// Hashes the files that git tracks, a thousand files per process, with as many processes as cores.
 fn sha256sum(root: &Path) -> Result<()> {
     let cores = available_parallelism().map_or(1, usize::from);
     let pipe = format!("git ls-files -z | xargs -0 -n 1000 -P {cores} sha256sum");
@@ -114,7 +118,7 @@ fn sha256sum(root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Lists every directory and looks at every file, as many threads at once as there are cores; gives how many files there are.
+/// Lists every directory and stats every file, with as many threads as cores. Returns the number of files.
 fn walk(root: &Path) -> Result<usize> {
     let root = rustix::fs::open(root, DIRECTORY, Mode::empty())?;
     let walk = Walk { waiting: Mutex::new((vec![root], 0)), changed: Condvar::new(), files: AtomicUsize::new(0) };
@@ -128,7 +132,7 @@ fn walk(root: &Path) -> Result<usize> {
 const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
 struct Walk {
-    /// Open directories that are to be listed, and how many are being listed.
+    /// Open directories to list, and the number being listed.
     waiting: Mutex<(Vec<OwnedFd>, usize)>,
     changed: Condvar,
     files: AtomicUsize,

@@ -1,4 +1,5 @@
-//! How long a search of a large tree takes, beside ripgrep, if that is installed. Not pinned to a core: both use all of them.
+//! The time to search a large tree, beside ripgrep if it is installed. Nothing is pinned to a core, because both use
+//! all of them.
 
 use std::path::Path;
 use std::process::Command;
@@ -15,17 +16,16 @@ use crate::measurement::Summary;
 
 /// Size of a file in bytes.
 const BYTES: usize = 4 << 10;
-/// One file in so many has what is searched for.
+/// One in this many files has a match.
 const RARE: usize = 2_000;
 
-/// What is searched for: first rare words, then nothing that is there at all, then a pattern without a word to look for first.
+/// The patterns: rare words, a word that does not occur, and a pattern without a literal to search for first.
 const PATTERNS: [(&str, &str); 3] = [
     ("rare words", "needle in the haystack"),
     ("nothing", "there is no such line"),
     ("rare, by classes", r"\w+ \w+ \w+ haystack$"),
 ];
 
-/// What was found.
 pub(crate) struct Search {
     /// How many files were searched.
     pub files: usize,
@@ -35,7 +35,6 @@ pub(crate) struct Search {
     pub rows: Vec<SearchRow>,
 }
 
-/// The times of one pattern.
 pub(crate) struct SearchRow {
     /// The kind of pattern.
     pub label: &'static str,
@@ -86,14 +85,14 @@ fn row(
     Ok(SearchRow { label, surehand: Summary::of(&ours), ripgrep: has_ripgrep.then(|| Summary::of(&theirs)) })
 }
 
-/// `ripgrep 15.1.0` of what it says about itself; `None` if it is not installed.
+/// `ripgrep 15.1.0` from its own output; `None` if it is not installed.
 fn version() -> Option<String> {
     let output = Command::new("rg").arg("--version").output().ok()?;
     let text = String::from_utf8(output.stdout).ok()?;
     Some(text.lines().next()?.split(" (").next()?.to_owned())
 }
 
-/// Searches by the rules that `search_files` has; gives the time and the number of lines.
+/// Searches by the rules of `search_files`. Returns the time and the number of lines.
 fn ripgrep(root: &Path, pattern: &str) -> Result<(Duration, usize)> {
     let mut command = Command::new("rg");
     command.args(["--hidden", "--no-require-git", "--no-ignore-parent", "--no-ignore-global", "--line-number"]);

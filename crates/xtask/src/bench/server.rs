@@ -1,5 +1,5 @@
-//! How the servers are found and started: program, arguments and environment.
-//! Talking to them is left to `client` and `tool_dialect`, installing the peers to `peer`.
+//! Finds and starts the servers: program, arguments and environment. `client` and `tool_dialect` talk to them, `peer`
+//! installs the peers.
 
 use std::env;
 use std::ffi::OsString;
@@ -14,7 +14,7 @@ use crate::bench::floor::Durability;
 use crate::bench::peer::Peer;
 use crate::bench::tool_dialect::ToolDialect;
 
-/// The server binary at a path that was typed.
+/// The server binary at this path.
 pub(crate) fn locate(path: &Path) -> Result<PathBuf> {
     path.canonicalize().with_context(|| path.display().to_string())
 }
@@ -45,7 +45,7 @@ pub(crate) fn build(profile: Profile) -> Result<PathBuf> {
     executable(&output.stdout).context("cargo build -p surehand made no binary")
 }
 
-/// The binary of the server among cargo's messages: only cargo knows the target directory that is in force.
+/// The server binary in cargo's messages, because only cargo knows the target directory.
 fn executable(messages: &[u8]) -> Option<PathBuf> {
     messages
         .split(|&byte| byte == b'\n')
@@ -54,12 +54,12 @@ fn executable(messages: &[u8]) -> Option<PathBuf> {
         .find_map(|message| message["executable"].as_str().map(PathBuf::from))
 }
 
-/// How a server is told its workspace.
+/// How a server learns its workspace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RootBy {
-    /// The last argument names it.
+    /// From its last argument.
     Argument,
-    /// It is the directory that the server is started in.
+    /// From its working directory.
     Directory,
 }
 
@@ -86,7 +86,7 @@ impl Launch {
         Self { environment, ..Self::new("surehand", server, arguments, RootBy::Argument, directory) }
     }
 
-    /// The same with a setting of the user's.
+    /// The same with one of the user's settings changed.
     pub(crate) fn with_setting(&self, name: &'static str, value: &'static str) -> Self {
         let mut launch = self.clone();
         launch.environment.push((name, value));
@@ -101,7 +101,7 @@ impl Launch {
         Ok(Self::new("floor", &program, arguments, RootBy::Argument, directory))
     }
 
-    /// A peer that is installed below `cache`.
+    /// A peer installed below `cache`.
     pub(crate) fn peer(peer: &Peer, cache: &Path, directory: &Path) -> Self {
         let (program, arguments) = peer.command(cache);
         Self { dialect: peer.dialect, ..Self::new(peer.label, &program, arguments, peer.root, directory) }
@@ -120,7 +120,6 @@ impl Launch {
         }
     }
 
-    /// The binary.
     pub(crate) fn program(&self) -> &Path {
         &self.program
     }
@@ -128,8 +127,10 @@ impl Launch {
     /// The command that serves `root`.
     pub(crate) fn command(&self, root: &Path) -> Result<Command> {
         let mut command = Command::new(&self.program);
-        // What happens to be set in the caller's shell must not configure the server.
+        // The caller's environment must not configure the server.
         command.env_clear().envs(["PATH", "HOME"].into_iter().filter_map(|name| Some((name, env::var_os(name)?))));
+        // No other server keeps in touch with other checkouts.
+        command.env("SUREHAND_BOARD_ENABLED", "false");
         command.envs(self.environment.iter().copied()).args(&self.arguments).current_dir(root);
         if self.root == RootBy::Argument {
             command.arg(root);

@@ -1,4 +1,4 @@
-//! The state of a large repository as a model gets it: how long it takes to tell, and how many tokens it has.
+//! The state of a large repository as a model gets it: the time to render it, and its tokens.
 
 use std::path::Path;
 use std::process::Command;
@@ -13,17 +13,16 @@ use crate::bench::tool_dialect::Edit;
 use crate::bench::{Bench, Contender};
 use crate::measurement::Summary;
 
-/// Files that are read, and of these so many edited, so that there is something to tell.
+/// Files that are read, and the part of them that is edited, so that the state has content.
 const READ: usize = 40;
 const EDITED: usize = 10;
 
-/// What was found.
 pub(crate) struct Snapshot {
     /// Round trips of `repo_state`.
     pub call: Summary,
     /// Runs of `surehand snapshot`, from the start of the process to its end.
     pub command: Summary,
-    /// Tokens of what is told, by the tokenizer o200k.
+    /// Tokens by the tokenizer o200k.
     pub tokens: usize,
 }
 

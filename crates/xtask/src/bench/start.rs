@@ -1,4 +1,4 @@
-//! How long a server takes from its spawn to its first answers: in a fresh workspace, and where it finds its own state.
+//! The time from the start of a server to its first answers: in a fresh workspace, and in one with its own state.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::files::{content, create, is_whole};
 use crate::machine;
 use crate::measurement::{PerServer, ServerId, Summary};
 
-/// A peer is started where ours and the floor are started so many times.
+/// A peer starts once for this many starts of ours and the floor.
 const SHARE: usize = 3;
 
 /// The times of the servers in one kind of workspace.
@@ -28,7 +28,8 @@ pub(crate) struct StartRow {
     pub read: PerServer<Summary>,
 }
 
-/// Measures starts in fresh workspaces, and for those that keep state in one with little of it and in those that `grown` names.
+/// Measures starts in fresh workspaces. For servers with state, also in a workspace with little state and in those of
+/// `grown`.
 pub(super) fn measure(bench: &Bench, grown: &PerServer<PathBuf>, files: usize) -> Result<Vec<StartRow>> {
     let path = growth::path(0);
     let starts = bench.pace.pick(10, 30);
@@ -44,7 +45,7 @@ pub(super) fn measure(bench: &Bench, grown: &PerServer<PathBuf>, files: usize) -
     ])
 }
 
-/// Ours and the floor's only: the peers keep nothing, so they always start in a fresh workspace.
+/// Only ours and the floor: the peers keep no state, so they always start in a fresh workspace.
 fn without_peers<T: Clone>(each: &PerServer<T>) -> PerServer<T> {
     PerServer { surehand: each.surehand.clone(), floor: each.floor.clone(), peers: Vec::new() }
 }
@@ -56,7 +57,7 @@ fn workspaces(bench: &Bench, path: &str) -> Result<PerServer<PathBuf>> {
     Ok(roots)
 }
 
-/// Has each server read and edit a file, so that its workspace is not fresh any more.
+/// Lets each server read and edit a file, so that its workspace has state.
 fn leave_state(launches: &PerServer<Launch>, roots: &PerServer<PathBuf>, path: &str) -> Result<()> {
     for (server, root) in roots.by_server() {
         let mut contender = Contender::start(launches.at(server), root)?;
@@ -66,7 +67,7 @@ fn leave_state(launches: &PerServer<Launch>, roots: &PerServer<PathBuf>, path: &
     Ok(())
 }
 
-/// Starts the servers in turn, once for every entry of `roots`, peers less often.
+/// Starts the servers in turn, once for every entry of `roots`; peers less often.
 fn row(workspace: String, launches: &PerServer<Launch>, roots: &[PerServer<PathBuf>], path: &str) -> Result<StartRow> {
     let mut times = [(); 3].map(|()| launches.map(|_| Vec::<Duration>::new()));
     for (round, roots) in roots.iter().enumerate() {

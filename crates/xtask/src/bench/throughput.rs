@@ -1,4 +1,4 @@
-//! How many calls a server answers in a second when many are under way at once.
+//! The number of calls per second that a server answers with many in flight.
 
 use std::time::Duration;
 
@@ -11,14 +11,13 @@ use crate::files::{content, create};
 use crate::machine;
 use crate::measurement::{PerServer, median};
 
-/// Calls that are under way at once.
+/// The number of calls in flight.
 pub(super) const IN_FLIGHT: usize = 64;
-/// Files, each of which is called for once in a burst, so that no two calls under way are for the same one.
+/// The number of files. A burst calls each of them once, so no two calls in flight are for the same file.
 const FILES: usize = 256;
 /// Size of a file in bytes.
 const BYTES: usize = 1 << 10;
 
-/// What was found.
 #[derive(Clone)]
 pub(crate) struct ThroughputRow {
     /// The kind of call.
@@ -50,7 +49,7 @@ fn bursts(bench: &Bench, launches: &PerServer<Launch>, kinds: &[(&'static str, B
     machine::settle();
     let mut field = contenders(launches, &roots)?;
     for server in field.order(0) {
-        // Our edits require it.
+        // Our edits require a read.
         (0..FILES).try_for_each(|file| field.at_mut(server).read(&path(file)).map(drop))?;
     }
     let mut row = |&(label, burst): &(&'static str, Burst)| -> Result<ThroughputRow> {
@@ -58,7 +57,7 @@ fn bursts(bench: &Bench, launches: &PerServer<Launch>, kinds: &[(&'static str, B
         for round in 0..=bench.pace.pick(5, 20) {
             for server in field.order(round) {
                 let took = go(field.at_mut(server), burst, round)?;
-                // The first burst only warms up.
+                // The first burst is a warm-up.
                 if round > 0 {
                     times.at_mut(server).push(took);
                 }
@@ -69,7 +68,7 @@ fn bursts(bench: &Bench, launches: &PerServer<Launch>, kinds: &[(&'static str, B
     kinds.iter().map(&mut row).collect()
 }
 
-/// One burst. Edits are looked for in the files afterwards; that reads are whole, the other parts have made sure of.
+/// One burst. Edits are checked in the files afterwards; the other parts have checked that reads are complete.
 fn go(contender: &mut Contender, burst: Burst, round: usize) -> Result<Duration> {
     let edits: Vec<_> = (0..FILES).map(|file| Edit { path: path(file), from: round, to: round + 1 }).collect();
     let Contender { client, root, dialect } = contender;

@@ -1,5 +1,5 @@
-//! The tool names and arguments of each server. Some servers want hashes with an edit: an untimed read gets them first, as a model would
-//! have them from an earlier turn.
+//! The tool names and arguments of each server. Some servers require hashes with an edit: an untimed read gets them
+//! first, as a model would have them from an earlier turn.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::bench::client::Client;
 use crate::files::{text, token, token_line};
 
-/// A call that is ready to be sent.
+/// A call that is ready to send.
 pub(crate) struct Call {
     /// The tool.
     pub tool: &'static str,
@@ -24,13 +24,13 @@ impl Call {
     }
 }
 
-/// The token of a file is to be changed.
+/// A change of the token of a file.
 pub(crate) struct Edit {
     /// The file, relative to the workspace.
     pub path: String,
-    /// The state that the token has.
+    /// The old state of the token.
     pub from: usize,
-    /// The state that it shall have.
+    /// The new state.
     pub to: usize,
 }
 
@@ -39,7 +39,7 @@ pub(crate) struct Edit {
 pub(crate) enum ToolDialect {
     /// Our own; the floor has the same.
     Surehand,
-    /// The filesystem server of the protocol's authors, and those that follow it.
+    /// The official filesystem server, and servers with the same tools.
     Filesystem,
     /// `mcp-text-editor`: hashes of the file and of the lines.
     TextEditor,
@@ -49,7 +49,7 @@ pub(crate) enum ToolDialect {
     HashlineEdit,
 }
 
-/// More lines than any file has, for servers that show only the beginning of a long one.
+/// More lines than any file has, for servers that show only the start of a long file.
 const ALL_LINES: usize = 10_000_000;
 
 impl ToolDialect {
@@ -68,7 +68,7 @@ impl ToolDialect {
         }
     }
 
-    /// Changes the token of a file; asks the server before for what it wants to be told.
+    /// Changes the token of a file, after asking the server for the required hashes.
     pub(crate) fn edit(self, client: &mut Client, root: &Path, edit: &Edit) -> Result<Call> {
         let absolute = root.join(&edit.path);
         Ok(match self {
@@ -96,7 +96,7 @@ impl ToolDialect {
         })
     }
 
-    /// Makes several changes of one file in one call; not every server can without being told hashes.
+    /// Makes several changes of one file in one call, for servers that need no hashes.
     pub(crate) fn edit_places(self, root: &Path, edits: &[Edit]) -> Option<Call> {
         match self {
             Self::Surehand => {
@@ -113,7 +113,7 @@ impl ToolDialect {
         }
     }
 
-    /// Writes a whole file; not every server can.
+    /// Writes a whole file, for servers that can.
     pub(crate) fn write(self, root: &Path, path: &str, content: &str) -> Option<Call> {
         match self {
             Self::Surehand => Some(Call { tool: "write_file", arguments: json!({"path": path, "content": content}) }),
@@ -124,12 +124,12 @@ impl ToolDialect {
         }
     }
 
-    /// Whether one call can change many files.
+    /// Whether one call can change several files.
     pub(crate) fn has_batches(self) -> bool {
         matches!(self, Self::Surehand | Self::TextEditor)
     }
 
-    /// Changes many files: in one call where the server can, else in one for each.
+    /// Changes many files: in one call if the server can, otherwise in one per file.
     pub(crate) fn batch(self, client: &mut Client, root: &Path, edits: &[Edit]) -> Result<Vec<Call>> {
         Ok(match self {
             Self::Surehand => {
@@ -152,7 +152,7 @@ fn replacement(edit: &Edit) -> Value {
     json!({"path": edit.path, "old_string": token(edit.from), "new_string": token(edit.to)})
 }
 
-/// A file of `edit_text_file_contents`, with the hashes that it must name.
+/// A file of `edit_text_file_contents`, with the required hashes.
 fn patch(client: &mut Client, root: &Path, edit: &Edit) -> Result<Value> {
     let (absolute, line) = (root.join(&edit.path), line_number(root, edit)?);
     let only = json!({"files": [{"file_path": absolute, "ranges": [{"start": line, "end": line}]}]});
@@ -165,7 +165,7 @@ fn patch(client: &mut Client, root: &Path, edit: &Edit) -> Result<Value> {
     Ok(json!({"path": absolute, "file_hash": file["file_hash"], "patches": [patch]}))
 }
 
-/// The line of the token, from 1.
+/// The 1-based line of the token.
 fn line_number(root: &Path, edit: &Edit) -> Result<usize> {
     let wanted = token_line(edit.from);
     let before = text(root, &edit.path)?.lines().position(|line| line == wanted);
@@ -182,7 +182,7 @@ fn anchor_in_json(answer: &str, edit: &Edit) -> Result<String> {
     Ok(format!("{}:{}", line["n"], line["hash"].as_str().context("a line without a hash")?))
 }
 
-/// `LINE:HASH` of the token in an answer that has `LINE:HASH|text`.
+/// `LINE:HASH` of the token in an answer with rows of `LINE:HASH|text`.
 fn anchor_in_text(answer: &str, edit: &Edit) -> Result<String> {
     let wanted = token_line(edit.from);
     let mut lines = answer.lines().filter_map(|line| line.split_once('|'));

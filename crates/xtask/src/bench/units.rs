@@ -1,4 +1,4 @@
-//! How the report writes durations and ratios.
+//! Formats durations and ratios for the report.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ pub(super) fn times_as_long(a: Duration, b: Duration) -> String {
     format!("{:.2}", ratio(a, b))
 }
 
-/// What stands where there is nothing.
+/// The mark for a missing value.
 pub(super) fn none() -> String {
     "—".into()
 }

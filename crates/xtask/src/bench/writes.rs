@@ -1,5 +1,5 @@
-//! Calls that change much of one file at once: twenty edits of it in one call, and writes of a large file as a whole. Servers
-//! that have no such call are left out.
+//! Calls that change much of one file at once: twenty edits of it in one call, and writes of a large file as a whole.
+//! Servers that have no such call are left out.
 
 use std::time::Duration;
 

@@ -71,6 +71,9 @@ impl Report {
             "snapshot": {
                 "tokens": self.snapshot.tokens, "call": summary(&self.snapshot.call), "command": summary(&self.snapshot.command),
             },
+            "going_back": self.going_back.rows.iter().map(|row| json!({
+                "what": row.label, "files": row.files, "surehand": summary(&row.surehand), "git_status": row.git.as_ref().map(summary),
+            })).collect::<Vec<_>>(),
             "memory": {
                 "files": self.memory.files, "surehand_kib": self.memory.surehand_kib, "floor_kib": self.memory.floor_kib,
             },
