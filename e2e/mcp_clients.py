@@ -18,10 +18,8 @@ from mcp.client.stdio import stdio_client
 from checks import ASKED, ENVIRONMENT, assert_done, assert_refused, check, http_server, outcome, text
 
 BINARY = sys.argv[1]
-NAMES = [
-    "read_file", "list_files", "search_files", "edit_file", "multi_edit", "edit_lines", "apply_patch", "write_file", "delete_file",
-    "move_file", "undo", "repo_state", "update_tasks", "forget",
-]
+TOOLS = Path(__file__).resolve().parent.parent / "docs/reference/tools.md"
+NAMES = re.findall(r"^## ([a-z_]+)$", TOOLS.read_text(), re.MULTILINE)
 READ_ONLY = {"read_file", "list_files", "search_files", "repo_state", "forget"}
 TEXT = "one\ntwo\nthree\nfour\nfive\n"
 

@@ -31,6 +31,7 @@ class Agent:
     replaces = True  # whether its tool for whole files replaces one that is there
     has_hooks = True  # if not, it edits with our tools
     format_after_edits = None
+    install_plugin = None  # installs our plugin from this directory, with the agent's own installer
 
     def __init__(self, stage, binary, clients, model):
         self.stage, self.binary, self.model = Path(stage), binary, model
@@ -63,10 +64,23 @@ class Agent:
 
     def lay_out(self, files, *words):
         """Makes the project, and sets Surehand up in it: `surehand init AGENT WORDS`."""
-        self.repository(self.project, files)
-        self.configure()
+        self.prepare(files)
         init = [self.binary, "init", self.name, "--yes", *words]
         subprocess.run(init, cwd=self.project, env=self.environment, check=True, capture_output=True)
+
+    def prepare(self, files):
+        """Makes the project and the agent's settings, without Surehand."""
+        self.repository(self.project, files)
+        self.configure()
+
+    def own(self, *words, input=""):
+        """Calls a command of the agent other than the one that works."""
+        done = subprocess.run([self.program, *words], cwd=self.project, env=self.environment, input=input, capture_output=True, text=True)
+        assert done.returncode == 0, f"{words}: {done.stdout}{done.stderr}"[:800]
+
+    def surehand(self, *words):
+        """What the program prints when a person calls it in the project."""
+        return subprocess.run([self.binary, *words], cwd=self.project, env=self.environment, check=True, capture_output=True, text=True).stdout
 
     def lose_surehand(self):
         """From here on the program is not to be found, as on the machine of a colleague who does not have it."""
@@ -125,6 +139,10 @@ class Claude(Agent):
         hooks = {"PostToolUse": [{"matcher": "Edit|Write", "hooks": [{"type": "command", "command": format}]}]}
         put(settings, {**json.loads(settings.read_text()), "hooks": hooks})
 
+    def install_plugin(self, plugins):
+        self.own("plugin", "marketplace", "add", plugins / "surehand-plugins")
+        self.own("plugin", "install", "surehand@surehand")
+
     def command(self, prompt):
         return [self.program, "-p", prompt, "--model", "claude-sonnet-4-5", "--max-turns", "100", "--output-format", "stream-json", "--verbose", "--autocompact", "100k"]
 
@@ -178,6 +196,12 @@ supports_websockets = false
         )
         self.environment.update(NO_KEY="none", CODEX_HOME=str(self.home / ".codex"))
 
+    def install_plugin(self, plugins):
+        settings = self.home / ".codex/config.toml"
+        put(settings, settings.read_text().replace("plugins = false", "plugins = true"))
+        self.own("plugin", "marketplace", "add", plugins / "surehand-plugins")
+        self.own("plugin", "add", "surehand@surehand")
+
     def command(self, prompt):
         return [self.program, "exec", "--json", "--skip-git-repo-check", "--dangerously-bypass-hook-trust", "-C", self.project, prompt]
 
@@ -213,6 +237,9 @@ class Gemini(Agent):
         )
         self.environment.update(GEMINI_API_KEY="none", GOOGLE_GEMINI_BASE_URL=self.model.url, GEMINI_TELEMETRY_ENABLED="false", GEMINI_CLI_TRUST_WORKSPACE="true", GEMINI_CLI_NO_RELAUNCH="1")
 
+    def install_plugin(self, plugins):
+        self.own("extensions", "install", "--consent", plugins / "surehand-gemini-extension", input="y\n")
+
     def command(self, prompt):
         return [self.program, "-p", prompt, "--approval-mode", "yolo", "--skip-trust", "-m", "gemini-2.5-flash", "--output-format", "stream-json"]
 
@@ -246,6 +273,10 @@ class Opencode(Agent):
             OPENCODE_DISABLE_AUTOUPDATE="1", OPENCODE_DISABLE_MODELS_FETCH="1", OPENCODE_DISABLE_LSP_DOWNLOAD="1", OPENCODE_DISABLE_DEFAULT_PLUGINS="1", OPENCODE_DISABLE_SHARE="1",
             npm_config_fetch_retries="0",
         )
+
+    def install_plugin(self, plugins):
+        settings = json.loads((self.project / "opencode.json").read_text())
+        put(self.project / "opencode.json", {**settings, "plugin": [f"file://{plugins}/package/surehand.js"]})
 
     def command(self, prompt):
         return [self.program, "run", "--format", "json", "--auto", "-m", "local/scripted", "--print-logs", prompt]

@@ -3,11 +3,13 @@ the end comes a table of what was seen."""
 
 import contextlib
 import io
+import json
 import os
 import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
 from pathlib import Path
 
@@ -30,11 +32,15 @@ FILES = {
 class Stage:
     """An agent in a project of its own, which is put away when the story ends unless SUREHAND_E2E_KEEP is set."""
 
-    def __init__(self, agent, binary, clients, *words, files=FILES):
+    def __init__(self, agent, binary, clients, *words, files=FILES, plugin=False):
         self.root = Path(tempfile.mkdtemp(prefix=f"e2e-{agent.name}-"))
         self.model = Model([])
         self.agent = agent(self.root, binary, clients, self.model)
-        self.agent.lay_out(files, *words)
+        if plugin:
+            self.agent.prepare(files)
+            self.agent.install_plugin(packed_plugins(binary, self.root))
+        else:
+            self.agent.lay_out(files, *words)
 
     def content(self, path):
         return (self.agent.project / path).read_text()
@@ -56,6 +62,20 @@ class Stage:
         self.model.stop()
         if "SUREHAND_E2E_KEEP" not in os.environ:
             shutil.rmtree(self.root, ignore_errors=True)
+
+
+def packed_plugins(binary, directory):
+    """Our plugins as they are released, unpacked."""
+    packages, plugins = directory / "packages", directory / "plugins"
+    release = Path(__file__).parents[2] / "packaging/release"
+    subprocess.run([release, "--binary", binary, "--out", packages, "--only", "plugins"], check=True, capture_output=True)
+    plugins.mkdir()
+    for archive in [*packages.glob("*.tar.gz"), *packages.glob("surehand-opencode-*.tgz")]:
+        with tarfile.open(archive) as tar:
+            tar.extractall(plugins, filter="data")
+    for unpacked in plugins.glob("surehand-*"):
+        unpacked.rename(plugins / unpacked.name.rpartition("-")[0])
+    return plugins
 
 
 def news(before, after):
@@ -252,6 +272,80 @@ def tell_without_the_program(agent, binary, clients):
         stage.close()
 
 
+# What a person has and never committed: text, bytes, a mode, a link, an empty directory, what is ignored.
+UNCOMMITTED = r"""
+printf 'alpha\nbeta, by hand\ngamma\n' > a.txt
+rm whole.txt
+mkdir -p notes/later empty && printf 'not committed\n' > notes/later/idea.md
+head -c 3000 /dev/urandom > picture.bin
+printf '#!/bin/sh\n' > run.sh && chmod 750 run.sh
+ln -s notes/later/idea.md idea
+printf '.env\n' > .gitignore && printf 'SECRET=1\n' > .env
+git add run.sh
+"""
+WIPE = "git checkout . && git clean -fdxq"
+
+
+def tell_of_lost_work(agent, binary, clients):
+    """An agent throws away what a person never committed, and one command brings it back as it was."""
+    if not agent.has_hooks:
+        return {"lost": "not played: the server does not learn of commands"}
+    stage, cells = Stage(agent, binary, clients), {}
+    act = stage.agent
+    act.git(act.project, UNCOMMITTED)
+    before = everything(act.project)
+    wiped = []
+    stage.play(
+        Turn(act.shell("git status --short")),
+        Turn(act.shell(WIPE)),
+        Turn(text="done", before=lambda: wiped.append(everything(act.project))),
+    )
+    with check(f"{agent.name}: what it threw away is gone"):
+        lost = {path for path in before if wiped[0].get(path) != before[path]}
+        assert {"a.txt", "notes/later/idea.md", "picture.bin", "idea", "empty", ".env"} <= lost, sorted(lost)
+    with check(f"{agent.name}: `surehand restore` brings back every byte, mode, link and empty directory"):
+        log = json.loads(act.surehand("log", "--json"))
+        last = next(entry for entry in log if "checkpoint" in entry)
+        act.surehand("restore", "--to", last["checkpoint"], "--yes")
+        after = everything(act.project)
+        differ = sorted(path for path in before.keys() | after.keys() if before.get(path) != after.get(path))
+        assert not differ, f"{differ} after {last}"
+        cells["lost"] = "all of it came back"
+    stage.close()
+    return cells
+
+
+def tell_of_plugin(agent, binary, clients):
+    """Our plugin, installed by the agent's own installer instead of `surehand init`, guards alike."""
+    if agent.install_plugin is None:
+        return {}
+    stage = Stage(agent, binary, clients, plugin=True)
+    act = stage.agent
+    told = stage.play(
+        Turn(act.read("a.txt")),
+        Turn(act.edit("a.txt", "beta", "BETA"), before=stage.outside("a.txt", "alpha\nbeta by hand\ngamma\n")),
+        Turn(act.write("new.txt", "new\n")),
+        Turn(text="done"),
+    )
+    with check(f"{agent.name}: the plugin that its own installer takes refuses a stale edit"):
+        assert len(told) > 1 and flow.REFUSED.search(told[1]) and "beta by hand" in told[1], stage.out[-600:]
+        assert stage.content("a.txt") == "alpha\nbeta by hand\ngamma\n", stage.content("a.txt")
+        assert stage.content("new.txt") == "new\n"
+    stage.close()
+
+
+def everything(directory):
+    """Every path below a directory with its mode and what it holds. What belongs to git, to Surehand or to the agent is left out."""
+    found = {}
+    for path in sorted(directory.rglob("*")):
+        name = path.relative_to(directory)
+        if (name.parts[0].startswith(".") and (directory / name.parts[0]).is_dir()) or path.name == "opencode.json":
+            continue
+        content = os.readlink(path) if path.is_symlink() else path.read_bytes() if path.is_file() else None
+        found[str(name)] = (oct(path.lstat().st_mode), content)
+    return found
+
+
 def told(story, name, binary, clients):
     """What a story prints, and what it has for the table."""
     out, cells = io.StringIO(), {}
@@ -263,7 +357,7 @@ def told(story, name, binary, clients):
     return out.getvalue(), cells
 
 
-FAST = (tell, tell_of_flow, tell_of_formatter, tell_of_compaction, tell_without_the_program)
+FAST = (tell, tell_of_lost_work, tell_of_flow, tell_of_formatter, tell_of_compaction, tell_without_the_program, tell_of_plugin)
 ALL = (*FAST, tell_of_trouble)
 
 COLUMNS = {
@@ -272,6 +366,7 @@ COLUMNS = {
     "repaired": "a conflict is refused, and repaired",
     "heard": "when notes reach its model",
     "compaction": "after a compaction",
+    "lost": "uncommitted work that it wipes",
 }
 
 
