@@ -2,6 +2,7 @@
 //! call may hang, fail with an internal error, or be refused without a reason.
 
 use std::{
+    collections::BTreeMap,
     io::{BufRead, BufReader, Write},
     process::{Child, ChildStdin, Command, Stdio},
     sync::mpsc::{Receiver, RecvTimeoutError, channel},
@@ -45,44 +46,79 @@ pub(crate) struct Client<'a> {
     input: Option<ChildStdin>,
     lines: Receiver<String>,
     next_id: u64,
+    /// Answers that came before the one that was waited for.
+    early: BTreeMap<u64, Value>,
+    form: CallForm,
     killed: bool,
     /// The duration of the last answered call.
     pub took: Duration,
 }
 
+/// How calls are sent. Servers answer the two forms in different ways.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CallForm {
+    /// As most clients send them.
+    Plain,
+    /// With a request for the result object beside the text.
+    WithObject,
+}
+
 impl<'a> Client<'a> {
     /// Starts a server and initializes the session.
-    pub(crate) fn start(workspace: &'a TestWorkspace, command: &mut Command) -> Result<Self> {
+    pub(crate) fn start(workspace: &'a TestWorkspace, command: &mut Command, form: CallForm) -> Result<Self> {
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().context("the server")?;
         let input = child.stdin.take();
         let output = BufReader::new(child.stdout.take().expect("piped"));
         let (sender, lines) = channel();
         // On a thread, so that waiting for a line can time out. The thread ends with the server.
         thread::spawn(move || output.lines().map_while(|line| line.ok()).try_for_each(|line| sender.send(line)));
-        let mut client = Self { workspace, child, input, lines, next_id: 0, killed: false, took: Duration::ZERO };
+        let mut client = Self {
+            workspace,
+            child,
+            input,
+            lines,
+            next_id: 0,
+            early: BTreeMap::new(),
+            form,
+            killed: false,
+            took: Duration::ZERO,
+        };
         let client_info = json!({ "name": "torture", "version": "0" });
         let hello = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client_info });
-        client.send("initialize", &hello);
-        client.receive(PATIENCE);
-        client.write(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
+        let hello = client.request("initialize", &hello);
+        client.write(&hello.line);
+        client.receive(hello.id);
+        client.write(&line(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" })));
         Ok(client)
     }
 
     /// Calls a tool and waits for the answer.
     pub(crate) fn call(&mut self, tool: &str, arguments: &Value) -> Reply {
         let began = Instant::now();
-        self.send("tools/call", &call_of(tool, arguments));
-        let reply = self.judge(tool, arguments, PATIENCE);
+        let reply = self.call_and(tool, arguments, |_| {});
         self.took = began.elapsed();
         reply
     }
 
     /// Calls a tool and kills the server when `wait` returns.
     pub(crate) fn call_and_kill(&mut self, tool: &str, arguments: &Value, wait: impl FnOnce()) -> Reply {
-        self.send("tools/call", &call_of(tool, arguments));
-        wait();
-        self.kill();
-        self.judge(tool, arguments, PATIENCE)
+        self.call_and(tool, arguments, |client| {
+            wait();
+            client.kill();
+        })
+    }
+
+    /// Sends calls together, and kills the server when `wait` returns, if there is one. Returns their answers in order.
+    pub(crate) fn call_together(&mut self, calls: &[(&str, Value)], wait: Option<impl FnOnce()>) -> Vec<Reply> {
+        let requests: Vec<Request> = calls.iter().map(|(tool, arguments)| self.request_call(tool, arguments)).collect();
+        self.write(&requests.iter().map(|request| request.line.as_str()).collect::<String>());
+        if let Some(wait) = wait {
+            wait();
+            self.kill();
+        }
+        // Answered in any order. What comes before the one that is waited for is kept.
+        let answer = |(request, (tool, arguments)): (&Request, &(&str, Value))| self.judge(request.id, tool, arguments);
+        requests.iter().zip(calls).map(answer).collect()
     }
 
     /// The process.
@@ -102,34 +138,53 @@ impl<'a> Client<'a> {
         !self.killed
     }
 
-    fn send(&mut self, method: &str, params: &Value) {
-        self.next_id += 1;
-        self.write(&json!({ "jsonrpc": "2.0", "id": self.next_id, "method": method, "params": params }));
+    fn call_and(&mut self, tool: &str, arguments: &Value, then: impl FnOnce(&mut Self)) -> Reply {
+        let request = self.request_call(tool, arguments);
+        self.write(&request.line);
+        then(self);
+        self.judge(request.id, tool, arguments)
     }
 
-    fn write(&mut self, message: &Value) {
-        let mut line = message.to_string();
-        line.push('\n');
+    fn request_call(&mut self, tool: &str, arguments: &Value) -> Request {
+        let mut call = json!({ "name": tool, "arguments": arguments });
+        if self.form == CallForm::WithObject {
+            call["_meta"] = json!({ "surehand/result": true });
+        }
+        self.request("tools/call", &call)
+    }
+
+    fn request(&mut self, method: &str, params: &Value) -> Request {
+        self.next_id += 1;
+        let id = self.next_id;
+        Request { id, line: line(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })) }
+    }
+
+    fn write(&mut self, lines: &str) {
         if let Some(input) = &mut self.input {
             // A dead server shows when it does not answer.
-            let _ = input.write_all(line.as_bytes()).and_then(|()| input.flush());
+            let _ = input.write_all(lines.as_bytes()).and_then(|()| input.flush());
         }
     }
 
-    /// The answer to the last request, unless the server dies first.
-    fn receive(&mut self, patience: Duration) -> Option<Value> {
-        let until = Instant::now() + patience;
+    /// The answer to a request, unless the server dies first.
+    fn receive(&mut self, id: u64) -> Option<Value> {
+        if let Some(early) = self.early.remove(&id) {
+            return Some(early);
+        }
+        let until = Instant::now() + PATIENCE;
         loop {
             match self.lines.recv_timeout(until.saturating_duration_since(Instant::now())) {
                 Ok(line) => match serde_json::from_str::<Value>(&line) {
-                    Ok(message) if message["id"] == self.next_id => return Some(message),
-                    Ok(_) => {}
+                    Ok(message) if message["id"] == id => return Some(message),
+                    Ok(message) => {
+                        self.early.extend(message["id"].as_u64().map(|id| (id, message)));
+                    }
                     // The last line of a killed server may be cut off.
                     Err(_) if self.killed => {}
                     Err(error) => self.workspace.violation(format!("the server wrote no JSON: {error}: {line}")),
                 },
                 Err(RecvTimeoutError::Timeout) => {
-                    self.workspace.violation(format!("no answer within {} s", patience.as_secs()));
+                    self.workspace.violation(format!("no answer within {} s", PATIENCE.as_secs()));
                     self.kill();
                     return None;
                 }
@@ -145,8 +200,8 @@ impl<'a> Client<'a> {
         }
     }
 
-    fn judge(&mut self, tool: &str, arguments: &Value, patience: Duration) -> Reply {
-        let Some(message) = self.receive(patience) else { return Reply::Unknown };
+    fn judge(&mut self, id: u64, tool: &str, arguments: &Value) -> Reply {
+        let Some(message) = self.receive(id) else { return Reply::Unknown };
         let result = &message["result"];
         let Some(text) = result["content"][0]["text"].as_str() else {
             self.workspace.violation(format!("{tool} {arguments} was not answered as a call: {message}"));
@@ -194,7 +249,12 @@ impl Drop for Client<'_> {
     }
 }
 
-/// A call that asks for the result object beside the text.
-fn call_of(tool: &str, arguments: &Value) -> Value {
-    json!({ "name": tool, "arguments": arguments, "_meta": { "surehand/result": true } })
+/// A request that is not sent yet.
+struct Request {
+    id: u64,
+    line: String,
+}
+
+fn line(message: &Value) -> String {
+    format!("{message}\n")
 }

@@ -67,7 +67,7 @@ fn suffer(mut workspace: TestWorkspace, kind: Kind, rng: &mut Rng, length: Durat
         }
     }
     if !workspace.is_spoilt() {
-        workspace.clean_start(Settings { durability: "fast", on_change: "refuse" })?;
+        workspace.clean_start(Settings::PLAIN)?;
         check_tidy(&workspace, "in the end");
     }
     kind.leave(&workspace)?;

@@ -117,7 +117,7 @@ fn play(workspace: &TestWorkspace, rng: &mut Rng, capable: FsFeatures, length: D
         }
         race.over.store(true, Ordering::Relaxed);
     });
-    workspace.clean_start(Settings { durability: "fast", on_change: "refuse" })?;
+    workspace.clean_start(Settings::PLAIN)?;
     check(&race);
     let mut tally = *race.tally.lock().expect("nobody panics while counting");
     race.ledger.settle(workspace, &mut tally);

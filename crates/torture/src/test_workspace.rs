@@ -15,7 +15,7 @@ use tempfile::TempDir;
 
 use crate::{
     Torture,
-    client::Client,
+    client::{CallForm, Client},
     report::{PartOutcome, Violation},
     tree,
 };
@@ -33,12 +33,21 @@ pub(crate) struct Settings {
     pub durability: &'static str,
     /// `policy.on_change`
     pub on_change: &'static str,
+    /// How its client calls it.
+    pub form: CallForm,
 }
 
 impl Settings {
+    /// For processes that only look or recover.
+    pub(crate) const PLAIN: Self = Self { durability: "fast", on_change: "refuse", form: CallForm::Plain };
+
     /// Random settings.
     pub(crate) fn any(rng: &mut Rng) -> Self {
-        Self { durability: *rng.pick(&["fast", "full"]), on_change: *rng.pick(&["refuse", "rebase"]) }
+        Self {
+            durability: *rng.pick(&["fast", "full"]),
+            on_change: *rng.pick(&["refuse", "rebase"]),
+            form: *rng.pick(&[CallForm::Plain, CallForm::WithObject]),
+        }
     }
 }
 
@@ -84,7 +93,7 @@ impl TestWorkspace {
     /// Starts a server.
     pub(crate) fn server(&self, settings: Settings) -> Result<Client<'_>> {
         let root = self.root();
-        Client::start(self, self.command(settings).args(["mcp", "--root"]).arg(root))
+        Client::start(self, self.command(settings).args(["mcp", "--root"]).arg(root), settings.form)
     }
 
     /// The program, with only `PATH` from the caller's environment.

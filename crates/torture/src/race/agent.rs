@@ -1,7 +1,11 @@
 //! An agent that works through Surehand, follows its answers, and records them. Its server is sometimes killed in the
 //! middle of a call.
 
-use std::{collections::BTreeSet, thread::sleep, time::Duration};
+use std::{
+    collections::BTreeSet,
+    thread::sleep,
+    time::{Duration, Instant},
+};
 
 use serde_json::{Value, json};
 use surehand_testkit::rng::Rng;
@@ -65,7 +69,7 @@ impl<'a> Agent<'a> {
     }
 
     fn act(&mut self) {
-        match self.rng.within(0..20) {
+        match self.rng.within(0..22) {
             0..5 => self.count_up(1),
             5..8 => self.count_up(2),
             8..11 => self.fill_slot("open"),
@@ -73,6 +77,7 @@ impl<'a> Agent<'a> {
             14 => self.move_file(),
             15 => self.delete_or_rewrite(),
             16 => self.create(),
+            17..19 => self.act_together(),
             _ => self.edit_wild(),
         }
     }
@@ -95,7 +100,28 @@ impl<'a> Agent<'a> {
             self.durations.note(tool, self.settings.durability, client.took);
             reply
         };
-        match &reply {
+        self.count(&reply);
+        reply
+    }
+
+    /// Sends calls without waiting for answers, which then share syncs. Sometimes kills the server meanwhile.
+    fn change_together(&mut self, calls: &[(&str, Value)]) -> Vec<Reply> {
+        let is_last = self.rng.percent(15);
+        let instant = self.durations.instant("together", self.settings.durability, &mut self.rng);
+        let Some(client) = &mut self.client else { return vec![Reply::Unknown; calls.len()] };
+        let began = Instant::now();
+        let replies = client.call_together(calls, is_last.then_some(|| sleep(instant)));
+        if is_last {
+            self.tally.kills += 1;
+        } else {
+            self.durations.note("together", self.settings.durability, began.elapsed());
+        }
+        replies.iter().for_each(|reply| self.count(reply));
+        replies
+    }
+
+    fn count(&mut self, reply: &Reply) {
+        match reply {
             Reply::Done(answer) => {
                 self.tally.acknowledged += 1;
                 self.tally.rebased += u64::from(answer.result.to_string().contains("\"rebased\""));
@@ -103,7 +129,6 @@ impl<'a> Agent<'a> {
             Reply::Refused(_) => self.tally.refused += 1,
             Reply::Unknown => self.tally.unanswered += 1,
         }
-        reply
     }
 
     /// The shown text of a file, without line numbers.
@@ -147,22 +172,46 @@ impl<'a> Agent<'a> {
         let first = self.rng.within(0..FILES);
         let paths: Vec<String> = (0..files).map(|file| format!("counter/{}.txt", (first + file) % FILES)).collect();
         let token = self.new_token();
-        let mut edits = Vec::new();
-        for path in &paths {
-            let Some(text) = self.read(path) else { return };
-            let first = text.lines().next().unwrap_or_default();
-            let Some(count) = first.strip_prefix("count ").and_then(|number| number.parse::<u64>().ok()) else {
-                self.race.workspace.violation(format!("{path} is no counter: {text}"));
-                return;
-            };
-            let new = format!("count {}\n{token}\n", count + 1);
-            edits.push(json!({ "path": path, "old_string": format!("count {count}\n"), "new_string": new }));
-        }
+        let Some(edits) = paths.iter().map(|path| self.next_count(path, &token)).collect::<Option<Vec<Value>>>() else { return };
         let reply = match edits.len() {
             1 => self.change("edit_file", &edits[0]),
             _ => self.change("multi_edit", &json!({ "edits": edits })),
         };
         self.race.ledger.note(&token, fate(&reply), Target { paths, is_quiet: true });
+    }
+
+    /// The edit that increments a counter and adds a token to it.
+    fn next_count(&mut self, path: &str, token: &str) -> Option<Value> {
+        let text = self.read(path)?;
+        let first = text.lines().next().unwrap_or_default();
+        let Some(count) = first.strip_prefix("count ").and_then(|number| number.parse::<u64>().ok()) else {
+            self.race.workspace.violation(format!("{path} is no counter: {text}"));
+            return None;
+        };
+        let new = format!("count {}\n{token}\n", count + 1);
+        Some(json!({ "path": path, "old_string": format!("count {count}\n"), "new_string": new }))
+    }
+
+    /// Increments every counter and creates files, with all calls in flight at once.
+    fn act_together(&mut self) {
+        let counters = (0..FILES).map(|file| (format!("counter/{file}.txt"), true));
+        let created = (0..self.rng.within(0..6)).map(|_| (format!("open/new-{}.txt", self.rng.within(0..100)), false));
+        let targets: Vec<(String, bool)> = counters.chain(created).collect();
+        let (mut calls, mut tokens) = (Vec::new(), Vec::new());
+        for (path, is_counter) in &targets {
+            let token = self.new_token();
+            let edit = match is_counter {
+                true => self.next_count(path, &token),
+                false => Some(json!({ "path": path, "old_string": "", "new_string": format!("{token}\n") })),
+            };
+            let Some(edit) = edit else { return };
+            calls.push(("edit_file", edit));
+            tokens.push(token);
+        }
+        let replies = self.change_together(&calls);
+        for ((token, (path, is_quiet)), reply) in tokens.iter().zip(targets).zip(&replies) {
+            self.race.ledger.note(token, fate(reply), Target { paths: vec![path], is_quiet });
+        }
     }
 
     /// Adds a token to a line of one or two shared files, and sometimes undoes that.
