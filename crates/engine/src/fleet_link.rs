@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use surehand_core::timestamp::Millis;
 use surehand_store::{
     SessionId,
-    board::{Board, BoardAnswer, BoardCall, BoardCopy, BoardError, BoardTaskId, CheckoutId, Fence},
+    board::{Board, BoardAnswer, BoardCall, BoardCopy, BoardError, BoardTaskId, CheckoutId, Fence, RepositoryId},
 };
 
 /// Carries out operations of a board, here or in another process. After [`BoardError::Unreachable`] an operation may
@@ -31,6 +31,8 @@ impl BoardCalls for Mutex<Box<dyn Board>> {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LocalCopy {
+    /// The repository whose board it is.
+    pub repository: Option<RepositoryId>,
     /// When the board was last read, by the clock of this machine; `None` if it never was.
     pub read_at: Option<Millis>,
     /// Where the board is, without a password.

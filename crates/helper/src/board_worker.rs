@@ -18,7 +18,7 @@ use surehand_engine::{
     fleet::{LocalCopy, SavedReports, agent_of, board_place, host, open_board},
     store::{
         Millis,
-        board::{Agent, AgentId, Board, BoardAnswer, BoardBounds, BoardCall, BoardError, BoardFailure, RepositoryId},
+        board::{Agent, AgentId, Board, BoardAnswer, BoardBounds, BoardCall, BoardCopy, BoardError, BoardFailure, RepositoryId},
     },
 };
 
@@ -93,7 +93,7 @@ impl BoardWorker {
         connect: Arc<ConnectServer>,
         count: Arc<AtomicUsize>,
     ) -> Self {
-        let copy = LocalCopy { place: board_place(&config), ..LocalCopy::default() };
+        let copy = LocalCopy { repository: Some(repository.clone()), place: board_place(&config), ..LocalCopy::default() };
         Self {
             repository,
             config,
@@ -210,8 +210,21 @@ impl BoardWorker {
                 self.agents.restore(living);
             }
         }
+        self.restore_copy(workspace);
         (self.is_news, self.written) = (true, None);
         Some(id)
+    }
+
+    /// Takes over what an earlier helper has read of this board, until this one has read it: during an outage, an old
+    /// copy is better than none.
+    fn restore_copy(&mut self, workspace: &Workspace) {
+        let is_read = self.copy.board.cursor.is_some();
+        let Some(last) = workspace.local_copy().ok().flatten().filter(|_| !is_read) else { return };
+        let is_of_this_board = (&last.repository, &last.place) == (&self.copy.repository, &self.copy.place);
+        if is_of_this_board && last.read_at > self.copy.read_at {
+            // Without a cursor, the first news are everything.
+            (self.copy.read_at, self.copy.board) = (last.read_at, BoardCopy { cursor: None, ..last.board });
+        }
     }
 
     /// Keeps what is known of the agents of this repository for a helper that comes after this one.

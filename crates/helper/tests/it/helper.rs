@@ -261,6 +261,29 @@ fn an_outage_is_said_and_what_happened_meanwhile_is_delivered() {
 }
 
 #[test]
+fn a_helper_that_starts_during_an_outage_keeps_the_last_copy_and_its_age() {
+    let machine = Machine::new();
+    let url = Some("postgresql://server/boards");
+    let running = machine.start();
+    running.helper.report(&machine.place("one", url), vec![report("a", None)]).unwrap();
+    until("the agent is known", || living(&machine.overview("one")) == ["a"]);
+    running.stop();
+    let last = machine.open("one").local_copy().unwrap().unwrap();
+    machine.is_server_up.store(false, Ordering::SeqCst);
+    let running = machine.start();
+    assert!(running.helper.look(&machine.place("one", url)).is_err());
+    let copy = machine.open("one").local_copy().unwrap().unwrap();
+    assert_eq!((copy.read_at, &copy.board.agents), (last.read_at, &last.board.agents));
+    assert!(copy.trouble.is_some());
+    // That of another board says nothing about this one.
+    let other = Some("postgresql://other/boards");
+    assert!(running.helper.look(&machine.place("one", other)).is_err());
+    let copy = machine.open("one").local_copy().unwrap().unwrap();
+    assert_eq!((copy.read_at, copy.board.agents.len()), (None, 0));
+    running.stop();
+}
+
+#[test]
 fn a_report_that_nobody_heard_is_taken_by_the_next_helper() {
     let machine = Machine::new();
     for session in ["a", "b", "a"] {

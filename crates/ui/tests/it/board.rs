@@ -61,7 +61,7 @@ impl BoardAccess for BoardInFile {
         self.workspace.repository_id().unwrap();
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_millis();
         let read_at = Some(i64::try_from(now).unwrap());
-        let copy = LocalCopy { read_at, place: "this machine".to_owned(), trouble: None, board: self.copy() };
+        let copy = LocalCopy { read_at, place: "this machine".to_owned(), board: self.copy(), ..LocalCopy::default() };
         self.workspace.write_local_copy(&copy).unwrap();
         Ok(())
     }
