@@ -73,7 +73,7 @@ pub use hash::{Anchor, ContentHash, ContentHasher, LineHash};
 pub use ids::{ChangeId, SessionId};
 pub use line_map::{Hunk, LineMap};
 pub use lines::{LineNo, LineRange, LineSet};
-pub use notice::{ChangeAuthor, ChangedFile, Notice};
+pub use notice::{ChangeAuthor, ChangedFile, LostClaimOn, Notice};
 pub use outcome::{Done, Outcome};
 pub use path::RelPath;
 pub use path_pattern::{BadPattern, PathPattern};

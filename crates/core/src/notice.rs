@@ -67,11 +67,28 @@ pub enum Notice {
         /// The short name of the other agent.
         by: String,
     },
+    /// A claim of this session has ended without its doing.
+    ClaimLost {
+        /// What the claim was on.
+        what: LostClaimOn,
+        /// The short name of the agent that has it now.
+        by: Option<String>,
+    },
     /// An edit will conflict with what another checkout has changed.
     Collides {
         /// With what.
         collision: Box<Collision>,
     },
+}
+
+/// What a claim was on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LostClaimOn {
+    /// A shared task, by its number.
+    Task(i64),
+    /// Paths, by their pattern.
+    Paths(String),
 }
 
 /// A file that differs from what a session saw.

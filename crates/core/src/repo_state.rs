@@ -176,6 +176,18 @@ pub struct SharedTaskList {
     pub wanted: bool,
     /// The one that it has got.
     pub claimed: Option<i64>,
+    /// The pattern of the paths that it has got.
+    pub claimed_paths: Option<String>,
+    /// The patterns of the paths that it has given back.
+    pub released_paths: Vec<String>,
+}
+
+impl SharedTaskList {
+    /// Whether the call was about claims on paths, and there are no tasks to tell of.
+    pub fn is_about_paths_alone(&self) -> bool {
+        let has_paths = self.claimed_paths.is_some() || !self.released_paths.is_empty();
+        has_paths && !self.wanted && self.tasks.is_empty()
+    }
 }
 
 /// The tasks that one agent or person sees.

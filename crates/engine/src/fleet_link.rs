@@ -2,16 +2,20 @@
 //! that keeps a copy of the board: another thread replaces the copy, and reports the sessions.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
 };
 
 use serde::{Deserialize, Serialize};
-use surehand_core::timestamp::Millis;
+use surehand_core::{PathPattern, timestamp::Millis};
 use surehand_store::{
     SessionId,
-    board::{Board, BoardAnswer, BoardCall, BoardCopy, BoardError, BoardTaskId, CheckoutId, Fence, RepositoryId},
+    board::{
+        AgentId, Board, BoardAnswer, BoardCall, BoardCopy, BoardError, BoardTaskId, CheckoutId, ClaimId, Fence, RepositoryId,
+    },
 };
+
+use crate::fleet::names_of;
 
 /// Carries out operations of a board, here or in another process. After [`BoardError::Unreachable`] an operation may
 /// have happened, and can be repeated.
@@ -41,12 +45,46 @@ pub struct LocalCopy {
     pub trouble: Option<String>,
     /// What was on the board.
     pub board: BoardCopy,
+    /// The claims that agents of this machine have lost without their doing, oldest first.
+    pub lost: Vec<LostClaim>,
+    /// The short names of agents, for a copy that does not have all of them.
+    #[serde(skip)]
+    pub names: BTreeMap<AgentId, String>,
+}
+
+/// A claim that ended without the doing of its holder.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LostClaim {
+    /// The former holder.
+    pub agent: AgentId,
+    /// What it held.
+    pub what: LostThing,
+    /// The fencing number of the claim.
+    pub fence: Fence,
+    /// The agent that holds it now; `None` if a person ended the claim, or if the lease ran out.
+    pub taken_by: Option<AgentId>,
+}
+
+/// What a claim was on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LostThing {
+    /// A shared task.
+    Task(BoardTaskId),
+    /// Paths.
+    Paths(PathPattern),
 }
 
 impl LocalCopy {
     /// How old it is, in milliseconds; `None` if the board was never read.
     pub fn age(&self, now: Millis) -> Option<Millis> {
         self.read_at.map(|read_at| (now - read_at).max(0))
+    }
+
+    /// The short name of an agent.
+    pub fn name_of(&self, agent: &AgentId) -> String {
+        let known = self.names.get(agent).cloned();
+        known.unwrap_or_else(|| names_of(&self.board).short(&SessionId(agent.0.clone())))
     }
 
     /// The present time of the board, whose clock may differ from that of this machine.
@@ -65,6 +103,8 @@ pub struct FleetLink {
     sessions: Mutex<BTreeMap<SessionId, Option<String>>>,
     /// The fencing numbers of the tasks that sessions of this process have claimed.
     fences: Mutex<BTreeMap<(SessionId, BoardTaskId), Fence>>,
+    /// The claims on paths that sessions of this process have asked for.
+    paths: Mutex<BTreeSet<ClaimId>>,
 }
 
 enum CopySource {
@@ -92,7 +132,14 @@ impl FleetLink {
     }
 
     fn new(copy: CopySource, calls: Box<dyn BoardCalls>) -> Self {
-        Self { copy, calls, checkout: OnceLock::new(), sessions: Mutex::default(), fences: Mutex::default() }
+        Self {
+            copy,
+            calls,
+            checkout: OnceLock::new(),
+            sessions: Mutex::default(),
+            fences: Mutex::default(),
+            paths: Mutex::default(),
+        }
     }
 
     /// Replaces the copy.
@@ -109,6 +156,19 @@ impl FleetLink {
             CopySource::Kept(kept) => locked(kept).clone(),
             CopySource::OnDemand(known) => known.get_or_init(|| read().map(Arc::new)).clone(),
         }
+    }
+
+    /// The copy that another thread keeps current; `None` in a process that answers one call.
+    pub fn kept_copy(&self) -> Option<Arc<LocalCopy>> {
+        match &self.copy {
+            CopySource::Kept(kept) => locked(kept).clone(),
+            CopySource::OnDemand(_) => None,
+        }
+    }
+
+    /// Whether another thread keeps a copy current.
+    pub(crate) fn keeps_copy(&self) -> bool {
+        matches!(self.copy, CopySource::Kept(_))
     }
 
     /// What this checkout is called on the board, which `find` finds the first time.
@@ -146,6 +206,15 @@ impl FleetLink {
     /// The fencing number with which a session has claimed a task in this process.
     pub(crate) fn fence(&self, session: &SessionId, task: BoardTaskId) -> Option<Fence> {
         locked(&self.fences).get(&(session.clone(), task)).copied()
+    }
+
+    pub(crate) fn note_paths(&self, claim: &ClaimId) {
+        locked(&self.paths).insert(claim.clone());
+    }
+
+    /// Forgets a claim on paths. Returns whether a session of this process has asked for it.
+    pub(crate) fn forget_paths(&self, claim: &ClaimId) -> bool {
+        locked(&self.paths).remove(claim)
     }
 
     pub(crate) fn forget_fence(&self, session: &SessionId, task: BoardTaskId) {

@@ -287,6 +287,11 @@ impl ForeignTools<'_> {
         }
     }
 
+    /// The claims that this session has lost without its doing, each time it asks.
+    pub fn lost_claims(&self) -> Vec<FleetWarning> {
+        self.session.lost_claims()
+    }
+
     /// Records an edit that another agent's tool has made, together with parallel edits of the same answer. Returns an
     /// outcome if the model should know that the files differ from the expected result. An edit that left its files
     /// unchanged was not made, or is already recorded.

@@ -82,7 +82,7 @@ mod workspace;
 
 pub use call_progress::CallProgress;
 pub use calls::{
-    Call, ClaimedTask, ForgetCall, ListCall, NewTask, ReadCall, RestoreCall, SearchCall, SetTask, StateFormat, TasksCall,
+    Call, ClaimTarget, ForgetCall, ListCall, NewTask, ReadCall, RestoreCall, SearchCall, SetTask, StateFormat, TasksCall,
     WantedLines,
 };
 pub use command::{RunningCommand, ShellCommand};

@@ -216,6 +216,11 @@ impl Session {
         outcome.notes.instructions = self.take_instructions(directories);
         outcome.notes.changed_elsewhere = self.changed_elsewhere(&outcome);
         outcome.notes.warnings = self.workspace.take_notices();
+        // A hook asks for them itself.
+        if self.workspace.fleet().is_some_and(|fleet| fleet.keeps_copy()) {
+            let lost = self.lost_claims();
+            self.tell_fleet_warnings(lost);
+        }
         outcome.notes.warnings.append(&mut self.fleet_notices);
         self.flush_if_shared();
         outcome

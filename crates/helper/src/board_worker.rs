@@ -15,7 +15,7 @@ use std::{
 use surehand_engine::{
     BoardConfig, StateHome, Workspace,
     client_process::{ClientProcess, ProcessState},
-    fleet::{LocalCopy, SavedReports, agent_of, board_place, host, open_board},
+    fleet::{LocalCopy, LostClaim, SavedReports, agent_of, board_place, host, open_board},
     store::{
         Millis,
         board::{Agent, AgentId, Board, BoardAnswer, BoardBounds, BoardCall, BoardCopy, BoardError, BoardFailure, RepositoryId},
@@ -24,6 +24,7 @@ use surehand_engine::{
 
 use crate::{
     delivery::{Delivery, WatchedCheckout},
+    held_claims::HeldClaims,
     living_agents::{LivingAgent, LivingAgents},
     protocol::{AgentReport, BoardStatus},
     server::ConnectServer,
@@ -75,6 +76,7 @@ pub(crate) struct BoardWorker {
     written: Option<Instant>,
     checkouts: BTreeMap<PathBuf, WatchedCheckout>,
     agents: LivingAgents,
+    held: HeldClaims,
     /// The agents that have ended, until the board knows.
     leaving: Vec<AgentId>,
     beaten: Option<Instant>,
@@ -106,6 +108,7 @@ impl BoardWorker {
             written: None,
             checkouts: BTreeMap::new(),
             agents: LivingAgents::default(),
+            held: HeldClaims::default(),
             leaving: Vec::new(),
             beaten: None,
             read: None,
@@ -139,6 +142,9 @@ impl BoardWorker {
             WorkerCommand::Report { workspace, agents } => self.report(&workspace, &agents),
             WorkerCommand::Call { call, reply } => {
                 let answer = self.with_board(|board| call.carry_out(board));
+                if answer.is_ok() {
+                    self.held.called(&call);
+                }
                 // The caller sees what it has done.
                 self.read = None;
                 let _ = reply.send(answer.map_err(BoardFailure::from));
@@ -176,7 +182,7 @@ impl BoardWorker {
             let id = agent_of(&report.session);
             if report.is_over {
                 if self.agents.remove(&id) {
-                    self.leaving.push(id);
+                    self.has_ended(id);
                 }
                 continue;
             }
@@ -211,6 +217,10 @@ impl BoardWorker {
             }
         }
         self.restore_copy(workspace);
+        if self.copy.board.cursor.is_none() {
+            // What an agent held when the last helper ended, it may have lost since.
+            self.held.take_in(&self.copy.board, |agent| self.agents.knows(agent));
+        }
         (self.is_news, self.written) = (true, None);
         Some(id)
     }
@@ -223,7 +233,8 @@ impl BoardWorker {
         let is_of_this_board = (&last.repository, &last.place) == (&self.copy.repository, &self.copy.place);
         if is_of_this_board && last.read_at > self.copy.read_at {
             // Without a cursor, the first news are everything.
-            (self.copy.read_at, self.copy.board) = (last.read_at, BoardCopy { cursor: None, ..last.board });
+            (self.copy.read_at, self.copy.lost) = (last.read_at, last.lost);
+            self.copy.board = BoardCopy { cursor: None, ..last.board };
         }
     }
 
@@ -241,7 +252,13 @@ impl BoardWorker {
 
     fn forget(&mut self, root: &Path) {
         self.checkouts.remove(root);
-        self.leaving.extend(self.agents.take_all_in(root));
+        self.agents.take_all_in(root).into_iter().for_each(|agent| self.has_ended(agent));
+    }
+
+    fn has_ended(&mut self, agent: AgentId) {
+        self.held.forget(&agent);
+        self.copy.lost.retain(|lost| lost.agent != agent);
+        self.leaving.push(agent);
     }
 
     /// Looks which agents have ended, and which directories are gone.
@@ -251,7 +268,7 @@ impl BoardWorker {
         }
         self.looked = Instant::now();
         let ended = self.agents.take_ended(millis_now(), &look_at);
-        self.leaving.extend(ended);
+        ended.into_iter().for_each(|agent| self.has_ended(agent));
         let gone: Vec<PathBuf> = self
             .checkouts
             .values()
@@ -280,7 +297,11 @@ impl BoardWorker {
         if is_due(self.beaten, BEAT_EVERY) {
             let beats = self.agents.heartbeats(&look_at);
             if !beats.is_empty() {
-                unless_bad(self.with_board(|board| board.heartbeat(&beats).map(drop)))?;
+                let holdings = unless_bad(self.with_board(|board| board.heartbeat(&beats)))?;
+                for (beat, holdings) in beats.iter().zip(holdings) {
+                    let missing = self.held.take_missing(&beat.agent.id, &holdings, &self.copy.board);
+                    self.note_lost(missing);
+                }
                 self.read = None;
             }
             self.beaten = Some(Instant::now());
@@ -355,9 +376,21 @@ impl BoardWorker {
             self.beaten = None;
         }
         self.is_news |= self.copy.board.apply(news) || self.copy.trouble.is_some();
+        let lost = self.held.take_lost(&self.copy.board);
+        self.note_lost(lost);
+        self.held.take_in(&self.copy.board, |agent| self.agents.knows(agent));
         (self.copy.read_at, self.copy.trouble) = (Some(millis_now()), None);
         self.read = Some(Instant::now());
         Ok(())
+    }
+
+    /// Notes claims that were lost in the local copy, where their former holders look.
+    fn note_lost(&mut self, lost: Vec<LostClaim>) {
+        const MOST: usize = 1000;
+        self.is_news |= !lost.is_empty();
+        self.copy.lost.extend(lost);
+        let extra = self.copy.lost.len().saturating_sub(MOST);
+        self.copy.lost.drain(..extra);
     }
 
     fn with_board<T>(&mut self, act: impl FnOnce(&mut dyn Board) -> Result<T, BoardError>) -> Result<T, BoardError> {
@@ -399,6 +432,10 @@ impl BoardWorker {
             }
             // A full disk leaves the last copy, whose age tells.
             let _ = watched.workspace.write_local_copy(&self.copy);
+            // Its age is not in the index, so that is still the same if there is no news.
+            if self.is_news {
+                let _ = watched.workspace.write_board_index(&self.copy);
+            }
             written.push(paths.repository);
         }
         (self.is_news, self.written) = (false, Some(Instant::now()));
@@ -406,9 +443,9 @@ impl BoardWorker {
 }
 
 /// A value that the board does not take now will never be taken, and must not hold up the others.
-fn unless_bad(done: Result<(), BoardError>) -> Result<(), BoardError> {
+fn unless_bad<T: Default>(done: Result<T, BoardError>) -> Result<T, BoardError> {
     match done {
-        Err(BoardError::BadValue(_)) => Ok(()),
+        Err(BoardError::BadValue(_)) => Ok(T::default()),
         done => done,
     }
 }

@@ -11,6 +11,7 @@
 mod board_worker;
 mod client;
 mod delivery;
+mod held_claims;
 mod living_agents;
 mod protocol;
 mod remote_board;

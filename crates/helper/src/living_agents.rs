@@ -75,6 +75,10 @@ impl LivingAgents {
         self.agents.entry(living.agent.id.clone()).or_insert(living);
     }
 
+    pub(crate) fn knows(&self, agent: &AgentId) -> bool {
+        self.agents.contains_key(agent)
+    }
+
     pub(crate) fn remove(&mut self, agent: &AgentId) -> bool {
         self.agents.remove(agent).is_some()
     }

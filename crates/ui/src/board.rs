@@ -71,7 +71,7 @@ impl BoardView {
     pub(crate) fn cancel(&self, workspace: &Workspace, claim: &str) -> Result<Value, ApiError> {
         let connection = self.connection()?;
         let claim = find_claim(workspace, claim)?;
-        let released = connection.access.call(&BoardCall::ReleasePaths(claim.id));
+        let released = connection.access.call(&BoardCall::ReleasePaths { claim: claim.id, by: None });
         released.map_err(|error| ApiError::new(StatusCode::BAD_GATEWAY, error))?;
         connection.refresh();
         Ok(json!({ "released": claim.pattern, "by": claim.by }))

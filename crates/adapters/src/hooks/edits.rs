@@ -77,7 +77,7 @@ impl HookCall<'_, '_> {
     }
 
     /// Renders the warnings that the model has not read yet.
-    fn tell_once(&mut self, warnings: &[FleetWarning]) -> String {
+    pub(super) fn tell_once(&mut self, warnings: &[FleetWarning]) -> String {
         if warnings.is_empty() {
             return String::new();
         }

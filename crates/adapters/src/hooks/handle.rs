@@ -220,7 +220,14 @@ impl HookCall<'_, '_> {
             let changed = render::changed_elsewhere(&session.foreign_tools().changed_elsewhere(&running));
             in_workspace(name_from(&home, session).as_deref(), &changed)
         };
-        self.workspaces.opened().map(said).collect()
+        let said: String = self.workspaces.opened().map(said).collect();
+        said + &self.lost_claims()
+    }
+
+    /// Names the claims that this session has lost, each once.
+    fn lost_claims(&mut self) -> String {
+        let lost: Vec<_> = self.workspaces.opened().flat_map(|session| session.foreign_tools().lost_claims()).collect();
+        self.tell_once(&lost)
     }
 
     /// Records what a tool did, and returns the note for the model.

@@ -125,7 +125,7 @@ fn release(workspace: &Workspace, pattern: &str) -> anyhow::Result<String> {
     let claims: Vec<_> = overview.claims.iter().filter(|claim| claim.pattern == pattern).collect();
     anyhow::ensure!(!claims.is_empty(), "nobody has claimed {pattern}; `surehand board` lists the claims");
     for claim in &claims {
-        call(workspace, &BoardCall::ReleasePaths(claim.id.clone()))?;
+        call(workspace, &BoardCall::ReleasePaths { claim: claim.id.clone(), by: None })?;
     }
     let by: Vec<&str> = claims.iter().map(|claim| &*claim.by).collect();
     Ok(format!("Released {pattern}, which {} had claimed.", by.join(" and ")))
@@ -144,10 +144,10 @@ fn call(workspace: &Workspace, call: &BoardCall) -> anyhow::Result<surehand_engi
     Ok(fleet::helper()?.call(&fleet::place_of(workspace), call)?)
 }
 
-/// A pattern as typed in the current directory, relative to the workspace.
+/// A pattern as typed in the current directory, for paths of the work tree.
 fn in_workspace(workspace: &Workspace, typed: &str) -> anyhow::Result<PathPattern> {
     let pattern = LocalPaths::to(workspace.path()).typed(typed);
-    PathPattern::new(&pattern).with_context(|| format!("{typed} is not a pattern for paths"))
+    workspace.pattern_in_tree(&pattern).with_context(|| format!("{typed} is not a pattern for paths"))
 }
 
 /// The person at this machine, as the holder of claims.

@@ -1,7 +1,7 @@
 //! Renders notices.
 
 use crate::{
-    notice::{ChangeAuthor, ChangedFile, Notice},
+    notice::{ChangeAuthor, ChangedFile, LostClaimOn, Notice},
     path::RelPath,
     render::{self, join_first},
 };
@@ -47,8 +47,22 @@ pub fn notice(notice: &Notice) -> String {
         Notice::Claimed { path, pattern, by } => {
             format!("{by} has claimed {pattern}, so {path} is its work at present; agree with it, or work on something else")
         }
+        Notice::ClaimLost { what, by } => claim_lost(what, by.as_deref()),
         Notice::Collides { collision } => render::collision::collision(collision).unwrap_or_default(),
         Notice::NotRemembered { why } => format!("Surehand could not write its state ({why}); files are not affected"),
+    }
+}
+
+fn claim_lost(what: &LostClaimOn, by: Option<&str>) -> String {
+    match (what, by) {
+        (LostClaimOn::Task(task), Some(by)) => {
+            format!("shared task {task} is no longer yours, {by} has taken it over; stop working on it")
+        }
+        (LostClaimOn::Task(task), None) => {
+            format!("shared task {task} is no longer yours, it was taken back or closed; stop working on it")
+        }
+        (LostClaimOn::Paths(pattern), Some(by)) => format!("your claim on {pattern} has ended, {by} has these paths now"),
+        (LostClaimOn::Paths(pattern), None) => format!("your claim on {pattern} has ended; claim it again if you still need it"),
     }
 }
 

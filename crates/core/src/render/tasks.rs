@@ -48,6 +48,14 @@ pub fn shared_tasks(list: &SharedTaskList) -> String {
         (None, true) => format!("No shared task{of_story} is free.\n"),
         (None, false) => String::new(),
     };
+    if let Some(pattern) = &list.claimed_paths {
+        let json = serde_json::Value::from(pattern.as_str());
+        text.push_str(&format!("{pattern} is yours until you send {{\"release\": {json}}}, or this session ends.\n"));
+    }
+    list.released_paths.iter().for_each(|pattern| text.push_str(&format!("{pattern} is no longer yours.\n")));
+    if list.is_about_paths_alone() {
+        return text;
+    }
     let mut open: Vec<&SharedTask> =
         list.tasks.iter().filter(|task| matches!(task.status, TaskStatus::Pending | TaskStatus::InProgress)).collect();
     open.sort_by_key(|task| (!task.mine, task.priority, task.id));

@@ -20,7 +20,7 @@ pub use self::{
     restore::RestoreCall,
     search::SearchCall,
     state::StateFormat,
-    tasks::{ClaimedTask, NewTask, SetTask, TasksCall},
+    tasks::{ClaimTarget, NewTask, SetTask, TasksCall},
 };
 use crate::{
     call_progress::CallProgress,

@@ -2,18 +2,22 @@
 
 use std::time::Duration;
 
-use surehand_core::{Cause, Done, Refusal, SharedTask, SharedTaskList, Tool};
+use rustix::fs::{FileType, Stat};
+
+use surehand_core::{BadPattern, Cause, Done, PathPattern, Refusal, SharedTask, SharedTaskList, Tool};
 use surehand_store::board::{
-    BoardAnswer, BoardCall, BoardError, BoardTask, BoardTaskId, ClaimId, Fence, NewTask, TaskChoice, TaskClaimRequest, TaskEnd,
+    BoardAnswer, BoardCall, BoardError, BoardTask, BoardTaskId, ClaimId, Fence, NewTask, PathClaimRequest, TaskChoice,
+    TaskClaimRequest, TaskEnd,
 };
 
-use super::tasks::{ClaimedTask, TasksCall};
+use super::tasks::{ClaimTarget, TasksCall};
 use crate::{
     SessionId,
     fleet::{agent_of, names_of},
     fleet_link::FleetLink,
     random::random,
     session::Session,
+    workspace::Workspace,
 };
 
 /// How long a claim lasts without a heartbeat.
@@ -35,7 +39,22 @@ pub(super) fn update(session: &Session, call: &TasksCall) -> Result<Done, Refusa
     for (ids, end) in [(&call.complete, TaskEnd::Complete), (&call.release, TaskEnd::Release)] {
         ids.iter().try_for_each(|id| shared.end(BoardTaskId(i64::from(*id)), end))?;
     }
-    let claimed = call.claim.map(|claim| shared.claim(claim)).transpose()?;
+    let paths = PathClaims { board: &shared, workspace: session.workspace() };
+    let released_paths = call.release_paths.iter().map(|typed| paths.release(typed)).collect::<Result<_, _>>()?;
+    let (mut claimed, mut claimed_paths) = (None, None);
+    let choice = match &call.claim {
+        None => None,
+        Some(ClaimTarget::NextTask) => Some(TaskChoice::NextOf(shared.story.clone())),
+        Some(ClaimTarget::Task(id)) => Some(TaskChoice::This(BoardTaskId(i64::from(*id)))),
+        Some(ClaimTarget::Paths(typed)) => {
+            claimed_paths = Some(paths.claim(typed)?);
+            None
+        }
+    };
+    let wanted = choice.is_some();
+    if let Some(choice) = choice {
+        claimed = shared.claim(choice)?;
+    }
     let tasks = shared.list()?;
     let names = session.workspace().fleet_copy().map(|copy| names_of(&copy.board)).unwrap_or_default();
     let agent = agent_of(&shared.session);
@@ -50,8 +69,10 @@ pub(super) fn update(session: &Session, call: &TasksCall) -> Result<Done, Refusa
     Ok(Done::SharedTasks(SharedTaskList {
         story: shared.story.clone(),
         tasks: tasks.into_iter().map(line).collect(),
-        wanted: claimed.is_some(),
-        claimed: claimed.flatten().map(|task| task.0),
+        wanted,
+        claimed: claimed.map(|task| task.0),
+        claimed_paths,
+        released_paths,
     }))
 }
 
@@ -75,11 +96,7 @@ impl SharedTasks<'_> {
         self.ask(&BoardCall::AddTasks { story: self.story.clone(), tasks }).map(drop)
     }
 
-    fn claim(&self, claim: ClaimedTask) -> Result<Option<BoardTaskId>, Refusal> {
-        let choice = match claim {
-            ClaimedTask::Next => TaskChoice::NextOf(self.story.clone()),
-            ClaimedTask::This(id) => TaskChoice::This(BoardTaskId(i64::from(id))),
-        };
+    fn claim(&self, choice: TaskChoice) -> Result<Option<BoardTaskId>, Refusal> {
         let request = TaskClaimRequest { id: ClaimId(unique()), by: agent_of(&self.session), choice, lease: LEASE };
         let BoardAnswer::Tasks(tasks) = self.ask(&BoardCall::ClaimTask(request))? else { return Ok(None) };
         let Some(task) = tasks.into_iter().next() else { return Ok(None) };
@@ -130,6 +147,62 @@ impl SharedTasks<'_> {
             error => refusal(error.to_string()),
         })
     }
+}
+
+/// Claims on paths of the work tree, which a caller names relative to its workspace.
+struct PathClaims<'a> {
+    board: &'a SharedTasks<'a>,
+    workspace: &'a Workspace,
+}
+
+impl PathClaims<'_> {
+    fn claim(&self, typed: &str) -> Result<String, Refusal> {
+        let (pattern, by) = (self.pattern(typed)?, agent_of(&self.board.session));
+        let request = PathClaimRequest { id: self.id(&pattern), by, pattern: pattern.clone(), lease: LEASE };
+        self.board.fleet.note_paths(&request.id);
+        self.board.ask(&BoardCall::ClaimPaths(request))?;
+        Ok(pattern.to_string())
+    }
+
+    fn release(&self, typed: &str) -> Result<String, Refusal> {
+        let pattern = self.pattern(typed)?;
+        let claim = self.id(&pattern);
+        let is_on_board = || self.workspace.fleet_copy().is_some_and(|copy| copy.board.claims.contains_key(&claim));
+        if !self.board.fleet.forget_paths(&claim) && !is_on_board() {
+            return refuse(format!("{typed} is not claimed by you; release takes the pattern of the claim"));
+        }
+        let by = Some(agent_of(&self.board.session));
+        self.board.ask(&BoardCall::ReleasePaths { claim, by })?;
+        Ok(pattern.to_string())
+    }
+
+    /// Claimed again, the same paths are held for longer.
+    fn id(&self, pattern: &PathPattern) -> ClaimId {
+        ClaimId(format!("{} {pattern}", agent_of(&self.board.session)))
+    }
+
+    fn pattern(&self, typed: &str) -> Result<PathPattern, Refusal> {
+        self.workspace.pattern_in_tree(typed).map_err(|error| refusal(format!("{typed:?} is not a pattern for paths: {error}")))
+    }
+}
+
+impl Workspace {
+    /// A pattern for paths of the workspace, as a pattern for paths of the work tree. A directory stands for all that is in
+    /// it.
+    pub fn pattern_in_tree(&self, typed: &str) -> Result<PathPattern, BadPattern> {
+        let root = self.path().to_str().and_then(|root| typed.strip_prefix(root)?.strip_prefix('/'));
+        let pattern = PathPattern::new(root.unwrap_or(typed))?;
+        let is_directory = typed.ends_with('/') || rustix::fs::stat(self.path().join(pattern.as_str())).is_ok_and(is_directory);
+        let whole = if is_directory { format!("{pattern}/**") } else { pattern.to_string() };
+        match &self.copy.below {
+            Some(below) => PathPattern::new(&format!("{below}/{whole}")),
+            None => PathPattern::new(&whole),
+        }
+    }
+}
+
+fn is_directory(stat: Stat) -> bool {
+    FileType::from_raw_mode(stat.st_mode) == FileType::Directory
 }
 
 fn unique() -> String {

@@ -20,22 +20,26 @@ pub struct TasksCall {
     pub story: Option<String>,
     /// Whether the added tasks are for the agents of all checkouts.
     pub shared: bool,
-    /// The shared task to claim.
-    pub claim: Option<ClaimedTask>,
+    /// What to claim.
+    pub claim: Option<ClaimTarget>,
     /// Shared tasks that are done.
     pub complete: Vec<u32>,
     /// Shared tasks that others may have.
     pub release: Vec<u32>,
+    /// Claimed paths that others may edit again, by the patterns with which they were claimed.
+    pub release_paths: Vec<String>,
 }
 
-/// The shared task to claim.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+/// What to claim.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum ClaimedTask {
-    /// The next free one of the story.
-    Next,
-    /// The one with this number.
-    This(u32),
+pub enum ClaimTarget {
+    /// The next free shared task of the story.
+    NextTask,
+    /// The shared task with this number.
+    Task(u32),
+    /// The paths that match this pattern.
+    Paths(String),
 }
 
 /// A task to add.
@@ -60,12 +64,19 @@ pub struct SetTask {
     pub priority: Option<u32>,
 }
 
+impl TasksCall {
+    fn is_for_board(&self) -> bool {
+        let ends_nothing = self.complete.is_empty() && self.release.is_empty() && self.release_paths.is_empty();
+        self.shared || self.claim.is_some() || !ends_nothing
+    }
+}
+
 /// A larger number of tasks is refused.
 const MOST_TASKS: usize = 500;
 
 pub(super) fn update(session: &mut Session, tasks: &TasksCall) -> Result<Done, Refusal> {
     check(tasks)?;
-    if tasks.shared || tasks.claim.is_some() || !tasks.complete.is_empty() || !tasks.release.is_empty() {
+    if tasks.is_for_board() {
         return shared_tasks::update(session, tasks);
     }
     let add = tasks.add.iter().map(|task| (task.description.trim().to_owned(), task.priority)).collect();
@@ -100,8 +111,7 @@ fn bad<T>(why: String) -> Result<T, Refusal> {
 }
 
 fn check(tasks: &TasksCall) -> Result<(), Refusal> {
-    let is_shared = tasks.shared || tasks.claim.is_some() || !tasks.complete.is_empty() || !tasks.release.is_empty();
-    if tasks.add.is_empty() && tasks.set.is_empty() && tasks.remove.is_empty() && tasks.story.is_none() && !is_shared {
+    if tasks.add.is_empty() && tasks.set.is_empty() && tasks.remove.is_empty() && tasks.story.is_none() && !tasks.is_for_board() {
         return bad("nothing to do: give add, set, remove or story".to_owned());
     }
     if tasks.add.len() > MOST_TASKS {

@@ -1,11 +1,12 @@
 //! The forecasts of one file against all other checkouts on the board.
 
+use std::path::Path;
+
 use surehand_core::{Collision, Forecast, RelPath};
 use surehand_store::board::{CheckoutId, FileChange};
 
-use super::{Forecaster, ForkPointError, LocalCopy, overview::names_of};
+use super::{Forecaster, ForkPointError, LocalCopy, host};
 use crate::{
-    SessionId,
     checkpoint::{lstat, read_file},
     time::now,
     workspace::Workspace,
@@ -36,7 +37,7 @@ impl FileForecasts {
     pub(super) fn of(&self, path: &RelPath, content: Option<&[u8]>, copy: &LocalCopy, here: &CheckoutId) -> Vec<FoundCollision> {
         let others = copy.board.changes_elsewhere(path, here);
         let found = |(checkout, theirs): (&CheckoutId, &FileChange)| {
-            let forecast = self.forecaster.forecast(content, theirs, None);
+            let forecast = self.forecaster.forecast(content, theirs, self.head_of(checkout, copy).as_deref());
             let is_bad = match &forecast {
                 Forecast::Clean => false,
                 // What nobody can know is no news.
@@ -50,10 +51,17 @@ impl FileForecasts {
         };
         others.filter_map(found).collect()
     }
+
+    /// The commit at HEAD of another worktree of this repository on this machine. Its branch may be the one from which the
+    /// branch here was made: then its commits are here, too, and no changes to be merged.
+    fn head_of(&self, checkout: &CheckoutId, copy: &LocalCopy) -> Option<String> {
+        let known = copy.board.checkouts.get(checkout).filter(|known| known.host == host())?;
+        self.forecaster.head_at(Path::new(&known.path))
+    }
 }
 
 fn collision(path: &RelPath, theirs: &FileChange, forecast: Forecast, (checkout, copy): (&CheckoutId, &LocalCopy)) -> Collision {
-    let agent = theirs.by.as_ref().map(|by| names_of(&copy.board).short(&SessionId(by.0.clone())));
+    let agent = theirs.by.as_ref().map(|by| copy.name_of(by));
     let branch =
         copy.board.agents.values().find(|presence| {
             presence.agent.checkout == *checkout && theirs.by.as_ref().is_none_or(|by| *by == presence.agent.id)

@@ -1,17 +1,19 @@
 //! What stands against an edit on the board: claims of other agents, and changes that it will conflict with. It is judged
 //! by the local copy, so it costs no question to anybody.
 
+use std::sync::Arc;
+
 use surehand_core::{
-    Cause, Collision, Content, FileAction, Forecast, LineRange, LineSet, Notice, OnOverlap, Planned, Refusal, RelPath, merge3,
+    Cause, Collision, Content, FileAction, Forecast, LineRange, LineSet, LostClaimOn, Notice, OnOverlap, Planned, Refusal,
+    RelPath, merge3,
 };
 use surehand_store::board::CheckoutId;
 
 use super::{
-    LocalCopy, agent_of,
+    LocalCopy, LostClaim, LostThing, agent_of,
     file_forecasts::{FileForecasts, FoundCollision},
-    overview::names_of,
 };
-use crate::{SessionId, file_cache::PlannedFile, session::Session, time::now};
+use crate::{file_cache::PlannedFile, session::Session, time::now};
 
 /// Something that stands against an edit and does not prevent it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,7 +27,10 @@ pub struct FleetWarning {
 impl Session {
     /// What stands against a planned change, or the refusal that the user's settings ask for.
     pub(crate) fn check_fleet(&self, files: &[PlannedFile]) -> Result<Vec<FleetWarning>, Refusal> {
-        let Some(copy) = self.workspace.fleet_copy() else { return Ok(Vec::new()) };
+        let in_tree = |path: &RelPath| self.workspace.copy.in_tree(path);
+        let paths = files.iter().flat_map(|file| [Some(file.planned.path()), file.planned.moved_to()]);
+        let paths: Vec<RelPath> = paths.flatten().map(in_tree).collect();
+        let Some(copy) = self.workspace.fleet_copy_about(&paths) else { return Ok(Vec::new()) };
         if copy.board.claims.is_empty() && copy.board.changes.is_empty() {
             return Ok(Vec::new());
         }
@@ -41,19 +46,23 @@ impl Session {
 
     /// Claims on these files, for an edit of which no more is known.
     pub(crate) fn check_claimed(&self, paths: &[String]) -> Result<Vec<FleetWarning>, Refusal> {
-        let Some(copy) = self.workspace.fleet_copy() else { return Ok(Vec::new()) };
-        let paths = paths.iter().filter(|_| !copy.board.claims.is_empty()).filter_map(|path| self.path_of(path).ok());
-        let found = paths.map(|path| self.check_claims(&self.workspace.copy.in_tree(&path), &path, &copy));
+        let paths = self.in_tree(paths);
+        let of_tree: Vec<RelPath> = paths.iter().map(|(in_tree, _)| in_tree.clone()).collect();
+        let Some(copy) = self.workspace.fleet_copy_about(&of_tree) else { return Ok(Vec::new()) };
+        let found = paths.iter().map(|(in_tree, path)| self.check_claims(in_tree, path, &copy));
         Ok(found.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
     }
 
     /// Collisions of these files as they are now.
     pub(crate) fn check_made(&self, paths: &[String]) -> Vec<FleetWarning> {
-        let (Some(copy), Some(here)) = (self.workspace.fleet_copy(), self.workspace.fleet_checkout()) else { return Vec::new() };
-        let paths = paths.iter().filter_map(|path| self.path_of(path).ok());
-        let paths = paths.map(|path| (self.workspace.copy.in_tree(&path), path));
+        let paths = self.in_tree(paths);
+        let of_tree: Vec<RelPath> = paths.iter().map(|(in_tree, _)| in_tree.clone()).collect();
+        let Some(copy) = self.workspace.fleet_copy_about(&of_tree).filter(|copy| !copy.board.changes.is_empty()) else {
+            return Vec::new();
+        };
+        let Some(here) = self.workspace.fleet_checkout() else { return Vec::new() };
         let changed: Vec<_> =
-            paths.filter(|(in_tree, _)| copy.board.changes_elsewhere(in_tree, &here).next().is_some()).collect();
+            paths.into_iter().filter(|(in_tree, _)| copy.board.changes_elsewhere(in_tree, &here).next().is_some()).collect();
         if changed.is_empty() {
             return Vec::new();
         }
@@ -69,10 +78,28 @@ impl Session {
         changed.iter().filter_map(of_file).flatten().collect()
     }
 
+    /// The claims that this session has lost without its doing.
+    pub(crate) fn lost_claims(&self) -> Vec<FleetWarning> {
+        let Some(fleet) = self.workspace.fleet() else { return Vec::new() };
+        let copy = match fleet.keeps_copy() {
+            true => fleet.kept_copy(),
+            false => self.workspace.board_about_session(&self.id()).ok().flatten().map(Arc::new),
+        };
+        let Some(copy) = copy.filter(|copy| !copy.lost.is_empty()) else { return Vec::new() };
+        let agent = agent_of(&self.id());
+        copy.lost.iter().filter(|lost| lost.agent == agent).map(|lost| warning(lost, &copy)).collect()
+    }
+
+    /// Paths as they were named, in the work tree and in the workspace.
+    fn in_tree(&self, paths: &[String]) -> Vec<(RelPath, RelPath)> {
+        let paths = paths.iter().filter_map(|path| self.path_of(path).ok());
+        paths.map(|path| (self.workspace.copy.in_tree(&path), path)).collect()
+    }
+
     fn check_claims(&self, in_tree: &RelPath, path: &RelPath, copy: &LocalCopy) -> Result<Option<FleetWarning>, Refusal> {
         let claim = copy.board.claim_of_another(in_tree, &agent_of(&self.id()), copy.board_time(now()));
         let Some(claim) = claim else { return Ok(None) };
-        let (pattern, by) = (claim.pattern.to_string(), names_of(&copy.board).short(&SessionId(claim.by.0.clone())));
+        let (pattern, by) = (claim.pattern.to_string(), copy.name_of(&claim.by));
         match self.policy().claims {
             OnOverlap::Refuse => Err(Refusal::of(path, Cause::Claimed { pattern, by })),
             OnOverlap::Warn => Ok(Some(FleetWarning {
@@ -124,6 +151,15 @@ impl Session {
             }
         }
     }
+}
+
+fn warning(lost: &LostClaim, copy: &LocalCopy) -> FleetWarning {
+    let by = lost.taken_by.as_ref().map(|by| copy.name_of(by));
+    let what = match &lost.what {
+        LostThing::Task(task) => LostClaimOn::Task(task.0),
+        LostThing::Paths(pattern) => LostClaimOn::Paths(pattern.to_string()),
+    };
+    FleetWarning { key: format!("lost {what:?} {}", lost.fence), notice: Notice::ClaimLost { what, by } }
 }
 
 /// The lines that a planned change edits, by their new numbers; where it removes lines, their neighbours.

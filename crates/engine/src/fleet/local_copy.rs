@@ -7,6 +7,7 @@ use std::{
     sync::Arc,
 };
 
+use surehand_core::RelPath;
 use surehand_store::board::CheckoutId;
 
 use crate::{disk::replace_file, fleet_link::LocalCopy, state_dir, workspace::Workspace};
@@ -52,6 +53,15 @@ impl Workspace {
     /// The copy of the board as this process has it: from memory, if another thread keeps it there.
     pub fn fleet_copy(&self) -> Option<Arc<LocalCopy>> {
         self.fleet()?.copy(|| self.local_copy().ok().flatten())
+    }
+
+    /// The copy of the board for a call about these files of the work tree: from memory, if another thread keeps it there,
+    /// else only what concerns the files.
+    pub(super) fn fleet_copy_about(&self, paths: &[RelPath]) -> Option<Arc<LocalCopy>> {
+        match self.fleet()? {
+            fleet if fleet.keeps_copy() => fleet.kept_copy(),
+            _ => self.board_about(paths).ok().flatten().map(Arc::new),
+        }
     }
 
     /// What this checkout is called on the board. Found once, for a process that takes part in the fleet.

@@ -2,6 +2,7 @@
 //! repository that is, where its board is, what is on it, and what this checkout is called there.
 
 mod activity;
+mod board_index;
 mod branch_changes;
 mod file_forecasts;
 mod forecasts;
@@ -24,4 +25,4 @@ pub use self::{
     place::{OpenServer, board_file, board_place, open_board},
     repository_id::{IdOrigin, KnownRepository, RepositoryIdError, host},
 };
-pub use crate::fleet_link::{BoardCalls, FleetLink, LocalCopy};
+pub use crate::fleet_link::{BoardCalls, FleetLink, LocalCopy, LostClaim, LostThing};

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use surehand_core::{Refusal, TaskStatus, Tool, ToolNames};
 
 use super::{ToolArguments, WholeNumber};
-use crate::calls::{Call, ClaimedTask, NewTask, SetTask, TasksCall};
+use crate::calls::{Call, ClaimTarget, NewTask, SetTask, TasksCall};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -23,21 +23,23 @@ pub(super) struct UpdateTasks {
     #[schemars(skip)]
     complete: Option<TaskNumbers>,
     #[schemars(skip)]
-    release: Option<TaskNumbers>,
+    release: Option<ReleaseArgument>,
 }
 
-/// `"next"`, or the number of a task.
+/// `"next"`, the number of a task, or a pattern for paths.
 #[derive(Deserialize)]
-#[serde(untagged, expecting = "\"next\" or a number")]
+#[serde(untagged, expecting = "\"next\", a number or a pattern for paths")]
 enum ClaimArgument {
     Number(WholeNumber),
-    Word(ClaimWord),
+    Word(String),
 }
 
+/// Numbers of tasks, or a pattern for paths.
 #[derive(Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum ClaimWord {
-    Next,
+#[serde(untagged, expecting = "a number, a list of numbers or a pattern for paths")]
+enum ReleaseArgument {
+    Tasks(TaskNumbers),
+    Paths(String),
 }
 
 /// A task to add.
@@ -113,6 +115,11 @@ impl ToolArguments for UpdateTasks {
             };
             ids.into_iter().map(move |id| SetTask { id, ..set.clone() })
         };
+        let (release, release_paths) = match self.release {
+            None => (Vec::new(), Vec::new()),
+            Some(ReleaseArgument::Tasks(numbers)) => (numbers.ids(), Vec::new()),
+            Some(ReleaseArgument::Paths(pattern)) => (Vec::new(), vec![pattern]),
+        };
         let (add, changes) = (self.add.unwrap_or_default(), self.set.unwrap_or_default());
         Ok(Call::Tasks(TasksCall {
             add: add.into_iter().map(new).collect(),
@@ -121,11 +128,13 @@ impl ToolArguments for UpdateTasks {
             story: self.story,
             shared: self.shared.unwrap_or_default(),
             claim: self.claim.map(|claim| match claim {
-                ClaimArgument::Number(id) => ClaimedTask::This(id.0),
-                ClaimArgument::Word(ClaimWord::Next) => ClaimedTask::Next,
+                ClaimArgument::Number(id) => ClaimTarget::Task(id.0),
+                ClaimArgument::Word(word) if word == "next" => ClaimTarget::NextTask,
+                ClaimArgument::Word(pattern) => ClaimTarget::Paths(pattern),
             }),
             complete: self.complete.map(TaskNumbers::ids).unwrap_or_default(),
-            release: self.release.map(TaskNumbers::ids).unwrap_or_default(),
+            release,
+            release_paths,
         }))
     }
 }

@@ -9,10 +9,13 @@ use std::{
 
 use surehand_engine::{
     Call, Config, Edit, Outcome, ReadCall, Session, SessionId, StateHome, ToolNames, Workspace, WorkspaceOptions,
-    core::{OnOverlap, PathPattern, Policy, RefusalCode},
-    fleet::{BranchChanges, FleetLink, LocalCopy},
+    core::{OnOverlap, PathPattern, Policy, RefusalCode, RelPath},
+    fleet::{BranchChanges, FleetLink, LocalCopy, LostClaim, LostThing},
     render,
-    store::board::{Agent, AgentId, Board, BoardCopy, ClaimId, FileChange, Heartbeat, PathClaimRequest, SqliteBoard},
+    store::board::{
+        Agent, AgentId, Board, BoardCopy, BoardTaskId, Checkout, ClaimId, ContentChange, Fence, FileChange, Heartbeat,
+        PathClaimRequest, SqliteBoard,
+    },
 };
 use tempfile::TempDir;
 
@@ -59,7 +62,12 @@ impl Clones {
 
     /// Puts the changes of the other clone on the board, with this revision.
     fn report_theirs(&mut self, revision: i64) {
-        let workspace = self.open("theirs", Policy::default());
+        self.report("theirs", revision);
+    }
+
+    /// Puts the changes of another checkout on the board, with this revision.
+    fn report(&mut self, name: &str, revision: i64) {
+        let workspace = self.open(name, Policy::default());
         let checkout = workspace.checkout().unwrap();
         self.board.join(&checkout).unwrap();
         let agent = Agent {
@@ -77,6 +85,35 @@ impl Clones {
         let changes: Vec<FileChange> =
             found.files().map(|change| FileChange { revision, by: by.clone(), ..change.clone() }).collect();
         self.board.report_changes(&checkout.id(), &changes).unwrap();
+    }
+
+    /// Puts another checkout on the board, with an agent, a claim and changed files.
+    fn add_others(&mut self, number: u64) {
+        let checkout = Checkout { host: "elsewhere".to_owned(), device: 1, inode: number, path: format!("/home/{number}") };
+        self.board.join(&checkout).unwrap();
+        let (id, minute) = (AgentId(format!("codex-{number:04x}")), Duration::from_secs(60));
+        let agent = Agent {
+            id: id.clone(),
+            session: SessionId(id.0.clone()),
+            client: "codex".to_owned(),
+            host: checkout.host.clone(),
+            checkout: checkout.id(),
+            branch: None,
+            story: None,
+        };
+        self.board.heartbeat(&[Heartbeat { agent, alive_for: minute, lease: minute }]).unwrap();
+        let change = |file: u64| FileChange {
+            path: RelPath::new(&format!("d{number}/{file}.txt")).unwrap(),
+            fork_point: "f".repeat(40),
+            base: None,
+            change: ContentChange::Deleted,
+            by: Some(id.clone()),
+            revision: 1,
+        };
+        self.board.report_changes(&checkout.id(), &(0..20).map(change).collect::<Vec<_>>()).unwrap();
+        let pattern = PathPattern::new(&format!("d{number}/**")).unwrap();
+        let request = PathClaimRequest { id: ClaimId(format!("c{number}")), by: id.clone(), pattern, lease: minute };
+        self.board.claim_paths(&request).unwrap();
     }
 
     fn claim(&mut self, pattern: &str) {
@@ -200,4 +237,88 @@ fn a_hook_learns_what_stands_against_an_edit_before_and_after_it() {
     let after = session.foreign_tools().check_made(&replace);
     assert_eq!(after.iter().map(|warning| &warning.key).collect::<Vec<_>>(), [&permit.warnings[0].key], "it is told once");
     assert_eq!(session.foreign_tools().check_made(&Edit::replace("b.txt", "1", "one")), []);
+}
+
+#[test]
+fn branches_made_from_each_other_are_not_forecast_against_what_both_have() {
+    let mut clones = Clones::new();
+    clones.git("-C mine worktree add -q -b base ../base");
+    write(&clones.at("base/src/a.txt"), &text(7, "of base"));
+    clones.git("-C base commit -q -a -m base");
+    clones.git("-C mine switch -q -c stacked base");
+    clones.report("base", 1);
+    let mut session = clones.session(Policy::default());
+    let onward = session.edit(&Edit::replace("src/a.txt", "of base\n", "onward\n"));
+    assert!(!onward.is_refused() && !said(&onward).contains("codex"), "{}", said(&onward));
+    // What the other branch does from there on is another matter.
+    write(&clones.at("base/src/a.txt"), &text(9, "nine of base").replace("\n7\n", "\nof base\n"));
+    clones.report("base", 2);
+    clones.refresh(&session);
+    let same = edit(&mut session, "src/a.txt", 9, "nine");
+    assert!(said(&same).contains("your edit of line 9 will conflict"), "{}", said(&same));
+}
+
+#[test]
+fn a_session_learns_once_that_it_has_lost_a_claim() {
+    let mut clones = Clones::new();
+    clones.report_theirs(1);
+    let mut session = clones.session(Policy::default());
+    let lose = |session: &Session, what: LostThing, by: Option<&str>| {
+        let (agent, fence) = (AgentId("claude-1".to_owned()), Fence { timeline: 1, counter: 5 });
+        let taken_by = by.map(|by| AgentId(by.to_owned()));
+        let lost = vec![LostClaim { agent, what, fence, taken_by }];
+        session.workspace().fleet().unwrap().set_copy(Arc::new(LocalCopy { lost, ..LocalCopy::default() }));
+    };
+    lose(&session, LostThing::Task(BoardTaskId(3)), Some("codex-71c0"));
+    let first = said(&edit(&mut session, "b.txt", 3, "three"));
+    assert!(first.contains("note: shared task 3 is no longer yours, codex 71c0 has taken it over"), "{first}");
+    assert!(!said(&edit(&mut session, "b.txt", 5, "five")).contains("shared task"));
+    lose(&session, LostThing::Paths(PathPattern::new("src/**").unwrap()), None);
+    let paths = said(&edit(&mut session, "b.txt", 7, "seven"));
+    assert!(paths.contains("your claim on src/** has ended; claim it again"), "{paths}");
+}
+
+/// What a hook reads of a board with this many other checkouts, each with a claim and 20 changed files: the same that a
+/// whole copy says, from the same number of bytes.
+#[test]
+fn a_hook_reads_no_more_of_a_large_board_than_of_a_small_one() {
+    let mut clones = Clones::new();
+    write(&clones.at("theirs/src/a.txt"), &text(7, "theirs"));
+    clones.report_theirs(1);
+    clones.claim("src/**");
+    let read_of = |clones: &mut Clones, others: u64| {
+        for other in 0..others {
+            clones.add_others(other);
+        }
+        let mut board = BoardCopy::default();
+        board.apply(clones.board.news(None).unwrap());
+        let whole = LocalCopy { read_at: Some(board.now), board, ..LocalCopy::default() };
+        let workspace = clones.open("mine", Policy::default());
+        workspace.write_board_index(&whole).unwrap();
+        let path = RelPath::new("src/a.txt").unwrap();
+        let before = bytes_read();
+        let part = workspace.board_about(std::slice::from_ref(&path)).unwrap().unwrap();
+        let read = bytes_read() - before;
+        let here = workspace.checkout().unwrap().id();
+        let changes =
+            |copy: &LocalCopy| copy.board.changes_elsewhere(&path, &here).map(|(_, change)| change.clone()).collect::<Vec<_>>();
+        assert_eq!(changes(&part), changes(&whole));
+        assert_eq!(changes(&part).len(), 1);
+        let (me, now) = (AgentId("claude-1".to_owned()), whole.board.now);
+        let claim = whole.board.claim_of_another(&path, &me, now).unwrap();
+        assert_eq!(part.board.claim_of_another(&path, &me, now), Some(claim));
+        assert_eq!(part.name_of(&claim.by), whole.name_of(&claim.by));
+        assert_eq!(part.board.agents.len(), 1, "the agents of other files are not read");
+        read
+    };
+    let small = read_of(&mut clones, 0);
+    let large = read_of(&mut clones, 200);
+    // A slot may be shared with another record.
+    assert!(large < small + 8192, "{small} bytes of a small board, {large} of a large one");
+}
+
+/// The bytes that this thread has read with system calls.
+fn bytes_read() -> u64 {
+    let counters = std::fs::read_to_string("/proc/thread-self/io").unwrap();
+    counters.lines().find_map(|line| line.strip_prefix("rchar: ")).unwrap().parse().unwrap()
 }

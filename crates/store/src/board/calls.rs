@@ -40,7 +40,12 @@ pub enum BoardCall {
     /// [`Board::claim_paths`]
     ClaimPaths(PathClaimRequest),
     /// [`Board::release_paths`]
-    ReleasePaths(ClaimId),
+    ReleasePaths {
+        /// The claim.
+        claim: ClaimId,
+        /// The agent that ends it; `None` for a person, who may end the claims of agents.
+        by: Option<AgentId>,
+    },
     /// [`Board::leave`]
     Leave(AgentId),
 }
@@ -72,7 +77,7 @@ impl BoardCall {
                 BoardAnswer::Done
             }
             Self::ClaimPaths(request) => BoardAnswer::Paths(board.claim_paths(request)?),
-            Self::ReleasePaths(claim) => {
+            Self::ReleasePaths { claim, .. } => {
                 board.release_paths(claim)?;
                 BoardAnswer::Done
             }

@@ -1,0 +1,272 @@
+//! The local copy as a hook needs it: what concerns a few files, found without reading the rest. So a hook reads the same
+//! number of bytes from the board of a large fleet as from that of a small one.
+//!
+//! The file has a head, a table of slots, and records. A record is found by the hash of its key; its slot is the range of
+//! the file that holds all records with this hash. Claims are kept under the directory where their patterns begin to
+//! have wildcards, so the claims on a path are those of its parents.
+
+use std::{
+    collections::BTreeMap,
+    fs::File,
+    hash::{DefaultHasher, Hash, Hasher},
+    io,
+    os::unix::fs::FileExt,
+};
+
+use serde::{Deserialize, Serialize};
+use surehand_core::{PathPattern, RelPath, timestamp::Millis};
+use surehand_store::board::{AgentId, BoardCopy, Checkout, CheckoutId, FileChange, PathClaim, Presence};
+
+use super::{agent_of, overview::names_of};
+use crate::{
+    SessionId,
+    disk::replace_file,
+    fleet_link::{LocalCopy, LostClaim},
+    state_dir,
+    workspace::Workspace,
+};
+
+const NAME: &str = "board.index";
+const MAX_BYTES: u64 = 1 << 30;
+
+/// The beginning of the file, with the number of its format.
+const FORMAT: u64 = u64::from_be_bytes(*b"SHBIDX01");
+
+/// More records with the same hash than this are not read.
+const MOST_IN_SLOT: u64 = 32 << 20;
+
+/// What is known under one key.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+struct Record {
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    changes: Vec<(CheckoutId, FileChange)>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    claims: Vec<PathClaim>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    lost: Vec<LostClaim>,
+    /// The checkouts and agents of the above, and the short names that they have among all.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    checkouts: Vec<Checkout>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    agents: Vec<Presence>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    names: BTreeMap<AgentId, String>,
+}
+
+/// The fixed beginning of the file: numbers of eight bytes.
+struct Head {
+    read_at: Millis,
+    now: Millis,
+    slots: u64,
+    lost: u64,
+}
+
+const HEAD: usize = 5 * 8;
+
+impl Workspace {
+    /// Replaces the index of the local copy. One process at a time may do so.
+    pub fn write_board_index(&self, copy: &LocalCopy) -> io::Result<()> {
+        let dir = self.repository_dir()?;
+        replace_file::put((&dir, &format!("{NAME}.new")), (&dir, NAME), &content(copy)?)
+    }
+
+    /// What the board has on these files of the work tree; `None` if there is no index.
+    pub fn board_about(&self, paths: &[RelPath]) -> io::Result<Option<LocalCopy>> {
+        let keys = paths.iter().flat_map(|path| [Key::File(path)].into_iter().chain(parents(path).map(Key::ClaimsIn)));
+        self.look_up(keys)
+    }
+
+    /// The claims that this session has lost; `None` if there is no index.
+    pub(super) fn board_about_session(&self, session: &SessionId) -> io::Result<Option<LocalCopy>> {
+        let agent = agent_of(session);
+        self.look_up([Key::LostBy(&agent)])
+    }
+
+    fn look_up<'a>(&self, keys: impl IntoIterator<Item = Key<'a>>) -> io::Result<Option<LocalCopy>> {
+        let Some(file) = self.open_index()? else { return Ok(None) };
+        let Some(head) = Head::read(&file)? else { return Ok(None) };
+        let board = BoardCopy { now: head.now, ..BoardCopy::default() };
+        let mut copy = LocalCopy { read_at: Some(head.read_at), board, ..LocalCopy::default() };
+        for key in keys.into_iter().filter(|key| head.lost > 0 || !matches!(key, Key::LostBy(_))) {
+            if let Some(record) = head.find(&file, &key.text())? {
+                record.add_to(&mut copy);
+            }
+        }
+        Ok(Some(copy))
+    }
+
+    fn open_index(&self) -> io::Result<Option<File>> {
+        let dir = match self.repository_dir() {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            dir => dir?,
+        };
+        match state_dir::open_file(&dir, NAME, MAX_BYTES) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            file => file.map(Some),
+        }
+    }
+}
+
+/// What a record is about.
+enum Key<'a> {
+    File(&'a RelPath),
+    ClaimsIn(&'a str),
+    LostBy(&'a AgentId),
+}
+
+impl Key<'_> {
+    fn text(&self) -> String {
+        match self {
+            Self::File(path) => format!("file {path}"),
+            Self::ClaimsIn(directory) => format!("claims {directory}"),
+            Self::LostBy(agent) => format!("lost {agent}"),
+        }
+    }
+}
+
+/// The path itself and all its parents, with the root as the empty one.
+fn parents(path: &RelPath) -> impl Iterator<Item = &str> {
+    let path = path.as_str();
+    let ends = path.match_indices('/').map(|(at, _)| at);
+    [0].into_iter().chain(ends).chain([path.len()]).map(|end| &path[..end])
+}
+
+/// The part of a pattern before the first name with a wildcard.
+fn literal_part(pattern: &PathPattern) -> &str {
+    let pattern = pattern.as_str();
+    let Some(wildcard) = pattern.find(['*', '?']) else { return pattern };
+    pattern[..wildcard].rfind('/').map_or("", |end| &pattern[..end])
+}
+
+fn slot_of(key: &str, slots: u64) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    key.hash(&mut hasher);
+    hasher.finish() % slots
+}
+
+impl Head {
+    fn read(file: &File) -> io::Result<Option<Self>> {
+        let mut bytes = [0; HEAD];
+        file.read_exact_at(&mut bytes, 0)?;
+        let [format, read_at, now, slots, lost] = numbers(&bytes);
+        let head = Self { read_at: read_at as Millis, now: now as Millis, slots, lost };
+        Ok((format == FORMAT && slots > 0).then_some(head))
+    }
+
+    fn find(&self, file: &File, key: &str) -> io::Result<Option<Record>> {
+        let mut range = [0; 16];
+        file.read_exact_at(&mut range, HEAD as u64 + 8 * slot_of(key, self.slots))?;
+        let [start, end] = numbers(&range);
+        let Some(length @ 1..=MOST_IN_SLOT) = end.checked_sub(start) else { return Ok(None) };
+        let mut bytes = vec![0; length as usize];
+        file.read_exact_at(&mut bytes, start)?;
+        // Each record is two lines: JSON has no line breaks of its own, and neither has a key.
+        let mut lines = bytes.split(|byte| *byte == b'\n');
+        while let (Some(found), Some(record)) = (lines.next(), lines.next()) {
+            if found == line_of(key).as_bytes() {
+                return Ok(serde_json::from_slice(record).ok());
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// A key on one line.
+fn line_of(key: &str) -> String {
+    key.replace('\\', "\\\\").replace('\n', "\\n")
+}
+
+fn numbers<const COUNT: usize>(bytes: &[u8]) -> [u64; COUNT] {
+    let number = |at: usize| u64::from_le_bytes(bytes[8 * at..8 * (at + 1)].try_into().expect("eight bytes"));
+    std::array::from_fn(number)
+}
+
+impl Record {
+    fn add_to(self, copy: &mut LocalCopy) {
+        for (checkout, change) in self.changes {
+            copy.board.changes.entry(checkout).or_default().insert(change.path.clone(), change);
+        }
+        copy.board.claims.extend(self.claims.into_iter().map(|claim| (claim.id.clone(), claim)));
+        copy.board.checkouts.extend(self.checkouts.into_iter().map(|checkout| (checkout.id(), checkout)));
+        copy.board.agents.extend(self.agents.into_iter().map(|presence| (presence.agent.id.clone(), presence)));
+        copy.lost.extend(self.lost);
+        copy.names.extend(self.names);
+    }
+}
+
+/// The records of a copy, by the text of their keys.
+fn records(copy: &LocalCopy) -> BTreeMap<String, Record> {
+    let (board, names) = (&copy.board, names_of(&copy.board));
+    let name = |agent: &AgentId| (agent.clone(), names.short(&SessionId(agent.0.clone())));
+    let mut agents_in: BTreeMap<&CheckoutId, Vec<&Presence>> = BTreeMap::new();
+    for presence in board.agents.values() {
+        agents_in.entry(&presence.agent.checkout).or_default().push(presence);
+    }
+    let mut records: BTreeMap<String, Record> = BTreeMap::new();
+    for (checkout, files) in &board.changes {
+        for (path, change) in files {
+            let record = records.entry(Key::File(path).text()).or_default();
+            record.changes.push((checkout.clone(), change.clone()));
+            record.checkouts.extend(board.checkouts.get(checkout).cloned());
+            // The one that made the change, or else the first one there.
+            let there = agents_in.get(checkout).into_iter().flatten();
+            let by = there.into_iter().find(|presence| change.by.as_ref().is_none_or(|by| *by == presence.agent.id));
+            record.agents.extend(by.map(|presence| (*presence).clone()));
+            record.names.extend(change.by.as_ref().map(name));
+        }
+    }
+    for claim in board.claims.values() {
+        let record = records.entry(Key::ClaimsIn(literal_part(&claim.pattern)).text()).or_default();
+        record.names.extend([name(&claim.by)]);
+        record.claims.push(claim.clone());
+    }
+    for lost in &copy.lost {
+        let record = records.entry(Key::LostBy(&lost.agent).text()).or_default();
+        record.names.extend(lost.taken_by.as_ref().map(name));
+        record.lost.push(lost.clone());
+    }
+    records
+}
+
+fn content(copy: &LocalCopy) -> io::Result<Vec<u8>> {
+    let records = records(copy);
+    let slots = (records.len() as u64).next_power_of_two();
+    let mut by_slot: BTreeMap<u64, Vec<(&String, &Record)>> = BTreeMap::new();
+    for (key, record) in &records {
+        by_slot.entry(slot_of(key, slots)).or_default().push((key, record));
+    }
+    let start = HEAD + 8 * (slots as usize + 1);
+    let (mut table, mut body) = (Vec::with_capacity(slots as usize + 1), Vec::new());
+    for slot in 0..=slots {
+        table.push((start + body.len()) as u64);
+        for (key, record) in by_slot.get(&slot).into_iter().flatten() {
+            body.extend_from_slice(line_of(key).as_bytes());
+            body.push(b'\n');
+            serde_json::to_writer(&mut body, record)?;
+            body.push(b'\n');
+        }
+    }
+    let head = [FORMAT, copy.read_at.unwrap_or_default() as u64, copy.board.now as u64, slots, copy.lost.len() as u64];
+    let numbers = head.into_iter().chain(table).flat_map(u64::to_le_bytes);
+    Ok(numbers.chain(body).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn claims_are_kept_where_their_wildcards_begin() {
+        let check = |pattern: &str, path: &str| {
+            let pattern = PathPattern::new(pattern).unwrap();
+            let path = RelPath::new(path).unwrap();
+            assert!(pattern.matches(&path) && parents(&path).any(|parent| parent == literal_part(&pattern)), "{pattern} {path}");
+        };
+        check("src/login/**", "src/login/a.rs");
+        check("src/lo*/a.rs", "src/login/a.rs");
+        check("src/a.rs", "src/a.rs");
+        check("*", "a");
+        check("**/a?", "b/c/ab");
+    }
+}
