@@ -124,6 +124,7 @@ async function the_board_shows_the_fleet_and_a_claim_is_cancelled(stage, browser
   await part("Shared tasks of story").locator("li.pending", { hasText: CANARY[1] }).waitFor();
   assert.equal(await part("Changed here").locator("li").innerText().then((text) => /part1\.rs line 3/.test(text)), true);
   await part(/Changed in .*other/).locator("li", { hasText: "src/part1.rs line 3" }).waitFor();
+  await part("Last headlines").locator("li", { hasText: /codex three changed src\/part1\.rs/ }).waitFor();
   assert.match(await page.locator("#board-status").innerText(), /this machine, read \d+ s ago/);
   assert.equal(await page.evaluate(() => globalThis.canary), undefined);
   assert.equal(await page.locator("main img, main script, [onerror]").count(), 0);

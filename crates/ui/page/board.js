@@ -1,8 +1,9 @@
-// The board of the fleet: who works in which checkout, shared tasks, claims, changed lines, and what will conflict.
+// The board of the fleet: who works in which checkout, shared tasks, claims, changed lines, what will conflict, and the
+// last headlines.
 
 import { h, fill, named, sign, empty, code } from "./dom.js";
 import { ask } from "./store.js";
-import { ago, span, count, cut } from "./words.js";
+import { ago, clock, exact, span, count, cut } from "./words.js";
 import { actButton } from "./ask.js";
 import { STATUS } from "./lists.js";
 
@@ -10,6 +11,7 @@ const ASK_EVERY = 5000;
 const ASK_AGAIN = 1000;
 // The most rows of a part that are shown at first.
 const MOST = 100;
+const MOST_HEADLINES = 20;
 
 export function board() {
   const status = h("span", { class: "quiet", id: "board-status" });
@@ -106,7 +108,7 @@ const minutes = (ms) => Math.ceil(ms / 60_000);
 function parts({ enabled, reading, board, forecasts, trouble }) {
   if (!enabled) return empty("There is no board here.", h("span", {}, code("board.enabled = true"), " in your settings switches it on. The demo has none."));
   if (!board && reading) return h("p", { class: "quiet" }, "Reading the board …");
-  const isEmpty = !board || [board.agents, board.stories, board.claims, board.changes].every((part) => !part.length);
+  const isEmpty = !board || [board.agents, board.stories, board.claims, board.changes, board.headlines].every((part) => !part.length);
   if (isEmpty && (board?.trouble ?? trouble) && typeof board?.age !== "number") return empty("What is on the board is not known.");
   if (isEmpty) {
     return empty(
@@ -121,17 +123,18 @@ function parts({ enabled, reading, board, forecasts, trouble }) {
     part("Claims on paths", board.claims, claim),
     board.stories.map((story) => part(story.story ? ["Shared tasks of story ", named(cut(story.story, 200))] : "Shared tasks", story.tasks, task, `story ${story.story}`)),
     ...checkouts(board.changes),
+    part("Last headlines", [...board.headlines].reverse(), headline(board.agents), "headlines", MOST_HEADLINES),
   ];
 }
 
-function part(title, items, row, key = title) {
+function part(title, items, row, key = title, most = MOST) {
   if (!items.length) return null;
-  const rest = items.slice(MOST);
+  const rest = items.slice(most);
   return h(
     "section",
     { class: "box" },
     h("h3", {}, title, `, ${items.length}`),
-    h("ul", { class: "rows-of-board" }, items.slice(0, MOST).map(row)),
+    h("ul", { class: "rows-of-board" }, items.slice(0, most).map(row)),
     rest.length ? h("details", { "data-key": key }, h("summary", {}, count(rest.length, "more row")), h("ul", { class: "rows-of-board" }, rest.slice(0, 2000).map(row)), rest.length > 2000 ? h("p", { class: "quiet" }, "surehand board --json lists all.") : null) : null,
   );
 }
@@ -156,6 +159,12 @@ function agent(agent) {
     facts.map((fact) => [", ", typeof fact === "string" ? named(fact) : fact]),
   );
 }
+
+const headline = (agents) => {
+  const names = new Map(agents.map((agent) => [agent.session, agent.name]));
+  return ({ at, agent, summary }) =>
+    h("li", {}, h("time", { class: "quiet", title: exact(at) }, clock(at)), " ", agent === null ? null : [named(names.get(agent) ?? cut(agent, 40), { class: "name" }), " "], named(cut(summary, 500)));
+};
 
 const claim = (claim) =>
   h(

@@ -13,8 +13,8 @@ use surehand_engine::{
     core::PathPattern,
     fleet::{BoardCalls, BranchChanges, LocalCopy},
     store::board::{
-        Agent, AgentId, Board, BoardAnswer, BoardCall, BoardCopy, BoardError, ClaimId, Heartbeat, NewTask, PathClaimRequest,
-        SqliteBoard, TaskChoice, TaskClaimRequest,
+        Agent, AgentId, Board, BoardAnswer, BoardCall, BoardCopy, BoardError, ClaimId, Headline, Heartbeat, NewTask,
+        PathClaimRequest, SqliteBoard, TaskChoice, TaskClaimRequest,
     },
 };
 use surehand_ui::BoardAccess;
@@ -172,6 +172,15 @@ fn the_board_shows_who_works_where_and_what_will_conflict() {
     let mut board = fleet.board.board.lock().unwrap();
     board.add_tasks("login", &[task]).unwrap();
     board.claim_task(&claim).unwrap().unwrap();
+    let headline = Headline {
+        id: "h".to_owned(),
+        checkout: theirs.checkout().unwrap().id(),
+        agent: Some(AgentId("codex-2".to_owned())),
+        kind: "edit_file".to_owned(),
+        path: None,
+        summary: HOSTILE.to_owned(),
+    };
+    board.post(&[headline]).unwrap();
     drop(board);
     fleet.claim("c", "codex-2", "src/**").unwrap();
     let shown = fleet.shown();
@@ -193,6 +202,8 @@ fn the_board_shows_who_works_where_and_what_will_conflict() {
     let forecast = &shown["forecasts"][0];
     assert_eq!((&forecast["path"], &forecast["agent"]), (&json!("a.txt"), &json!("codex 2")));
     assert!(forecast["text"].as_str().unwrap().contains("line 7"), "{forecast}");
+    let headline = &board["headlines"][0];
+    assert_eq!((&headline["agent"], &headline["summary"]), (&json!("codex-2"), &json!(HOSTILE)));
     assert_eq!((&shown["trouble"], board["age"].is_i64()), (&Value::Null, true));
 }
 
