@@ -1,13 +1,14 @@
 // The frame of the page: views by the address, the connection, the theme.
 
 import { h, fill, named, empty, code } from "./dom.js";
-import { store, listen, follow, takeToken } from "./store.js";
+import { store, listen, takeToken } from "./store.js";
 import { map } from "./map.js";
 import { timeline } from "./timeline.js";
 import { files, file } from "./file.js";
 import { rescued, tasks } from "./lists.js";
 import { board } from "./board.js";
 import { runs } from "./runs.js";
+import { figure } from "./words.js";
 
 const VIEWS = [
   { path: "", title: "Overview", make: map },
@@ -66,13 +67,13 @@ function drawViews() {
     VIEWS.map((view) => {
       const number = view.number?.();
       const isCurrent = current?.view.path === view.path;
-      return h("li", {}, h("a", { href: `#/${view.path}`, "aria-current": isCurrent ? "page" : null }, view.title, number ? [" ", h("span", { class: "number" }, number.toLocaleString("en"))] : null));
+      return h("li", {}, h("a", { href: `#/${view.path}`, "aria-current": isCurrent ? "page" : null }, view.title, number ? [" ", h("span", { class: "number" }, figure(number))] : null));
     }),
   );
   if (focused) views.querySelector(`[href="${focused}"]`)?.focus();
 }
 
-const CONNECTION = { connecting: "connecting", live: "live", lost: "no connection; trying again", refused: "the token is wrong" };
+const CONNECTION = { connecting: "connecting", live: "live", lost: "no connection; trying again", refused: "no valid token" };
 
 function drawFrame() {
   fill(document.getElementById("workspace"), named(store.workspace), store.readOnly ? h("span", { class: "quiet" }, " (read-only)") : null);
@@ -101,13 +102,13 @@ function needToken() {
 let changes = new Set();
 let frame = 0;
 
-listen((changed) => {
+function hear(changed) {
   if (changed.has("connection") || changed.has("all") || changed.has("trouble")) drawFrame();
   if (store.connection === "refused") return needToken();
   changed.forEach((name) => changes.add(name));
   if (document.hidden) setTimeout(drawChanges, 500);
   else frame ||= requestAnimationFrame(drawChanges);
-});
+}
 
 function drawChanges() {
   frame = 0;
@@ -127,5 +128,6 @@ drawTheme();
 drawFrame();
 drawViews();
 window.addEventListener("hashchange", route);
-if (takeToken()) follow();
-else needToken();
+listen(hear);
+// The store began before.
+if (store.state || store.connection === "refused") hear(new Set(["all", "connection"]));

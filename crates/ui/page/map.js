@@ -6,7 +6,17 @@ import { ago, count, oneLine, KINDS, kindOf, what, clock } from "./words.js";
 import { by } from "./timeline.js";
 import { actButton } from "./ask.js";
 
+// The size of a cell, as in the style sheet. Only the cells in view are in the page.
 const HEIGHT = 26;
+const WIDTH = 30;
+
+// So many cells more than are in view are drawn on each side.
+const SPARE = 4;
+
+function visible(scrolled, room, size, count) {
+  const first = Math.min(count, Math.floor(scrolled / size));
+  return [first, Math.min(count, first + Math.ceil(room / size) + 1)];
+}
 
 export const STATES = {
   seen: { sign: "●", words: "seen as it is now" },
@@ -60,12 +70,13 @@ export function map() {
   let sessions = [];
   let files = [];
   let active = { row: 0, column: 0 };
+  let drawn = { first: 0, last: 0, left: 0, right: 0 };
   const rows = new Map();
   const above = h("tr", { "aria-hidden": "true" }, h("td", {}));
   const below = h("tr", { "aria-hidden": "true" }, h("td", {}));
 
-  scroller.addEventListener("scroll", () => requestAnimationFrame(drawRows), { passive: true });
-  new ResizeObserver(() => drawRows()).observe(scroller);
+  scroller.addEventListener("scroll", () => requestAnimationFrame(drawCells), { passive: true });
+  new ResizeObserver(drawCells).observe(scroller);
   table.addEventListener("keydown", key);
   table.addEventListener("click", (event) => {
     const cell = event.target.closest("[data-column]");
@@ -85,23 +96,26 @@ export function map() {
     const clamp = (value, most) => Math.min(most, Math.max(0, value));
     const [down, right] = steps[event.key];
     active = { row: clamp(active.row + down, files.length - 1), column: clamp(active.column + right, sessions.length - 1) };
-    const top = active.row * HEIGHT;
-    const room = scroller.clientHeight - head.offsetHeight - HEIGHT;
-    if (top < scroller.scrollTop) scroller.scrollTop = top;
-    else if (top > scroller.scrollTop + room) scroller.scrollTop = top - room;
-    drawRows();
+    reveal("scrollTop", active.row * HEIGHT, scroller.clientHeight - head.offsetHeight - HEIGHT);
+    reveal("scrollLeft", active.column * WIDTH, scroller.clientWidth - head.querySelector(".corner").offsetWidth - WIDTH);
+    drawCells();
     mark();
+  }
+
+  function reveal(side, place, room) {
+    if (place < scroller[side]) scroller[side] = place;
+    else if (place > scroller[side] + room) scroller[side] = place - room;
   }
 
   function mark() {
     table.querySelector(".active")?.classList.remove("active");
-    const cell = rows.get(active.row)?.children[active.column + 1];
+    table.querySelector("#map-active")?.removeAttribute("id");
+    table.removeAttribute("aria-activedescendant");
+    const cell = rows.get(active.row)?.querySelector(`[data-column="${active.column}"]`);
     if (!cell) return;
     cell.classList.add("active");
     cell.id = "map-active";
-    table.querySelectorAll("#map-active").forEach((other) => other !== cell && other.removeAttribute("id"));
-    table.setAttribute("aria-activedescendant", "map-active");
-    cell.scrollIntoView({ block: "nearest", inline: "nearest" });
+    table.setAttribute("aria-activedescendant", cell.id);
   }
 
   function drawCards() {
@@ -121,8 +135,22 @@ export function map() {
     );
   }
 
+  // The cells of the sessions in view, between gaps as wide as the others.
+  function inView(cellOf) {
+    const { left, right } = drawn;
+    return [gap(left), sessions.slice(left, right).map((session, index) => cellOf(session, left + index)), gap(sessions.length - right)];
+  }
+
+  function gap(columns) {
+    if (!columns) return null;
+    const cell = h("td", { "aria-hidden": "true" });
+    cell.style.minWidth = `${columns * WIDTH}px`;
+    return cell;
+  }
+
   function drawHead() {
-    fill(head, h("tr", { role: "row" }, h("th", { scope: "col", class: "corner" }, "File"), sessions.map((session) => h("th", { scope: "col", title: session.name }, h("span", {}, named(session.name))))));
+    const title = (session, column) => h("th", { scope: "col", title: session.name, "aria-colindex": column + 2 }, h("span", {}, named(session.name)));
+    fill(head, h("tr", { role: "row" }, h("th", { scope: "col", class: "corner" }, "File"), inView(title)));
   }
 
   function rowOf(index) {
@@ -133,27 +161,39 @@ export function map() {
       "tr",
       { "data-row": index, role: "row", "aria-rowindex": index + 2 },
       h("th", { scope: "row", title: file.path }, h("a", { href: `#/file/${encodeURIComponent(file.path)}`, tabindex: "-1" }, h("bdi", {}, h("span", { class: "directory" }, name.slice(0, slash)), name.slice(slash)))),
-      sessions.map((session, column) => {
-        const known = session.files.get(file.path);
-        const state = stateOf(known);
-        const part = known?.part ? `, ${known.part[0]} of ${known.part[1]} lines` : "";
-        const words = `${session.name}: ${STATES[state].words}${part}${known?.edited ? ", edited" : ""}`;
-        return h("td", { class: `${state}${known?.edited ? " edited" : ""}`, role: "gridcell", "data-column": column, title: words, "aria-label": words }, STATES[state].sign);
-      }),
+      inView((session, column) => cellOf(session, session.files.get(file.path), column)),
     );
   }
 
-  function drawRows() {
-    const first = Math.max(0, Math.floor(scroller.scrollTop / HEIGHT) - 4);
-    const last = Math.min(files.length, first + Math.ceil((scroller.clientHeight || 700) / HEIGHT) + 8);
-    if (first === drawRows.first && last === drawRows.last && rows.size) return;
-    [drawRows.first, drawRows.last] = [first, last];
+  function cellOf(session, known, column) {
+    const state = stateOf(known);
+    const part = known?.part ? `, ${known.part[0]} of ${known.part[1]} lines` : "";
+    const words = `${session.name}: ${STATES[state].words}${part}${known?.edited ? ", edited" : ""}`;
+    return h("td", { class: `${state}${known?.edited ? " edited" : ""}`, role: "gridcell", "aria-colindex": column + 2, "data-column": column, title: words, "aria-label": words }, STATES[state].sign);
+  }
+
+  function drawCells() {
+    // Before the map is in the page, its size is a guess.
+    const [height, width] = [scroller.clientHeight || innerHeight * 0.85, scroller.clientWidth || innerWidth * 0.55];
+    const [top, bottom] = visible(scroller.scrollTop, height, HEIGHT, files.length);
+    const [start, end] = visible(scroller.scrollLeft, width, WIDTH, sessions.length);
+    const isWide = rows.size > 0 && drawn.left <= start && end <= drawn.right;
+    if (isWide && drawn.first <= top && bottom <= drawn.last) return;
+    const [first, last] = [Math.max(0, top - SPARE), Math.min(files.length, bottom + SPARE)];
+    if (!isWide) {
+      drawn = { left: Math.max(0, start - SPARE), right: Math.min(sessions.length, end + SPARE) };
+      rows.clear();
+      drawHead();
+    }
+    Object.assign(drawn, { first, last });
     for (const [index] of rows) if (index < first || index >= last) rows.delete(index);
     for (let index = first; index < last; index++) if (!rows.has(index)) rows.set(index, rowOf(index));
     above.firstChild.style.height = `${first * HEIGHT}px`;
     below.firstChild.style.height = `${(files.length - last) * HEIGHT}px`;
     body.replaceChildren(above, ...[...rows.keys()].sort((a, b) => a - b).map((index) => rows.get(index)), below);
     table.setAttribute("aria-rowcount", files.length + 1);
+    table.setAttribute("aria-colcount", sessions.length + 1);
+    mark();
   }
 
   function draw() {
@@ -161,10 +201,9 @@ export function map() {
     const wanted = search.value.trim().toLowerCase();
     files = filesOf(sessions).filter((file) => file.path.toLowerCase().includes(wanted));
     drawCards();
-    drawHead();
     rows.clear();
     active = { row: Math.min(active.row, Math.max(0, files.length - 1)), column: Math.min(active.column, Math.max(0, sessions.length - 1)) };
-    drawRows();
+    drawCells();
     scroller.hidden = !files.length;
     fill(
       nothing,

@@ -35,17 +35,14 @@ export class Refused extends Error {
   }
 }
 
+const tokenOf = (hash) => /^#token=([\w-]+)$/.exec(hash)?.[1];
+
 // Takes the token out of the address, where it would stay in the history.
 export function takeToken() {
-  const found = /^#token=([\w-]+)$/.exec(location.hash);
-  if (found) {
-    token = found[1];
-    sessionStorage.setItem("token", token);
-    history.replaceState(null, "", "#/");
-  } else {
-    token = sessionStorage.getItem("token") ?? "";
-  }
-  return token !== "";
+  const found = tokenOf(location.hash);
+  if (!found) return;
+  sessionStorage.setItem("token", found);
+  history.replaceState(null, "", "#/");
 }
 
 export async function ask(question, parameters = {}) {
@@ -114,11 +111,19 @@ async function start() {
   addEntries([...now.entries, ...now.reads]);
   tell("all");
   if (now.total > now.entries.length) {
+    await drawn();
     const rest = await ask("entries", { from: now.entries.length });
     addEntries(rest.entries);
     tell("entries");
   }
 }
+
+// Waits for the first picture, which would have to wait for all entries otherwise.
+const drawn = () =>
+  new Promise((resolve) => {
+    setTimeout(resolve, 500);
+    requestAnimationFrame(() => setTimeout(resolve));
+  });
 
 function take(news) {
   const changed = [];
@@ -151,12 +156,10 @@ function take(news) {
 }
 
 // Keeps the store current. Never returns.
-export async function follow() {
+async function follow() {
   for (let failures = 0; ; failures++) {
     try {
-      const response = await fetch("/api/feed", { headers: headers() });
-      if (!response.ok) await answer(response);
-      await readFeed(response.body.pipeThrough(new TextDecoderStream()).getReader(), () => (failures = 0));
+      await readFeed(fetch("/api/feed", { headers: headers() }), () => (failures = 0));
     } catch (error) {
       if (error instanceof Refused && error.status === 401) {
         store.connection = "refused";
@@ -170,8 +173,10 @@ export async function follow() {
   }
 }
 
-async function readFeed(reader, succeeded) {
+// Asks for the present state at the same time. What is newer than that comes by the feed, which begins with its revision.
+async function readFeed(feed, succeeded) {
   let text = "";
+  let reader;
   let isStarted = false;
   let waiting = [];
   const begin = async () => {
@@ -181,19 +186,22 @@ async function readFeed(reader, succeeded) {
     store.connection = "live";
     tell("connection");
     succeeded();
-    waiting.splice(0).forEach(news);
+    waiting.splice(0).forEach(hear);
   };
-  const news = (message) => {
-    if (!isStarted) waiting.push(message);
-    else if (message.revision === store.revision + 1) take(message);
-    else if (message.revision > store.revision) restart();
+  const hear = ([event, data]) => {
+    if (!isStarted) waiting.push([event, data]);
+    else if (event === "news" && data.revision === store.revision + 1) take(data);
+    else if (data.revision > store.revision) restart();
   };
   let failed = null;
   const restart = () => begin().catch((error) => {
     failed = error;
-    reader.cancel().catch(() => {});
+    reader?.cancel().catch(() => {});
   });
   restart();
+  const response = await feed;
+  if (!response.ok) await answer(response);
+  reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   for (;;) {
     const { value, done } = await reader.read();
     if (failed) throw failed;
@@ -202,7 +210,7 @@ async function readFeed(reader, succeeded) {
     for (let end = text.indexOf("\n\n"); end >= 0; end = text.indexOf("\n\n")) {
       const [event, data] = message(text.slice(0, end));
       text = text.slice(end + 2);
-      if (event === "news") news(data);
+      if (event === "news" || event === "from") hear([event, data]);
       else if (event === "again") restart();
       else if (event === "board") tell("board");
       else if (event === "trouble") {
@@ -222,3 +230,10 @@ function message(text) {
   }
   return [event, data];
 }
+
+// This runs while the other files of the page are still on their way. What the page waits for is asked for first, because
+// the storage of the browser takes a while.
+token = tokenOf(location.hash) ?? sessionStorage.getItem("token") ?? "";
+if (token) follow();
+else store.connection = "refused";
+takeToken();

@@ -2,7 +2,7 @@
 
 import { h, fill, named, sign, empty, code, VirtualList } from "./dom.js";
 import { ask, store, entryKey } from "./store.js";
-import { KINDS, kindOf, what, clock, ago, paths, count } from "./words.js";
+import { KINDS, kindOf, what, clock, exact, ago, paths, count, figure } from "./words.js";
 import { actButton } from "./ask.js";
 import { diffs } from "./diff.js";
 
@@ -14,7 +14,7 @@ export function row(entry) {
   return h(
     "div",
     { class: `entry ${entry.undone ? "undone" : ""}` },
-    h("time", { title: `${new Date(entry.ms).toLocaleString("en-GB")}, ${ago(entry.ms)}` }, clock(entry.ms)),
+    h("time", { title: `${exact(entry.ms)}, ${ago(entry.ms)}` }, clock(entry.ms)),
     sign(kind, words.sign),
     h("span", { class: `kind ${kind}` }, words.one),
     named(by(entry), { class: "who" }),
@@ -62,7 +62,7 @@ export function timeline() {
           { type: "button", class: "chip", "aria-pressed": String(filter.kinds.has(kind)), "data-kind": kind, on: { click: () => toggle(kind) } },
           sign(kind, words.sign),
           words.many,
-          h("span", { class: "number" }, (counts[kind] ?? 0).toLocaleString("en")),
+          h("span", { class: "number" }, figure(counts[kind] ?? 0)),
         ),
       ),
     );
@@ -84,7 +84,7 @@ export function timeline() {
     const entries = store.entries.filter((entry) => fits(entry, false));
     list.set(entries, entryKey);
     const all = store.entries.length;
-    fill(shown, entries.length === all ? count(all, "entry", "entries") : `${entries.length.toLocaleString("en")} of ${count(all, "entry", "entries")}`);
+    fill(shown, entries.length === all ? count(all, "entry", "entries") : `${figure(entries.length)} of ${count(all, "entry", "entries")}`);
     const isNew = all === 0;
     fill(
       nothing,
@@ -149,7 +149,7 @@ function heading(entry) {
   return [
     h("h2", {}, sign(kind, KINDS[kind].sign), KINDS[kind].one, " ", h("span", { class: "id" }, entry.kind === "read" ? "" : entry.id)),
     h("p", {}, named(what(entry))),
-    h("p", { class: "quiet" }, by(entry) ? [named(by(entry)), ", "] : null, `${new Date(entry.ms).toLocaleString("en-GB")}, ${ago(entry.ms)}`),
+    h("p", { class: "quiet" }, by(entry) ? [named(by(entry)), ", "] : null, `${exact(entry.ms)}, ${ago(entry.ms)}`),
     entry.repairs ? h("p", { class: "quiet" }, "It repairs ", h("a", { href: `#/timeline?id=${entry.repairs}` }, "a refused edit"), ".") : null,
     files.length ? h("p", { class: "links" }, files.slice(0, 20).map((path) => [h("a", { href: `#/file/${encodeURIComponent(path)}` }, named(path)), " "])) : null,
     h("div", { class: "buttons" }, buttons(entry)),

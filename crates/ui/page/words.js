@@ -10,18 +10,27 @@ const HIDDEN = new RegExp(
 
 const spell = (character) => `<U+${character.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}>`;
 
+const PLAIN = /^[\x20-\x7e]*$/;
+
 // Several lines: keeps line breaks and tabs.
-export const visible = (text) => String(text).replaceAll("\r\n", "\n").replaceAll("\r", "<U+000D>").replace(HIDDEN, spell);
+export function visible(text) {
+  const whole = String(text);
+  // Most of what is shown, and a map has thousands of cells.
+  if (PLAIN.test(whole)) return whole;
+  return whole.replaceAll("\r\n", "\n").replaceAll("\r", "<U+000D>").replace(HIDDEN, spell);
+}
 
 // One line, such as a name.
 export const oneLine = (text) => visible(text).replaceAll("\n", "<U+000A>").replaceAll("\t", "<U+0009>");
 
 export function cut(text, most) {
   const characters = [...text.slice(0, most * 2)];
-  return text.length > most ? `${characters.slice(0, most).join("")} … (${(text.length - most).toLocaleString("en")} more characters)` : text;
+  return text.length > most ? `${characters.slice(0, most).join("")} … (${figure(text.length - most)} more characters)` : text;
 }
 
-export const count = (number, one, many = `${one}s`) => `${number.toLocaleString("en")} ${number === 1 ? one : many}`;
+export const figure = (number) => String(number).replace(/\B(?=(\d{3})+$)/g, ",");
+
+export const count = (number, one, many = `${one}s`) => `${figure(number)} ${number === 1 ? one : many}`;
 
 export function ago(ms, now = Date.now()) {
   const seconds = Math.max(0, Math.round((now - ms) / 1000));
@@ -38,12 +47,21 @@ export function span(ms) {
   return minutes < 120 ? `${minutes} min` : `${Math.round(minutes / 60)} h`;
 }
 
-const TIME = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit" });
-const DAY = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short" });
+// Written out, because the first formatter of the browser takes longer than the rest of the page.
+const MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+
+const time = (date) => [date.getHours(), date.getMinutes(), date.getSeconds()].map((part) => String(part).padStart(2, "0")).join(":");
+
+const day = (date) => `${date.getDate()} ${MONTHS[date.getMonth()]}`;
 
 export function clock(ms) {
-  const time = TIME.format(ms);
-  return Date.now() - ms > 20 * 3600 * 1000 ? `${DAY.format(ms)} ${time.slice(0, 5)}` : time;
+  const date = new Date(ms);
+  return Date.now() - ms > 20 * 3600 * 1000 ? `${day(date)} ${time(date).slice(0, 5)}` : time(date);
+}
+
+export function exact(ms) {
+  const date = new Date(ms);
+  return `${day(date)} ${date.getFullYear()}, ${time(date)}`;
 }
 
 export const size = (bytes) => (bytes < 1000 ? count(bytes, "byte") : `${(bytes / 1000).toFixed(1)} kB`);

@@ -26,7 +26,8 @@ impl Feed {
     pub(crate) fn start(mut subscription: Subscription, closing: CancellationToken) -> Self {
         let (sender, receiver) = mpsc::channel(1);
         tokio::spawn(async move {
-            let mut next = Bytes::from_static(b": here\n\n");
+            // A page that knows less has asked for the state before the feed began.
+            let mut next = Bytes::from(format!("event: from\ndata: {{\"revision\":{}}}\n\n", subscription.revision));
             while sender.send(next).await.is_ok() {
                 let message = tokio::select! {
                     () = closing.cancelled() => break,

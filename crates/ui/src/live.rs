@@ -3,7 +3,10 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, VecDeque},
-    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Condvar, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
     thread,
     time::{Duration, Instant},
 };
@@ -45,6 +48,8 @@ pub(crate) struct LiveState {
     workspace: Arc<Workspace>,
     board: BoardView,
     present: Mutex<Present>,
+    /// Counts what was handed out. It grows only while `present` is locked, and before the message is sent.
+    revision: AtomicU64,
     messages: broadcast::Sender<Message>,
     pages: Mutex<PageCount>,
     page_came: Condvar,
@@ -65,8 +70,6 @@ struct Present {
     mark: Option<StateMark>,
     /// The local copy of the board that the pages know of.
     copy: Option<CopyStamp>,
-    /// Counts what was handed out.
-    revision: u64,
     /// Newest first.
     entries: Vec<Entry>,
     /// Newest first.
@@ -95,7 +98,6 @@ impl LiveState {
             lister: SessionLister::new(workspace.clone()),
             mark: None,
             copy: None,
-            revision: 0,
             entries: Vec::new(),
             reads: VecDeque::new(),
             sessions: Vec::new(),
@@ -107,6 +109,7 @@ impl LiveState {
             workspace,
             board,
             present: Mutex::new(present),
+            revision: AtomicU64::new(0),
             messages: broadcast::channel(MOST_WAITING).0,
             pages: Mutex::default(),
             page_came: Condvar::new(),
@@ -131,7 +134,7 @@ impl LiveState {
         self.look(&mut present, Compare::IfRecorded)?;
         let report = self.workspace.state_report();
         Ok(json!({
-            "revision": present.revision,
+            "revision": self.revision(),
             "workspace": self.workspace.path().to_string_lossy(),
             "version": env!("CARGO_PKG_VERSION"),
             "read_only": report.is_read_only,
@@ -148,7 +151,7 @@ impl LiveState {
     pub(crate) fn entries(&self, from: usize) -> Value {
         let present = self.present();
         let entries: Vec<&Value> = present.entries.iter().skip(from).map(|entry| &entry.json).collect();
-        json!({ "revision": present.revision, "entries": entries })
+        json!({ "revision": self.revision(), "entries": entries })
     }
 
     /// Which lines of a file each session has seen, as the lines are numbered in this text.
@@ -160,7 +163,9 @@ impl LiveState {
     pub(crate) fn subscribe(self: &Arc<Self>) -> Subscription {
         lock(&self.pages).open += 1;
         self.page_came.notify_all();
-        Subscription { messages: self.messages.subscribe(), live: self.clone() }
+        let messages = self.messages.subscribe();
+        // Read afterwards, so that whatever is not in it comes as a message.
+        Subscription { messages, revision: self.revision(), live: self.clone() }
     }
 
     /// Ends the thread.
@@ -175,11 +180,17 @@ impl LiveState {
         drop(self.look(&mut self.present(), Compare::Always));
     }
 
+    fn revision(&self) -> u64 {
+        self.revision.load(Ordering::SeqCst)
+    }
+
     fn present(&self) -> MutexGuard<'_, Present> {
         lock(&self.present)
     }
 
     fn watch(&self) {
+        // The first look reads the whole log, so it is done before a page comes. An error shows when the page looks.
+        drop(self.look(&mut self.present(), Compare::IfRecorded));
         step_back();
         let (mut compared, mut rest) = (Instant::now(), LOOK_EVERY);
         while self.wait_for_page(rest) {
@@ -244,9 +255,12 @@ impl LiveState {
         }
         present.mark = Some(mark);
         if !said.is_empty() {
-            present.revision += 1;
-            said.insert("revision".to_owned(), present.revision.into());
-            self.send("news", &Value::Object(said));
+            let revision = self.revision.fetch_add(1, Ordering::SeqCst) + 1;
+            // Nobody needs the difference to nothing: every page begins with the answer to `start`.
+            if !is_first {
+                said.insert("revision".to_owned(), revision.into());
+                self.send("news", &Value::Object(said));
+            }
         }
         if compare == Compare::Always && self.workspace.root_now() != RootStatus::Same {
             let why = "the directory of this workspace was removed or replaced; start surehand ui again";
@@ -421,6 +435,8 @@ fn step_back() {
 /// The messages for one page.
 pub(crate) struct Subscription {
     pub messages: broadcast::Receiver<Message>,
+    /// What was handed out before the first message.
+    pub revision: u64,
     live: Arc<LiveState>,
 }
 

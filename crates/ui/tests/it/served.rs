@@ -47,6 +47,22 @@ fn what_is_recorded_by_another_process_arrives_by_itself() {
 }
 
 #[test]
+fn a_feed_begins_with_the_revision_that_it_goes_on_from() {
+    let server = Server::start();
+    let mut session = server.session_that_read("claude-one", "a.txt", "one\n");
+    let before = server.get("start").json()["revision"].clone();
+    assert_eq!(server.feed_from().0, before);
+    edit(&mut session, "a.txt", "one", "1");
+    let after = server.get("start").json()["revision"].clone();
+    assert_ne!(before, after);
+    // A page that has asked for the state before learns that it has missed something.
+    let (from, mut news) = server.feed_from();
+    assert_eq!(from, after);
+    edit(&mut session, "a.txt", "1", "eins");
+    assert_eq!(news.next().unwrap()["revision"], after.as_u64().unwrap() + 1);
+}
+
+#[test]
 fn an_edit_after_a_refusal_is_a_repair() {
     let server = Server::start();
     let mut session = server.session_that_read("claude-one", "a.txt", "one\ntwo\n");

@@ -103,13 +103,19 @@ impl Server {
 
     /// The messages of the feed, one after the other.
     pub(crate) fn feed(&self) -> impl Iterator<Item = Value> + use<> {
+        self.feed_from().1
+    }
+
+    /// The revision that the feed begins with, and its messages.
+    pub(crate) fn feed_from(&self) -> (Value, impl Iterator<Item = Value> + use<>) {
         let mut stream = TcpStream::connect(&self.address).unwrap();
         let request = format!("GET /api/feed HTTP/1.1\r\nhost: {}\r\n{}\r\n", self.address, self.authorization());
         stream.write_all(request.as_bytes()).unwrap();
         let mut lines = BufReader::new(stream).lines().map(Result::unwrap);
         // From this line on the server listens for this page.
-        lines.by_ref().find(|line| line == ": here").unwrap();
-        lines.filter_map(|line| serde_json::from_str(line.strip_prefix("data: ")?).ok())
+        lines.by_ref().find(|line| line == "event: from").unwrap();
+        let mut messages = lines.filter_map(|line| serde_json::from_str::<Value>(line.strip_prefix("data: ")?).ok());
+        (messages.next().unwrap()["revision"].take(), messages)
     }
 }
 
