@@ -367,6 +367,8 @@ async function axe_finds_nothing_in_light_and_dark(stage, browser) {
   const { url } = await stage.serve();
   for (const [colorScheme, width] of [["light", 1280], ["dark", 1280], ["light", 390]]) {
     const page = await open(browser, url, { colorScheme, viewport: { width, height: 800 }, bypassCSP: true });
+    // It is of no run, and open all the same.
+    await page.locator("nav a", { hasText: "Tasks 1" }).waitFor();
     await page.addScriptTag({ path: axePath });
     for (const hash of ["#/", "#/timeline", "#/files", `#/file/${encodeURIComponent("src/part1.rs")}`, "#/rescued", "#/tasks", "#/board", "#/runs?turn=1"]) {
       await view(page, hash);
@@ -376,6 +378,8 @@ async function axe_finds_nothing_in_light_and_dark(stage, browser) {
         await page.locator(".detail .diff").waitFor();
       }
       await noViolations(page, `${hash} ${colorScheme} ${width}`);
+      const link = await page.locator("nav [aria-current]").boundingBox();
+      assert.ok(link.x >= 0 && link.x + link.width <= width, `${hash}: its link is out of view`);
       assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), `${hash} is wider than the screen`);
     }
     await view(page, "#/board");

@@ -5,7 +5,7 @@ import { store, listen, takeToken } from "./store.js";
 import { map } from "./map.js";
 import { timeline } from "./timeline.js";
 import { files, file } from "./file.js";
-import { rescued, tasks } from "./lists.js";
+import { rescued, tasks, openTasks } from "./lists.js";
 import { board } from "./board.js";
 import { runs } from "./runs.js";
 import { figure } from "./words.js";
@@ -15,7 +15,7 @@ const VIEWS = [
   { path: "timeline", title: "Timeline", make: timeline, keeps: true, number: () => store.entries.length },
   { path: "files", title: "Files", make: files },
   { path: "rescued", title: "Rescued", make: rescued, number: () => store.rescues.length },
-  { path: "tasks", title: "Tasks", make: tasks, number: () => store.state?.open_tasks.length },
+  { path: "tasks", title: "Tasks", make: tasks, number: () => openTasks().length },
   { path: "board", title: "Board", make: board },
   { path: "runs", title: "Runs", make: runs },
 ];
@@ -49,6 +49,7 @@ function route() {
   }
   document.title = `${current.view.title || decode(rest.join("/"))} · Surehand`.replaceAll(/[\u0000-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g, "");
   drawViews();
+  showCurrentView();
   current.shown.show?.(parameters);
 }
 
@@ -71,6 +72,12 @@ function drawViews() {
     }),
   );
   if (focused) views.querySelector(`[href="${focused}"]`)?.focus();
+}
+
+// On a phone the views are a row that is wider than the screen.
+function showCurrentView() {
+  const link = views.querySelector("[aria-current]");
+  if (link) views.parentElement.scrollLeft = link.offsetLeft - (innerWidth - link.offsetWidth) / 2;
 }
 
 const CONNECTION = { connecting: "connecting", live: "live", lost: "no connection; trying again", refused: "no valid token" };

@@ -2,7 +2,7 @@
 
 import { h, fill, named, sign, empty, code } from "./dom.js";
 import { ask, store } from "./store.js";
-import { ago, size } from "./words.js";
+import { ago, figure, size } from "./words.js";
 import { diffs } from "./diff.js";
 import { rescueButtons } from "./timeline.js";
 
@@ -54,30 +54,48 @@ export const STATUS = {
   cancelled: { title: "Cancelled", sign: "✕" },
 };
 
+const plan = () => store.state?.tasks ?? { story_id: "", tasks: [] };
+
+// Those of others included.
+export const openTasks = () => [...plan().tasks.filter(({ status }) => ["pending", "in_progress"].includes(status)), ...(plan().tasks_of_others ?? [])];
+
+// The story of a run has the id of the run, and is no name.
+const RUN = /^[0-9a-f]+-[0-9a-f]{16}$/;
+
+function belongsTo({ owner, story }) {
+  if (owner?.startsWith("run ")) return "of another run";
+  if (owner) return ["of ", named(owner)];
+  return story ? ["of story ", named(story)] : "of no story";
+}
+
 export function tasks() {
   const list = h("div", { class: "stack" });
   const story = h("span", { class: "quiet" });
   const element = h("div", { class: "page" }, h("div", { class: "bar" }, h("h2", {}, "Tasks"), story), list);
 
   const task = ({ status, id, description }) => h("li", { class: status }, sign(`task ${status}`, STATUS[status]?.sign ?? "○"), h("span", { class: "id" }, `${id}.`), " ", h("span", {}, description));
+  const taskOfOthers = (one) => {
+    const row = task(one);
+    row.append(" ", h("span", { class: "quiet" }, belongsTo(one)));
+    return row;
+  };
 
   function draw() {
-    const plan = store.state?.tasks ?? { story_id: "", tasks: [] };
-    fill(story, plan.story_id ? ["Story: ", named(plan.story_id)] : "");
-    const others = plan.tasks_of_others ?? [];
-    if (!plan.tasks.length && !others.length) {
+    const { story_id, tasks, tasks_of_others: others = [] } = plan();
+    fill(story, RUN.test(story_id) ? "of the last run" : story_id ? ["of story ", named(story_id)] : "");
+    if (!tasks.length && !others.length) {
       fill(list, empty("There are no tasks.", h("span", {}, "Agents add them with update_tasks, you with ", code("surehand tasks add"), ".")));
       return;
     }
     fill(
       list,
       Object.entries(STATUS).map(([status, words]) => {
-        const tasks = plan.tasks.filter((task) => task.status === status).sort((a, b) => a.priority - b.priority || a.id - b.id);
-        return tasks.length
-          ? h("section", { class: "box" }, h("h3", {}, `${words.title}, ${tasks.length}`), h("ul", { class: "tasks" }, tasks.map(task)))
+        const chosen = tasks.filter((task) => task.status === status).sort((a, b) => a.priority - b.priority || a.id - b.id);
+        return chosen.length
+          ? h("section", { class: "box" }, h("h3", {}, `${words.title}, ${figure(chosen.length)}`), h("ul", { class: "tasks" }, chosen.map(task)))
           : null;
       }),
-      others.length ? h("section", { class: "box" }, h("h3", {}, `Open in other stories and runs, ${others.length}`), h("ul", { class: "tasks" }, others.map(task))) : null,
+      others.length ? h("section", { class: "box" }, h("h3", {}, `Open in other stories and runs, ${figure(others.length)}`), h("ul", { class: "tasks" }, others.map(taskOfOthers))) : null,
     );
   }
 

@@ -2,7 +2,7 @@
 
 import { h, fill, named, empty, code, sign } from "./dom.js";
 import { store } from "./store.js";
-import { ago, count, oneLine, KINDS, kindOf, what, clock } from "./words.js";
+import { ago, count, figure, oneLine, KINDS, kindOf, what, clock } from "./words.js";
 import { by } from "./timeline.js";
 import { actButton } from "./ask.js";
 
@@ -128,7 +128,13 @@ export function map() {
           { class: "card" },
           h("a", { href: `#/timeline?session=${encodeURIComponent(session.session)}` }, named(session.name, { class: "name" })),
           h("span", { class: "quiet" }, session.ms ? ago(session.ms) : "no activity"),
-          h("span", { class: "figures" }, count(session.seen.length, "file"), " seen", stale ? [", ", h("span", { class: "stale-word" }, sign("stale", "▲"), `${stale} stale`)] : null, `, ${count(session.changes, "change")}`),
+          h(
+            "span",
+            { class: "figures" },
+            h("span", {}, count(session.seen.length, "file"), " seen"),
+            stale ? h("span", { class: "stale-word" }, sign("stale", "▲"), `${figure(stale)} stale`) : null,
+            session.changes ? h("span", {}, count(session.changes, "change")) : null,
+          ),
           session.changes ? actButton("Undo all", { act: "undo", what: { session: session.session } }, { class: "small", "aria-label": `Undo all changes of ${session.name}` }) : null,
         );
       }),

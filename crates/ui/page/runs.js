@@ -39,9 +39,9 @@ export function runs(parameters) {
     h(
       "li",
       { class: "card" },
-      h("a", { href: `#/runs?run=${run.run}`, "aria-current": run.run === chosen ? "true" : null }, named(cut(run.story ?? run.run, 70), { class: "name" })),
+      h("a", { href: `#/runs?run=${run.run}`, "aria-current": run.run === chosen ? "true" : null }, named(run.story ?? run.run, { class: "name", title: cut(run.story ?? run.run, 400) })),
       h("span", { class: "quiet" }, `${STATE[run.state] ?? run.state}, ${ago(Date.parse(run.last_active))}`),
-      run.damaged ? h("span", { class: "trouble" }, `damaged: ${run.damaged}`) : h("span", { class: "figures" }, `${count(run.turns, "turn")}, ${tokens(run.usage.input)} in, ${tokens(run.usage.output)} out`),
+      run.damaged ? h("span", { class: "trouble" }, `damaged: ${run.damaged}`) : h("span", { class: "figures" }, count(run.turns, "turn"), run.usage.input ? `, ${tokens(run.usage.input)} tokens in, ${tokens(run.usage.output)} out` : null),
     );
 
   async function show(id) {
@@ -91,12 +91,12 @@ function plot(turns) {
   }
   turns.forEach((turn, index) => {
     const [x, answer] = [left + index * step, turn.usage?.output ?? 0];
-    shapes.push(svg("rect", { x, width: bar, y: y(input(turn)), height: y(0) - y(input(turn)), class: "prompt" }, svg("title", {}, `turn ${turn.turn}: ${tokens(input(turn))} in, ${tokens(answer)} out`)));
+    shapes.push(svg("rect", { x, width: bar, y: y(input(turn)), height: y(0) - y(input(turn)), class: "prompt" }, svg("title", {}, `turn ${turn.turn}: ${tokens(input(turn))} tokens in${answer ? `, ${tokens(answer)} out` : ""}`)));
     if (answer) shapes.push(svg("rect", { x, width: bar, y: y(input(turn) + answer), height: y(0) - y(answer), class: "answer" }));
   });
   shapes.push(svg("text", { x: left, y: height - 6 }, `turn ${turns[0].turn}`), svg("text", { x: width, y: height - 6, "text-anchor": "end" }, String(turns.at(-1).turn)));
   const label = `Tokens of each turn. ${turns.length} turns, the longest has ${tokens(most)} tokens.`;
-  return h("figure", {}, h("figcaption", {}, "Tokens per turn ", h("span", { class: "key prompt" }, "prompt"), " ", h("span", { class: "key answer" }, "answer")), svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label, class: "plot" }, shapes));
+  return h("figure", {}, h("figcaption", {}, "Tokens per turn ", h("span", { class: "key prompt" }, "prompt"), " ", turns.some((turn) => turn.usage?.output) ? h("span", { class: "key answer" }, "answer") : null), svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label, class: "plot" }, shapes));
 }
 
 function table(run) {
@@ -107,7 +107,7 @@ function table(run) {
       {},
       h("th", { scope: "row" }, h("a", { href: `#/runs?run=${run.run}&turn=${turn.turn}`, "data-turn": turn.turn }, String(turn.turn))),
       h("td", { class: "task-name" }, turn.task ? named(cut(turn.task, 120)) : ""),
-      [tokens(turn.usage?.input || turn.prompt_tokens), tokens(turn.usage?.output ?? 0), turn.calls, turn.refused, turn.seconds === null ? "" : turn.seconds.toFixed(1)].map((value) => h("td", { class: "number" }, String(value))),
+      [tokens(turn.usage?.input || turn.prompt_tokens), turn.usage?.output ? tokens(turn.usage.output) : "–", turn.calls, turn.refused, turn.seconds === null ? "" : turn.seconds.toFixed(1)].map((value) => h("td", { class: "number" }, String(value))),
     );
   return h("details", { class: "turns", open: run.turn_figures.length <= 40 }, h("summary", {}, "Turns"), h("div", { class: "table", tabindex: "0", role: "region", "aria-label": "Turns" }, h("table", {}, h("thead", {}, h("tr", {}, head)), h("tbody", {}, run.turn_figures.map(row)))));
 }

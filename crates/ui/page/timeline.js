@@ -84,6 +84,7 @@ export function timeline() {
     const entries = store.entries.filter((entry) => fits(entry, false));
     list.set(entries, entryKey);
     const all = store.entries.length;
+    redo.hidden = !store.entries.some((entry) => entry.kind === "undo");
     fill(shown, entries.length === all ? count(all, "entry", "entries") : `${figure(entries.length)} of ${count(all, "entry", "entries")}`);
     const isNew = all === 0;
     fill(

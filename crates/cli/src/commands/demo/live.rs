@@ -158,13 +158,14 @@ impl Stage {
         done(&session.edit(&edit))
     }
 
-    /// An editor has a file open, and writes to it after an edit has replaced it: that text would be lost.
+    /// An editor has a file open, and saves to it after an edit has replaced it: that text would be lost.
     fn rescue(&self, session: &mut Session) -> anyhow::Result<()> {
         self.read(session, "log.go")?;
         let mut editor = open_to_write(&self.path("log.go")).context("log.go")?;
+        let typed = read(&self.path("log.go"))?.replace("package main\n", "package main\n\n// TODO: log the status as well.\n");
         self.pause();
         done(&session.edit(&Edit::replace("log.go", "package main", "// Every request is logged.\npackage main")))?;
-        editor.write_all(b"package main\n\n// What a person typed meanwhile.\n").context("log.go")?;
+        editor.write_all(typed.as_bytes()).context("log.go")?;
         drop(editor);
         Ok(())
     }
