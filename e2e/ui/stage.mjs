@@ -149,7 +149,11 @@ export async function open(browser, url, options = {}) {
   return page;
 }
 
-export const live = (page) => page.locator("#connection.live").waitFor();
+// Waits until the page follows the server, and has drawn its first view.
+export async function live(page) {
+  await page.locator("#connection.live").waitFor();
+  await page.locator("main > div").first().waitFor();
+}
 
 export const view = (page, hash) => page.evaluate((hash) => (location.hash = hash), hash);
 

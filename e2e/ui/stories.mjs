@@ -59,6 +59,26 @@ async function a_change_is_undone_from_the_page(stage, browser) {
   return [page];
 }
 
+async function one_file_is_restored_from_the_page(stage, browser) {
+  const agents = await story(stage);
+  for (const [path, from, to] of [["src/part1.rs", "    1\n", "    11\n"], ["src/part2.rs", "    2\n", "    22\n"], ["src/part1.rs", "    11\n", "    111\n"]]) {
+    const done = await edit(agents, "one", path, from, to);
+    assert.equal(done.success, true, JSON.stringify(done));
+  }
+  const { url } = await stage.serve();
+  const page = await open(browser, url);
+  await view(page, "#/timeline");
+  await page.locator(".entry .kind.change").last().click();
+  await page.getByRole("button", { name: "Restore this file to right after this" }).click();
+  await page.locator("dialog .preview", { hasText: "1 file will change" }).waitFor();
+  assert.match(stage.read("src/part1.rs"), / 111\n/, "it asks first");
+  await page.locator("dialog button.primary:enabled").click();
+  await page.locator(".entry .kind.restore").waitFor();
+  assert.match(stage.read("src/part1.rs"), / 11\n/);
+  assert.match(stage.read("src/part2.rs"), / 22\n/, "other files stay");
+  return [page];
+}
+
 async function a_file_shows_its_authors_and_who_has_seen_it(stage, browser) {
   const agents = await story(stage);
   await edit(agents, "one", "src/part1.rs", "    1\n", "    11\n");
@@ -122,7 +142,7 @@ async function the_board_shows_the_fleet_and_a_claim_is_cancelled(stage, browser
   await part("Agents").locator("li.alive", { hasText: "three" }).filter({ hasText: `branch ${branch}` }).waitFor();
   await part("Agents").locator("li.alive", { hasText: "one" }).filter({ hasText: "here" }).waitFor();
   await part("Shared tasks of story").locator("li.pending", { hasText: CANARY[1] }).waitFor();
-  assert.equal(await part("Changed here").locator("li").innerText().then((text) => /part1\.rs line 3/.test(text)), true);
+  await part("Changed here").locator("li", { hasText: /part1\.rs line 3/ }).waitFor();
   await part(/Changed in .*other/).locator("li", { hasText: "src/part1.rs line 3" }).waitFor();
   await part("Last headlines").locator("li", { hasText: /codex three changed src\/part1\.rs/ }).waitFor();
   assert.match(await page.locator("#board-status").innerText(), /this machine, read \d+ s ago/);
@@ -244,9 +264,21 @@ async function nothing_that_a_file_contains_runs_or_deceives(stage, browser) {
     assert.doesNotMatch(text, /[\u0000-\u0008\u000e-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/u, where);
     assert.equal(await page.locator("main img, main script, main iframe, main object, main form, [onerror], [onmouseover], a[href^='javascript']").count(), 0, where);
   };
-  for (const hash of ["#/", "#/timeline", "#/files", "#/rescued", "#/tasks", "#/board", "#/runs", "#/<img src=x onerror=globalThis.canary=1>", "#/runs?run=<b>&turn=<b>", "#/timeline?id=<b>&session=<b>&path=<b>&kind=<b>"]) {
+  const views = {
+    "#/": ".map tbody th",
+    "#/timeline": ".row .what",
+    "#/files": ".file-row",
+    "#/rescued": ".empty",
+    "#/tasks": ".tasks li",
+    "#/board": ".rows-of-board li",
+    "#/runs": ".turns a",
+    "#/<img src=x onerror=globalThis.canary=1>": ".map tbody th",
+    "#/runs?run=<b>&turn=<b>": ".turns a",
+    "#/timeline?id=<b>&session=<b>&path=<b>&kind=<b>": ".nothing .empty",
+  };
+  for (const [hash, drawn] of Object.entries(views)) {
     await view(page, hash);
-    await page.waitForTimeout(50);
+    await page.locator(`main ${drawn}`).first().waitFor();
     await check(hash);
   }
   for (const name of names) {
@@ -267,8 +299,7 @@ async function nothing_that_a_file_contains_runs_or_deceives(stage, browser) {
   await check("turn");
   await view(page, `#/file/${encodeURIComponent(names[0])}`);
   await page.getByRole("button", { name: "Undo its last change" }).click();
-  await page.locator("dialog .preview").waitFor();
-  await page.waitForTimeout(100);
+  await page.locator("dialog .preview .diff, dialog .preview .answer").first().waitFor();
   await check("preview");
   return [page];
 }
@@ -432,6 +463,28 @@ async function the_demo_shows_a_refusal_a_repair_and_rescued_work(stage, browser
   return [page];
 }
 
+async function a_run_that_is_looked_at_stays_as_it_is(stage, browser) {
+  stage.write("turns.jsonl", JSON.stringify({ text: "hello", calls: [{ tool: "list_files", arguments: {} }] }));
+  const run = (story) => stage.surehand("run", story, "--script", "turns.jsonl", "--yes", "--record-prompts", "--max-turns", "2");
+  run("first");
+  const { url } = await stage.serve();
+  const page = await open(browser, url);
+  await view(page, "#/runs");
+  await page.locator(".turns a").first().click();
+  await page.locator("#turn .fold summary", { hasText: "Prompt: system" }).click();
+  await page.locator(".turns summary").click();
+  const before = await page.locator("#turn").innerText();
+  // The list changes, so all of it is drawn again.
+  await page.locator(".plot").evaluate((plot) => (plot.dataset.before = "yes"));
+  run("second");
+  await page.locator(".plot[data-before]").waitFor({ state: "detached" });
+  await page.locator(".runs .card").nth(1).waitFor();
+  assert.equal(await page.locator(".turns").evaluate((turns) => turns.open), false);
+  assert.equal(await page.locator("#turn").innerText(), before);
+  await page.locator('.card [aria-current="true"]', { hasText: "first" }).waitFor();
+  return [page];
+}
+
 async function a_report_opens_without_a_server(stage, browser) {
   await hostile(stage);
   const file = path.join(stage.home, "report.html");
@@ -460,6 +513,7 @@ async function a_report_opens_without_a_server(stage, browser) {
 const STORIES = [
   an_edit_is_on_the_screen_by_itself,
   a_change_is_undone_from_the_page,
+  one_file_is_restored_from_the_page,
   a_file_shows_its_authors_and_who_has_seen_it,
   rescued_text_is_compared_and_written_back,
   the_board_shows_the_fleet_and_a_claim_is_cancelled,
@@ -470,6 +524,7 @@ const STORIES = [
   axe_finds_nothing_in_light_and_dark,
   a_page_says_when_the_server_is_gone,
   the_demo_shows_a_refusal_a_repair_and_rescued_work,
+  a_run_that_is_looked_at_stays_as_it_is,
   a_report_opens_without_a_server,
   ten_thousand_events_stay_smooth,
 ];

@@ -47,24 +47,33 @@ export function runs(parameters) {
   async function show(id) {
     const run = await ask("run", { id });
     const focused = document.activeElement?.dataset?.turn;
+    // A run that goes on is drawn again: what is open stays open, and a complete turn that is shown stays as it is.
+    const wasOpen = detail.querySelector(".turns")?.open;
+    const scrolled = [detail.scrollTop, detail.querySelector(".table")?.scrollTop ?? 0];
+    const shownTurn = detail.querySelector("#turn");
     fill(
       detail,
       h("h3", {}, named(cut(run.story ?? run.run, 400))),
       h("p", { class: "quiet" }, [run.model, run.mode, `${count(run.turn_figures.length, "turn")}`, run.prompts ? "prompts recorded" : "prompts not recorded"].filter(Boolean).join(" · ")),
       plot(run.turn_figures),
       table(run),
-      h("div", { id: "turn" }),
+      shownTurn ?? h("div", { id: "turn" }),
     );
-    if (focused) detail.querySelector(`[data-turn="${focused}"]`)?.focus();
-    if (turn) await showTurn(run, turn);
+    if (wasOpen !== undefined) {
+      detail.querySelector(".turns").open = wasOpen;
+      [detail.scrollTop, detail.querySelector(".table").scrollTop] = scrolled;
+    }
+    if (focused) detail.querySelector(`[data-turn="${focused}"]`)?.focus({ preventScroll: true });
+    if (turn && !(shownTurn?.hasChildNodes() && turn < run.turn_figures.length)) await showTurn(run, turn);
   }
 
   async function showTurn(run, number) {
     const place = detail.querySelector("#turn");
+    const isNew = !place.hasChildNodes();
     try {
       const whole = await ask("turn", { id: run.run, turn: number });
       fill(place, h("h3", {}, `Turn ${number}`), ...turnParts(whole, run));
-      place.scrollIntoView({ block: "start" });
+      if (isNew) place.scrollIntoView({ block: "start" });
     } catch (error) {
       fill(place, h("p", { class: "trouble" }, error.message));
     }

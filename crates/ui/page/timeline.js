@@ -147,23 +147,25 @@ export function timeline() {
 function heading(entry) {
   const kind = kindOf(entry);
   const files = [...new Set(paths(entry))];
+  const [only, ...others] = files;
   return [
     h("h2", {}, sign(kind, KINDS[kind].sign), KINDS[kind].one, " ", h("span", { class: "id" }, entry.kind === "read" ? "" : entry.id)),
     h("p", {}, named(what(entry))),
     h("p", { class: "quiet" }, by(entry) ? [named(by(entry)), ", "] : null, `${exact(entry.ms)}, ${ago(entry.ms)}`),
     entry.repairs ? h("p", { class: "quiet" }, "It repairs ", h("a", { href: `#/timeline?id=${entry.repairs}` }, "a refused edit"), ".") : null,
     files.length ? h("p", { class: "links" }, files.slice(0, 20).map((path) => [h("a", { href: `#/file/${encodeURIComponent(path)}` }, named(path)), " "])) : null,
-    h("div", { class: "buttons" }, buttons(entry)),
+    h("div", { class: "buttons" }, buttons(entry, others.length ? undefined : only)),
   ];
 }
 
-function buttons(entry) {
+function buttons(entry, file) {
   switch (entry.kind) {
     case "change":
     case "undo":
     case "restore":
       return [
         entry.undone ? null : actButton("Undo this change", { act: "undo", what: { change: entry.id } }),
+        file ? actButton("Restore this file to right after this", { act: "restore", to: entry.id, paths: [file] }) : null,
         actButton("Restore all files to right after this", { act: "restore", to: entry.id }),
       ];
     case "checkpoint":
