@@ -27,31 +27,51 @@ use super::{
 };
 use crate::client_instructions;
 
-/// A client with hooks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum HookClient {
+/// Defines the clients from one list, so that none is left out.
+macro_rules! hook_clients {
+    ($($(#[$title:meta])* $client:ident: $module:ident,)*) => {
+        /// A client with hooks.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum HookClient {
+            $($(#[$title])* $client,)*
+        }
+
+        impl HookClient {
+            /// All clients.
+            pub const ALL: &[HookClient] = &[$(HookClient::$client),*];
+
+            pub(super) fn adapter(self) -> &'static ClientAdapter {
+                match self {
+                    $(HookClient::$client => &$module::ADAPTER,)*
+                }
+            }
+        }
+    };
+}
+
+hook_clients! {
     /// Claude Code.
-    Claude,
+    Claude: claude,
     /// Codex CLI.
-    Codex,
+    Codex: codex,
     /// Gemini CLI.
-    Gemini,
+    Gemini: gemini,
     /// Cursor.
-    Cursor,
+    Cursor: cursor,
     /// opencode, through the Surehand plugin.
-    Opencode,
+    Opencode: opencode,
     /// Qwen Code.
-    Qwen,
+    Qwen: qwen,
     /// GitHub Copilot CLI.
-    Copilot,
+    Copilot: copilot,
     /// goose.
-    Goose,
+    Goose: goose,
     /// Cline.
-    Cline,
+    Cline: cline,
     /// Reasonix.
-    Reasonix,
+    Reasonix: reasonix,
     /// Any agent that speaks the neutral protocol (`docs/hook-protocol.md`).
-    Generic,
+    Generic: generic,
 }
 
 /// What a hook prints, and its exit code.
@@ -187,37 +207,6 @@ impl ClientAdapter {
 }
 
 impl HookClient {
-    /// All clients.
-    pub const ALL: &[HookClient] = &[
-        HookClient::Claude,
-        HookClient::Codex,
-        HookClient::Gemini,
-        HookClient::Cursor,
-        HookClient::Opencode,
-        HookClient::Qwen,
-        HookClient::Copilot,
-        HookClient::Goose,
-        HookClient::Cline,
-        HookClient::Reasonix,
-        HookClient::Generic,
-    ];
-
-    pub(super) fn adapter(self) -> &'static ClientAdapter {
-        match self {
-            HookClient::Claude => &claude::ADAPTER,
-            HookClient::Codex => &codex::ADAPTER,
-            HookClient::Gemini => &gemini::ADAPTER,
-            HookClient::Cursor => &cursor::ADAPTER,
-            HookClient::Opencode => &opencode::ADAPTER,
-            HookClient::Qwen => &qwen::ADAPTER,
-            HookClient::Copilot => &copilot::ADAPTER,
-            HookClient::Goose => &goose::ADAPTER,
-            HookClient::Cline => &cline::ADAPTER,
-            HookClient::Reasonix => &reasonix::ADAPTER,
-            HookClient::Generic => &generic::ADAPTER,
-        }
-    }
-
     /// The name on the command line.
     pub fn name(self) -> &'static str {
         self.adapter().name
