@@ -158,11 +158,6 @@ impl View {
         self.seen.iter().any(|span| span.lines.contains(line))
     }
 
-    /// Whether the line was last shown under the number that it has now.
-    pub fn is_fresh(&self, line: LineNo) -> bool {
-        self.line_shown_as(line) == Some(line)
-    }
-
     /// Whether all these lines were last shown under the numbers that they have now.
     pub fn are_fresh(&self, lines: &LineSet) -> bool {
         let fresh: LineSet =
@@ -291,13 +286,8 @@ impl View {
     }
 
     /// The view after the session's own edit. The session knows the lines that it wrote, but no numbers for them. It
-    /// does not know a line that it changed in part without having seen the rest.
-    pub fn after_own_edit(&self, map: &LineMap, to: &Text) -> View {
-        self.during_own_edits(map, to).settled(to)
-    }
-
-    /// Like [`View::after_own_edit`], if more edits follow: the view keeps its old version until it is
-    /// [settled](View::settled), because hashing each text in between would take longer than the edits.
+    /// does not know a line that it changed in part without having seen the rest. The view keeps its old version until it
+    /// is [settled](View::settled), because more edits may follow, and hashing each text would take longer than the edits.
     pub(crate) fn during_own_edits(&self, map: &LineMap, to: &Text) -> View {
         let mut spans = carried_spans(&self.seen, map);
         let seen = self.seen_lines();
@@ -419,33 +409,42 @@ mod tests {
         assert!(View::of(&text(0)).is_whole());
     }
 
+    fn after_own_edit(view: &View, map: &LineMap, to: &Text) -> View {
+        view.during_own_edits(map, to).settled(to)
+    }
+
+    /// Whether the line was last shown under the number that it has now.
+    fn is_fresh(view: &View, line: LineNo) -> bool {
+        view.line_shown_as(line) == Some(line)
+    }
+
     #[test]
     fn an_own_insert_moves_lines_away_from_their_shown_numbers() {
-        let view = View::whole(&text(10)).after_own_edit(&insert(4, 3, 10), &text(13));
+        let view = after_own_edit(&View::whole(&text(10)), &insert(4, 3, 10), &text(13));
         assert!(view.is_whole());
         assert_eq!(view.line_shown_as(line(10)), Some(line(13)));
-        assert!(view.is_fresh(line(4)) && !view.is_fresh(line(10)) && !view.is_fresh(line(5)));
+        assert!(is_fresh(&view, line(4)) && !is_fresh(&view, line(10)) && !is_fresh(&view, line(5)));
         assert_eq!(view.line_shown_as(line(11)), None);
     }
 
     #[test]
     fn the_last_showing_of_a_number_wins() {
-        let mut view = View::whole(&text(10)).after_own_edit(&insert(4, 3, 10), &text(13));
+        let mut view = after_own_edit(&View::whole(&text(10)), &insert(4, 3, 10), &text(13));
         view.show(range(5, 9));
         assert_eq!(view.line_shown_as(line(8)), Some(line(8)));
         assert_eq!(view.line_shown_as(line(10)), Some(line(13)));
         // The line that had been shown as 8 is known, but 8 is only what it was once called.
         assert_eq!(view.line_once_shown_as(line(8)), Some(line(11)));
-        assert!(view.has_seen(line(11)) && !view.is_fresh(line(11)));
+        assert!(view.has_seen(line(11)) && !is_fresh(&view, line(11)));
     }
 
     #[test]
     fn a_number_still_means_its_line_when_that_was_shown_again_under_another() {
-        let mut view = View::whole(&text(10)).after_own_edit(&insert(2, 2, 10), &text(12));
+        let mut view = after_own_edit(&View::whole(&text(10)), &insert(2, 2, 10), &text(12));
         view.show(range(4, 6));
         // What was line 3 has been shown as 5 since; line 3 is one that was put in.
         assert_eq!(view.line_shown_as(line(3)), Some(line(5)));
-        let view = view.after_own_edit(&insert(0, 1, 12), &text(13));
+        let view = after_own_edit(&view, &insert(0, 1, 12), &text(13));
         assert_eq!((view.line_shown_as(line(3)), view.line_shown_as(line(5))), (Some(line(6)), Some(line(6))));
         let mut view = view;
         view.show(range(3, 3));
@@ -476,7 +475,7 @@ mod tests {
                     }
                 } else {
                     let len = len as usize;
-                    view = view.after_own_edit(&insert(at as usize, len, total), &text(total + len));
+                    view = after_own_edit(&view, &insert(at as usize, len, total), &text(total + len));
                     model.splice(at as usize..at as usize, vec![Some(0); len]);
                     let next = names.len() as u32;
                     names.splice(at as usize..at as usize, next..next + len as u32);
@@ -486,7 +485,7 @@ mod tests {
             for (index, slot) in model.iter().enumerate() {
                 let now = LineNo::at_index(index);
                 prop_assert_eq!(view.has_seen(now), slot.is_some());
-                prop_assert_eq!(view.is_fresh(now), *slot == Some(now.get()));
+                prop_assert_eq!(is_fresh(&view, now), *slot == Some(now.get()));
             }
             for number in 1..=30 {
                 let place = meant.get(&number).and_then(|name| names.iter().position(|known| known == name)).map(LineNo::at_index);

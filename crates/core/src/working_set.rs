@@ -90,16 +90,6 @@ impl WorkingSet {
         }
     }
 
-    /// Closes everything.
-    pub fn clear(&mut self) {
-        self.files.clear();
-    }
-
-    /// The files that are open.
-    pub fn paths(&self) -> Vec<RelPath> {
-        self.files.iter().map(|open| open.path.clone()).collect()
-    }
-
     /// The open lines, in the order in which they are shown.
     pub fn open_lines(&self) -> OpenLines {
         self.files.iter().map(|open| (open.path.clone(), open.lines())).collect()
@@ -446,6 +436,10 @@ mod tests {
         assert_eq!((none.shown.len(), none.left.len()), (0, 1), "it is named as well");
     }
 
+    fn paths(set: &WorkingSet) -> Vec<RelPath> {
+        set.files.iter().map(|open| open.path.clone()).collect()
+    }
+
     #[test]
     fn a_file_that_does_not_change_keeps_its_place() {
         let mut set = WorkingSet::default();
@@ -454,13 +448,13 @@ mod tests {
         }
         set.refresh(&path("a"), Some(&numbered(4)));
         set.refresh(&path("b"), Some(&numbered(3)));
-        assert_eq!(set.paths(), [path("b"), path("c"), path("a")]);
+        assert_eq!(paths(&set), [path("b"), path("c"), path("a")]);
         set.refresh(&path("c"), None);
-        assert_eq!(set.paths(), [path("b"), path("a")]);
+        assert_eq!(paths(&set), [path("b"), path("a")]);
         set.record_shown(&path("b"), &numbered(3), &lines(&[(2, 3)]));
-        assert_eq!(set.paths(), [path("b"), path("a")]);
+        assert_eq!(paths(&set), [path("b"), path("a")]);
         set.record_shown(&path("b"), &numbered(5), &lines(&[(2, 3)]));
-        assert_eq!(set.paths(), [path("a"), path("b")]);
+        assert_eq!(paths(&set), [path("a"), path("b")]);
     }
 
     #[test]

@@ -405,7 +405,7 @@ mod tests {
         let before = text("a\n}\nb\n}\nc\n}\n");
         let after = text("x\ny\na\n}\nb\n}\nc\n}\n");
         let map = crate::line_map::LineMap::between(&before, &after);
-        let view = View::whole(&before).after_own_edit(&map, &after);
+        let view = View::whole(&before).during_own_edits(&map, &after).settled(&after);
         let old = anchor(&before, 4);
         let refusal = edit(&after, Some(&view), &[LineEdit::Delete { at: old, to: old }]).unwrap_err();
         let Cause::AnchorMismatch { mismatches, .. } = &refusal.cause else { panic!("{refusal:?}") };
@@ -433,7 +433,8 @@ mod tests {
     fn an_old_number_of_a_moved_line_gives_a_remap_that_works() {
         let before = text("a\nb\nc\n");
         let after = text("x\na\nb\nc\n");
-        let view = View::whole(&before).after_own_edit(&crate::line_map::LineMap::between(&before, &after), &after);
+        let view =
+            View::whole(&before).during_own_edits(&crate::line_map::LineMap::between(&before, &after), &after).settled(&after);
         let old = anchor(&before, 2);
         let refusal = edit(&after, Some(&view), &[LineEdit::Delete { at: old, to: old }]).unwrap_err();
         let new = refusal.remaps()[0].to;

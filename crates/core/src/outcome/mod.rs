@@ -21,7 +21,6 @@ pub use self::{
 use crate::{
     content::Content,
     excerpt::KnownLines,
-    ids::ChangeId,
     instructions::ToldInstructions,
     lines::LineSet,
     notice::{ChangedFile, Notice},
@@ -152,11 +151,6 @@ impl Outcome {
             Ok(Done::Changed(changed)) => Some(changed),
             _ => None,
         }
-    }
-
-    /// The id of the change that was made, if any.
-    pub fn change(&self) -> Option<&ChangeId> {
-        self.changed().map(|changed| &changed.change)
     }
 
     /// Whether there was nothing to do.
