@@ -304,6 +304,19 @@ async function nothing_that_a_file_contains_runs_or_deceives(stage, browser) {
   return [page];
 }
 
+async function the_desktop_is_asked_to_open_the_page(stage, browser) {
+  await story(stage);
+  // A desktop whose browser notes the address.
+  const [bin, noted] = [path.join(stage.home, "bin"), path.join(stage.home, "address")];
+  fs.mkdirSync(bin);
+  for (const opener of ["xdg-open", "open"]) fs.writeFileSync(path.join(bin, opener), `#!/bin/sh\nprintf %s "$1" >'${noted}.new' && mv '${noted}.new' '${noted}'\n`, { mode: 0o755 });
+  stage.environment.PATH = `${bin}:${stage.environment.PATH}`;
+  const { url } = await stage.serve("ui", "--open", "--json");
+  while (!fs.existsSync(noted)) await new Promise((resolve) => setTimeout(resolve, 20));
+  assert.equal(fs.readFileSync(noted, "utf8"), url);
+  return [await open(browser, fs.readFileSync(noted, "utf8"))];
+}
+
 async function a_wrong_token_shows_nothing(stage, browser) {
   await story(stage);
   const { url } = await stage.serve();
@@ -518,6 +531,7 @@ const STORIES = [
   rescued_text_is_compared_and_written_back,
   the_board_shows_the_fleet_and_a_claim_is_cancelled,
   nothing_that_a_file_contains_runs_or_deceives,
+  the_desktop_is_asked_to_open_the_page,
   a_wrong_token_shows_nothing,
   other_sites_get_nothing,
   the_keyboard_is_enough,
