@@ -312,7 +312,7 @@ async function the_desktop_is_asked_to_open_the_page(stage, browser) {
   for (const opener of ["xdg-open", "open"]) fs.writeFileSync(path.join(bin, opener), `#!/bin/sh\nprintf %s "$1" >'${noted}.new' && mv '${noted}.new' '${noted}'\n`, { mode: 0o755 });
   stage.environment.PATH = `${bin}:${stage.environment.PATH}`;
   const { url } = await stage.serve("ui", "--open", "--json");
-  while (!fs.existsSync(noted)) await new Promise((resolve) => setTimeout(resolve, 20));
+  for (const until = Date.now() + 30_000; !fs.existsSync(noted) && Date.now() < until; ) await new Promise((resolve) => setTimeout(resolve, 20));
   assert.equal(fs.readFileSync(noted, "utf8"), url);
   return [await open(browser, fs.readFileSync(noted, "utf8"))];
 }
