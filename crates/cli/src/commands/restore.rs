@@ -81,7 +81,8 @@ fn report(plan: &RestorePlan, restored: &Restored, local_paths: &LocalPaths) -> 
     let mut text = format!("Restored {}.\n", count(restored.files.len(), "file"));
     text.push_str(&list("not restored", &restored.failed, local_paths));
     match (&restored.changes[..], &plan.before) {
-        ([change], _) => text.push_str(&format!("To take it back: surehand undo {change}\n")),
+        _ if restored.files.is_empty() => {}
+        ([change], _) if !restored.has_swapped => text.push_str(&format!("To take it back: surehand undo {change}\n")),
         (_, Some(before)) => text.push_str(&format!("To take it back: surehand restore --to {before}\n")),
         _ => {}
     }

@@ -359,6 +359,121 @@ fn what_a_checkpoint_does_not_know_of_is_not_deleted() {
     assert!(said["not_kept"].to_string().contains("film.bin"), "{said:#}");
 }
 
+/// Repositories below the root: a clone, and a submodule with one of its own inside.
+fn repositories_within(stage: &Stage) {
+    stage.write("main.c", "int main;\n", 0o644);
+    for top in ["vendor/lib", "source", "source/inner"] {
+        stage.write(&format!("{top}/clean.c"), "clean\n", 0o644);
+        stage.write(&format!("{top}/changed.c"), "committed\n", 0o644);
+        stage.write(&format!("{top}/.gitignore"), "*.o\nbuild/\n.env\n", 0o644);
+        stage.git(&["init", "-q", top]);
+        stage.git(&["-C", top, "add", "-A"]);
+        stage.git(&["-C", top, "commit", "-q", "-m", "x"]);
+    }
+    stage.git(&["-c", "protocol.file.allow=always", "submodule", "add", "-q", "./source", "sub"]);
+    stage.write(".gitignore", "*.c.orig\n", 0o644);
+    stage.commit();
+    for top in ["vendor/lib", "source/inner", "sub"] {
+        stage.write(&format!("{top}/changed.c"), format!("mine in {top}\n"), 0o600);
+        stage.write(&format!("{top}/src/new.c"), format!("new in {top}\n"), 0o644);
+        stage.write(&format!("{top}/kept.c.orig"), "the rules of the repository around it do not count\n", 0o644);
+        stage.write(&format!("{top}/.env"), "SECRET=1\n", 0o600);
+        stage.write(&format!("{top}/build/a.o"), "made anew", 0o644);
+        symlink("changed.c", stage.at(&format!("{top}/link"))).unwrap();
+    }
+}
+
+#[test]
+fn uncommitted_work_in_repositories_within_comes_back() {
+    let stage = Stage::new();
+    repositories_within(&stage);
+    let before = stage.files();
+    stage.agent_runs("rm -rf vendor source sub");
+    let last = stage.last_checkpoint();
+    assert!(stage.surehand(&["restore", "--to", &last, "--yes"]).status.success());
+    let after = stage.files();
+    for top in ["vendor/lib", "source/inner", "sub"] {
+        for name in ["changed.c", "src/new.c", "kept.c.orig", ".env", "link"] {
+            let path = format!("{top}/{name}");
+            assert_eq!((&path, after.get(&path)), (&path, before.get(&path)));
+        }
+        // What a commit of a repository has, and what it ignores as a directory, is not copied.
+        assert_eq!(after.get(&format!("{top}/clean.c")), None);
+        assert_eq!(after.get(&format!("{top}/build/a.o")), None);
+    }
+}
+
+#[test]
+fn a_restore_leaves_what_a_repository_within_has_done_since() {
+    let stage = Stage::new();
+    repositories_within(&stage);
+    stage.surehand(&["checkpoint", "one"]);
+    // No file of it is deleted, though the checkpoint does not know it.
+    fs::remove_file(stage.at("vendor/lib/clean.c")).unwrap();
+    stage.write("vendor/lib/clean.c", "changed after\n", 0o644);
+    stage.write("vendor/lib/after.c", "made after\n", 0o644);
+    stage.write("vendor/lib/src/new.c", "changed again\n", 0o644);
+    stage.shell("cd vendor/lib && git checkout -q changed.c && rm .env");
+    let restored = stage.json(&["restore", "--to", "one", "--yes"]);
+    let read = |path: &str| fs::read_to_string(stage.at(path)).unwrap();
+    assert_eq!(read("vendor/lib/clean.c"), "changed after\n");
+    assert_eq!(read("vendor/lib/after.c"), "made after\n");
+    assert_eq!(read("vendor/lib/src/new.c"), "changed again\n");
+    assert_eq!(restored["left"][0]["path"], "vendor/lib/src/new.c", "{restored:#}");
+    // It had nothing there that was not committed.
+    assert_eq!(read("vendor/lib/changed.c"), "mine in vendor/lib\n");
+    assert_eq!(read("vendor/lib/.env"), "SECRET=1\n");
+}
+
+#[test]
+fn a_file_that_a_person_made_a_directory_comes_back_as_one() {
+    let stage = Stage::new();
+    stage.write("a", "a file\n", 0o644);
+    stage.write("d/x", "in a directory\n", 0o644);
+    stage.write("e", "a file\n", 0o644);
+    stage.commit();
+    stage.shell("rm -r a d e && mkdir -p a/deep e && echo in > a/deep/in && echo file > d");
+    let before = stage.files();
+    stage.agent_runs("rm -rf a d e; git checkout .");
+    let (committed, last) = (stage.files(), stage.last_checkpoint());
+    let restored = stage.surehand(&["restore", "--to", &last, "--yes"]).stdout;
+    assert_eq!(stage.files(), before);
+    // Undo cannot do this, so it is not promised.
+    let said = String::from_utf8(restored).unwrap();
+    let back = said.lines().find_map(|line| line.strip_prefix("To take it back: surehand restore --to ")).expect(&said);
+    assert!(stage.surehand(&["restore", "--to", back, "--yes"]).status.success());
+    assert_eq!(stage.files(), committed);
+}
+
+#[test]
+fn a_directory_that_was_empty_and_is_not_stays() {
+    let stage = Stage::new();
+    stage.write("a.txt", "one\n", 0o644);
+    stage.commit();
+    fs::create_dir(stage.at("empty")).unwrap();
+    stage.surehand(&["checkpoint", "one"]);
+    stage.write("empty/new.txt", "new\n", 0o644);
+    let restored = stage.json(&["restore", "--to", "one", "--yes"]);
+    assert_eq!(restored["files"].as_array().unwrap().len(), 1, "{restored:#}");
+    assert_eq!(stage.files().get("empty"), Some(&Thing::Directory));
+    assert!(stage.surehand(&["undo"]).status.success());
+    assert!(stage.at("empty/new.txt").exists());
+}
+
+#[test]
+fn what_the_oldest_checkpoint_has_was_there_before() {
+    let stage = Stage::new();
+    stage.write("a.txt", "committed\n", 0o644);
+    stage.commit();
+    stage.write("mine.txt", "for days\n", 0o644);
+    stage.agent_runs("rm -f mine.txt nothing");
+    let last = stage.last_checkpoint();
+    assert!(stage.surehand(&["restore", "--to", &last, "--yes"]).status.success());
+    // The restore is on record as what made the file.
+    let plan = stage.json(&["restore", "--to", "1h", "--dry-run"]);
+    assert_eq!(plan["files"], json!([]), "{plan:#}");
+}
+
 #[test]
 fn a_checkpoint_is_not_made_twice_of_one_state() {
     let stage = Stage::new();

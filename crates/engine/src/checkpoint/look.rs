@@ -1,5 +1,7 @@
 //! One thread of the walk of a checkpoint: passes over the files that git has as they are, and notes all others.
 
+use std::collections::HashSet;
+
 use rustix::fs::{FileType, Stat};
 use surehand_core::Stamp;
 
@@ -31,6 +33,8 @@ pub(crate) struct Candidate {
     pub stamp: Stamp,
     /// Whether an ignore file names it.
     pub is_ignored: bool,
+    /// The repository within the workspace that it is in, by its number.
+    pub nested: Option<usize>,
     /// The place of its entry in git's index.
     pub place: Option<usize>,
     /// Whether git vouches for its content: only its permissions are unusual.
@@ -90,6 +94,12 @@ impl<'a> Looker<'a> {
         }
     }
 
+    /// The directories in which nothing was met: those that are empty, and repositories that the walk has passed over.
+    pub(crate) fn unfilled(&self) -> Vec<&str> {
+        let filled: HashSet<&str> = self.filled.iter().map(String::as_str).collect();
+        self.directories.iter().map(String::as_str).filter(|path| !filled.contains(path)).collect()
+    }
+
     /// Takes over what another thread has found.
     pub(crate) fn add(&mut self, other: Looker<'_>) {
         self.seen.iter_mut().zip(other.seen).for_each(|(word, other)| *word |= other);
@@ -142,6 +152,7 @@ impl<'a> Looker<'a> {
             stamp: self.scene.clock.stamp(stat),
             // What git tracks is not ignored, whatever ignore files say.
             is_ignored: is_ignored && place.is_none(),
+            nested: None,
             place,
             is_committed,
         });

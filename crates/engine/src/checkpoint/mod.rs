@@ -5,6 +5,7 @@
 //! that a checkpoint costs about what `git status` does.
 
 mod look;
+mod nested;
 
 use std::{
     collections::{HashMap, HashSet},
@@ -13,7 +14,7 @@ use std::{
 };
 
 use rustix::{
-    fs::{self as sys, AtFlags, OFlags, Stat},
+    fs::{self as sys, AtFlags, FileType, OFlags, Stat},
     io::Errno,
 };
 use surehand_core::{ContentHash, Notice, RelPath, shell};
@@ -24,6 +25,8 @@ use surehand_store::{
 
 use self::look::Candidate;
 pub(crate) use self::look::{Looker, Scene, usual_mode};
+pub(crate) use self::nested::NestedPaths;
+use self::nested::NestedRepository;
 use crate::{
     change_log::fresh_change,
     disk::walk::{Globs, walk},
@@ -251,6 +254,7 @@ struct Taking<'a> {
     workspace: &'a Workspace,
     content_use: ContentUse,
     git: Option<GitState>,
+    nested: Vec<NestedRepository>,
     last: HashMap<&'a RelPath, &'a FileState>,
     candidates: Vec<Candidate>,
     files: Vec<CheckpointFile>,
@@ -280,7 +284,8 @@ impl<'a> Taking<'a> {
         });
         let last = last.iter().flat_map(|last| &last.files).map(|file| (&file.path, &file.state)).collect();
         let is_whole = git.is_some();
-        Self { workspace, content_use, git, last, candidates: Vec::new(), files: Vec::new(), not_kept, is_whole, bytes: 0 }
+        let (nested, candidates, files) = (Vec::new(), Vec::new(), Vec::new());
+        Self { workspace, content_use, git, nested, last, candidates, files, not_kept, is_whole, bytes: 0 }
     }
 
     /// Finds what is not as the commit has it.
@@ -305,10 +310,11 @@ impl<'a> Taking<'a> {
             let unreadable = walked.left_out.unreadable.into_iter().chain(all.unreadable.drain(..));
             self.not_kept.extend(unreadable.map(|(path, why)| NotKept { path, why: format!("it cannot be read: {why}") }));
             if walked.left_out.unnamed > 0 {
-                let why = format!("{} names that are not UTF-8 or too long", walked.left_out.unnamed);
+                let why = format!("{} not UTF-8, or too long", names_are(walked.left_out.unnamed));
                 self.not_kept.push(NotKept { path: ".".to_owned(), why });
             }
             self.find_what_the_walk_passed(&mut all, &scene);
+            self.find_in_repositories(&mut all, &scene);
             self.note_empty_directories(&all);
         }
         self.find_what_was_seen(&mut all, &scene, request);
@@ -332,11 +338,14 @@ impl<'a> Taking<'a> {
             let is_skipped = place.is_some_and(|place| entries[place].is_skipped());
             let Some(rel_path) = RelPath::new(path).ok().filter(|_| mode != SUBMODULE && !met.contains(path)) else { continue };
             match lstat(self.workspace, &rel_path) {
-                Ok(stat) => {
+                Ok(stat) if matches!(FileType::from_raw_mode(stat.st_mode), FileType::RegularFile | FileType::Symlink) => {
                     met.insert(path.to_owned());
                     all.judge(path, &stat, false);
                 }
-                Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => {
+                // An empty directory is noted as one.
+                Ok(_) if !all.filled.iter().any(|filled| filled == path) => {}
+                // A directory with something in it is in its place, or there is nothing.
+                Ok(_) | Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => {
                     let is_committed = place.is_none_or(|place| scene.head.has(place));
                     if is_committed && !is_skipped && absent.insert(path.to_owned()) {
                         self.files.push(CheckpointFile { path: rel_path, state: FileState::Absent });
@@ -351,8 +360,7 @@ impl<'a> Taking<'a> {
     }
 
     fn note_empty_directories(&mut self, all: &Looker<'_>) {
-        let filled: HashSet<&str> = all.filled.iter().map(String::as_str).collect();
-        for path in all.directories.iter().filter(|path| !filled.contains(path.as_str())) {
+        for path in all.unfilled() {
             let Ok(path) = RelPath::new(path) else { continue };
             if let Ok(stat) = lstat(self.workspace, &path) {
                 self.files.push(CheckpointFile { path, state: FileState::Directory { mode: stat.st_mode & 0o7777 } });
@@ -421,7 +429,11 @@ impl<'a> Taking<'a> {
                     continue;
                 }
             };
-            if let Some(id) = self.committed_as(&candidate, &content) {
+            let committed = self.committed_as(&candidate, &content);
+            if committed.is_some() && candidate.nested.is_some() {
+                continue;
+            }
+            if let Some(id) = committed {
                 let content = FileContent::Blob(id.to_string());
                 let state = FileState::File { content, mode: candidate.mode, stamp: candidate.stamp };
                 self.files.push(CheckpointFile { path, state });
@@ -498,23 +510,34 @@ impl<'a> Taking<'a> {
 
     /// The blob of the commit that a file was as, if it still is the same.
     fn is_at_head(&self, candidate: &Candidate, id: &str) -> bool {
-        let Some(git) = &self.git else { return false };
-        self.blob_at_head(git, candidate).is_some_and(|blob| blob.to_string() == id)
+        candidate.nested.is_none() && self.blob_at_head(candidate).is_some_and(|blob| blob.to_string() == id)
     }
 
-    fn blob_at_head(&self, git: &GitState, candidate: &Candidate) -> Option<ObjectId> {
+    fn git_of(&self, candidate: &Candidate) -> Option<&GitState> {
+        match candidate.nested {
+            Some(number) => Some(&self.nested[number].git),
+            None => self.git.as_ref(),
+        }
+    }
+
+    fn blob_at_head(&self, candidate: &Candidate) -> Option<ObjectId> {
+        let git = self.git_of(candidate)?;
         if let Some(place) = candidate.place.filter(|place| git.head.has(*place)) {
             return Some(git.index.entries()[place].id);
         }
         let below = self.workspace.copy.below.as_ref();
-        let key = below.map_or(candidate.path.clone(), |below| format!("{below}/{}", candidate.path));
+        let key = match (candidate.nested, below) {
+            (Some(number), _) => self.nested[number].name_inside(&candidate.path).to_owned(),
+            (None, Some(below)) => format!("{below}/{}", candidate.path),
+            (None, None) => candidate.path.clone(),
+        };
         git.head.others.get(key.as_bytes()).map(|entry| entry.id)
     }
 
     /// The blob that the commit has at the path of a file, if it holds the same.
     fn committed_as(&self, candidate: &Candidate, content: &[u8]) -> Option<ObjectId> {
-        let git = self.git.as_ref()?;
-        let blob = self.blob_at_head(git, candidate)?;
+        let git = self.git_of(candidate)?;
+        let blob = self.blob_at_head(candidate)?;
         if let Some(place) = candidate.place.filter(|place| git.head.has(*place)) {
             // Mostly a look at the length is enough. Git notes none for a file that it does not trust.
             let size = git.index.entries()[place].size();
@@ -572,6 +595,10 @@ pub(crate) fn read_file(workspace: &Workspace, path: &RelPath, limit: u64) -> io
     let mut content = Vec::with_capacity(meta.len() as usize + 1);
     file.take(limit.saturating_add(1)).read_to_end(&mut content)?;
     Ok((content.len() as u64 <= limit).then_some(content))
+}
+
+fn names_are(names: usize) -> String {
+    if names == 1 { "1 name is".to_owned() } else { format!("{names} names are") }
 }
 
 /// The patterns of files that are never kept. One that makes no sense is passed over.

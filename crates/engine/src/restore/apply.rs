@@ -38,6 +38,8 @@ pub struct Restored {
     pub outcomes: Vec<FileOutcome>,
     /// What could not be restored, and why.
     pub failed: Vec<NotKept>,
+    /// Whether a file took the place of a directory, or the other way round. Undo does not take that back; another restore does.
+    pub has_swapped: bool,
 }
 
 /// The name of this tool in the log.
@@ -103,6 +105,7 @@ impl Session {
             .filter(|file| file.act != RestoreAct::SetMode)
             .partition(|file| !matches!(file.want, Thing::File { .. }));
         if is_in_the_way(&deletes, &writes) {
+            restored.has_swapped = true;
             recorded.extend(self.commit_restore(&act, &deletes, &mut restored, &mut failed));
             remove_empty_directories(self, plan);
             recorded.extend(self.commit_restore(&act, &writes, &mut restored, &mut failed));
@@ -288,7 +291,7 @@ fn remove_empty_directories(session: &Session, plan: &RestorePlan) {
         directories.extend(above(empty).chain([empty.clone()]));
     }
     // The innermost first. What is not empty stays.
-    for dir in directories.into_iter().rev() {
+    for dir in directories.into_iter().rev().filter(|dir| !plan.standing.contains(dir)) {
         let _ = put_back::remove_directory(session.workspace().root(), &dir);
     }
 }

@@ -13,7 +13,7 @@ use super::{
     RestoreAct, RestoreFile, RestorePlan, Restored,
     picture::{Content, Thing, is_same_content},
 };
-use crate::{change_log::ChangeOrigin, checkpoint::read_file, session::Session, time::now, workspace::Workspace};
+use crate::{change_log::ChangeOrigin, checkpoint::read_file, session::Session, workspace::Workspace};
 
 /// A path that is to be what it was before some changes.
 #[derive(Debug, Clone)]
@@ -107,7 +107,7 @@ impl Session {
         recorded: &HashSet<RelPath>,
     ) -> (Vec<EntryOutcome>, Restored) {
         let files = entries.iter().map(EntryUndo::file).collect();
-        let plan = RestorePlan { moment: now(), checkpoint: None, before: None, files, left: Vec::new(), empty: Vec::new() };
+        let plan = RestorePlan::of(files);
         let restored = self.restore_as(&plan, change, origin, recorded.clone());
         let is_done = |entry: &&EntryUndo| restored.files.iter().any(|(path, _)| *path == entry.path);
         (entries.iter().filter(is_done).map(|entry| outcome(&entry.path, &entry.have, &entry.want)).collect(), restored)

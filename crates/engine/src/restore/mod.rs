@@ -10,7 +10,12 @@ mod kept_work;
 mod picture;
 mod target;
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::{
+    collections::{BTreeSet, HashMap, HashSet},
+    fs,
+};
+
+use rustix::fs::FileType;
 
 use surehand_core::{ContentHash, OutsideState, Refusal, RelPath, outcome::undo::EntryOutcome};
 use surehand_store::{Checkpoint, CheckpointId, CheckpointInfo, EventFilter, FileEvent, Millis, NotKept, StoreError};
@@ -23,7 +28,7 @@ pub use self::{
     target::{RestoreTo, RestoreToError},
 };
 use crate::{
-    checkpoint::{CheckpointError, CheckpointRequest},
+    checkpoint::{CheckpointError, CheckpointRequest, NestedPaths, lstat, read_file},
     disk::{
         put_back,
         walk::{FileRecheck, RecheckResult},
@@ -32,6 +37,7 @@ use crate::{
     scan_index::split_path,
     session::Session,
     time::now,
+    workspace::Workspace,
 };
 
 /// What is to be restored.
@@ -59,6 +65,8 @@ pub struct RestorePlan {
     pub left: Vec<NotKept>,
     /// Empty directories that were not there then. They stay, unless they are in the way of something.
     empty: Vec<RelPath>,
+    /// Directories that were there, empty, and have something in them now. They stay when that goes.
+    standing: Vec<RelPath>,
 }
 
 /// What a restore does to a file.
@@ -156,17 +164,25 @@ impl Session {
         workspace.store.import_outboxes();
         let events = workspace.ask(|store| store.events(&EventFilter::default(), MOST_EVENTS))?;
         let (base, moment, later) = self.base(&request.to, &events)?;
-        let then = Then { base: base.as_ref(), events: &events, later };
+        let first = match base {
+            Some(_) => None,
+            None => workspace.ask(|store| match store.checkpoints(usize::MAX)?.last() {
+                Some(first) => store.checkpoint(&first.id),
+                None => Ok(None),
+            })?,
+        };
+        let then = Then { base: base.as_ref(), first: first.as_ref(), events: &events, later };
         let found = self.compare(&then, present, &chosen)?;
         let checkpoint = base.map(|base| base.info);
-        Ok(RestorePlan { moment, checkpoint, before: None, files: found.files, left: found.left, empty: found.empty })
+        let Found { files, left, empty, standing } = found;
+        Ok(RestorePlan { moment, checkpoint, before: None, files, left, empty, standing })
     }
 
     /// A plan that gives one file the content of a version that the store has.
     pub(crate) fn plan_of_version(&self, path: RelPath, version: ContentHash) -> RestorePlan {
         let want = Thing::File { content: Content::Version(version), mode: None };
         let file = RestoreFile { path, act: RestoreAct::Overwrite, have: Thing::NotKept, want };
-        RestorePlan { moment: now(), checkpoint: None, before: None, files: vec![file], left: Vec::new(), empty: Vec::new() }
+        RestorePlan::of(vec![file])
     }
 
     /// The files and directories that were named, by their one spelling.
@@ -216,7 +232,14 @@ impl Session {
         let workspace = self.workspace().clone();
         let now_picture = Picture::of(&workspace, Some(now)).map_err(RestoreError::Git)?;
         let then_picture = Picture::of(&workspace, then.base).map_err(RestoreError::Git)?;
-        let by_events = then.by_events();
+        let mut by_events = then.by_events();
+        if let Some(first) = then.first {
+            // What was there when the oldest checkpoint was taken had been there, unless a change on record is older than that.
+            let picture = Picture::of(&workspace, Some(first)).map_err(RestoreError::Git)?;
+            let oldest = oldest_by_path(&then.events[..then.later]);
+            let is_older = |path: &RelPath| oldest.get(path).is_none_or(|at| *at >= first.info.at);
+            by_events.iter_mut().filter(|(path, _)| is_older(path)).for_each(|(path, thing)| *thing = picture.at(path));
+        }
         let mut paths: BTreeSet<RelPath> = now.files.iter().map(|file| file.path.clone()).collect();
         if then.base.is_some() {
             paths.extend(then.base.iter().flat_map(|base| &base.files).map(|file| file.path.clone()));
@@ -232,13 +255,25 @@ impl Session {
             chosen.is_empty() || chosen.iter().any(is_in)
         };
         let mut found = Found::default();
-        let (mut ignored, mut older) = (Ignored::default(), Vec::new());
+        let (mut ignored, mut older, mut nested) = (Ignored::default(), Vec::new(), NestedPaths::default());
         for path in paths.into_iter().filter(is_chosen) {
             let have = now_picture.at(&path);
             let want = match by_events.get(&path) {
                 Some(after) => after.clone(),
                 None => then_picture.at(&path),
             };
+            if nested.contain(&workspace, &path) {
+                self.judge_nested(&mut found, path, &now_picture, want);
+                continue;
+            }
+            // A checkpoint says nothing of a directory with something in it.
+            if let (Thing::Nothing, Thing::Directory { .. }) = (&have, &want)
+                && let there @ Thing::Directory { .. } = on_disk(&workspace, &path)
+            {
+                found.standing.push(path.clone());
+                self.judge(&mut found, path, there, want);
+                continue;
+            }
             let is_on_record = by_events.contains_key(&path);
             let is_known_absent = is_on_record || then.base.is_some_and(|base| base.info.is_whole);
             if want == Thing::Nothing && !is_known_absent {
@@ -257,6 +292,24 @@ impl Session {
         }
         self.judge_older(&mut found, older);
         Ok(found)
+    }
+
+    /// A file of a repository within the workspace comes back if it is gone, or if that repository has its present content.
+    fn judge_nested(&self, found: &mut Found, path: RelPath, now: &Picture<'_>, want: Thing) {
+        let have = on_disk(self.workspace(), &path);
+        let is_free = match (&have, &want) {
+            (Thing::File { content, .. }, Thing::File { content: wanted, .. }) if content == wanted => true,
+            (Thing::Nothing, Thing::File { .. } | Thing::Link { .. }) => true,
+            (_, Thing::File { .. } | Thing::Link { .. }) => have == want || !now.lists(&path),
+            // It is not known what else was there, and nothing is deleted on a guess.
+            _ => return,
+        };
+        if is_free {
+            self.judge(found, path, have, want);
+        } else {
+            let why = "it has other changes by now, in a repository of its own".to_owned();
+            found.left.push(NotKept { path: path.to_string(), why });
+        }
     }
 
     /// Files that are older than the checkpoint, which does not know of them. What was moved since is deleted, since the same comes back
@@ -355,6 +408,12 @@ impl Session {
 }
 
 impl RestorePlan {
+    /// A plan by no checkpoint.
+    fn of(files: Vec<RestoreFile>) -> Self {
+        let (left, empty, standing) = (Vec::new(), Vec::new(), Vec::new());
+        Self { moment: now(), checkpoint: None, before: None, files, left, empty, standing }
+    }
+
     /// What a restore has done besides contents.
     pub(crate) fn entries_of(&self, restored: &Restored) -> Vec<EntryOutcome> {
         let is_done = |file: &&RestoreFile| restored.files.iter().any(|(path, _)| *path == file.path);
@@ -363,9 +422,28 @@ impl RestorePlan {
     }
 }
 
+/// What is at a path of the work tree.
+fn on_disk(workspace: &Workspace, path: &RelPath) -> Thing {
+    let Ok(stat) = lstat(workspace, path) else { return Thing::Nothing };
+    let mode = stat.st_mode & 0o7777;
+    let content = || read_file(workspace, path, u64::MAX).ok().flatten();
+    let target = || fs::read_link(workspace.path().join(path.as_str())).ok()?.into_os_string().into_string().ok();
+    let thing = match FileType::from_raw_mode(stat.st_mode) {
+        FileType::RegularFile => {
+            content().map(|bytes| Thing::File { content: Content::Version(ContentHash::of(&bytes)), mode: Some(mode) })
+        }
+        FileType::Symlink => target().map(|target| Thing::Link { target }),
+        FileType::Directory => Some(Thing::Directory { mode }),
+        _ => None,
+    };
+    thing.unwrap_or(Thing::NotKept)
+}
+
 /// The state to go back to.
 struct Then<'a> {
     base: Option<&'a Checkpoint>,
+    /// The oldest checkpoint, if all are younger than that state.
+    first: Option<&'a Checkpoint>,
     /// Newest first.
     events: &'a [FileEvent],
     /// How many of them came after the moment that is meant.
@@ -413,6 +491,11 @@ impl Then<'_> {
     }
 }
 
+/// The time of the oldest of these events, which are newest first, of each path.
+fn oldest_by_path(events: &[FileEvent]) -> HashMap<&RelPath, Millis> {
+    events.iter().flat_map(|event| [(&event.path, event.at), (event.name_after(), event.at)]).collect()
+}
+
 /// By what something is known under another name.
 #[derive(PartialEq, Eq, Hash)]
 enum Identity {
@@ -425,6 +508,7 @@ struct Found {
     files: Vec<RestoreFile>,
     left: Vec<NotKept>,
     empty: Vec<RelPath>,
+    standing: Vec<RelPath>,
 }
 
 /// EventFilter files ignore files name.

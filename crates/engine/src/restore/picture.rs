@@ -89,6 +89,11 @@ impl<'a> Picture<'a> {
         Ok(picture)
     }
 
+    /// Whether the checkpoint itself says what was there.
+    pub(super) fn lists(&self, path: &RelPath) -> bool {
+        self.listed.contains_key(path)
+    }
+
     /// What was at a path.
     pub(super) fn at(&self, path: &RelPath) -> Thing {
         match self.listed.get(path) {

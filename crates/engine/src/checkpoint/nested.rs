@@ -1,0 +1,133 @@
+//! Repositories that lie within the workspace: clones, submodules, worktrees. Each has checkpoints of its own when a session works
+//! there, but these are deleted with it. So a checkpoint of the workspace around it keeps its changed and untracked files as well.
+
+use std::{collections::HashMap, fs};
+
+use surehand_core::RelPath;
+use surehand_store::NotKept;
+
+use super::{Candidate, GitState, Looker, Scene, Taking, names_are};
+use crate::{
+    disk::{
+        root_dir::RootDir,
+        walk::{Globs, walk},
+    },
+    git::{self, GitDirs},
+    workspace::Workspace,
+};
+
+/// Git itself does not look into repositories that are no submodules. Of these, so many bytes of indexes are compared with the files,
+/// about 20,000 entries in all, the small ones first.
+const MOST_INDEX_BYTES: u64 = 2 << 20;
+
+/// So many repositories in all.
+const MOST_REPOSITORIES: usize = 1000;
+
+/// A repository within the workspace.
+pub(super) struct NestedRepository {
+    /// Its top, with a slash at its end.
+    inside: String,
+    pub git: GitState,
+}
+
+/// A repository that the walk has passed over.
+struct FoundRepository {
+    top: RelPath,
+    git: GitDirs,
+    is_submodule: bool,
+    index_bytes: u64,
+}
+
+impl NestedRepository {
+    /// The name of a file within it.
+    pub(super) fn name_inside<'a>(&self, path: &'a str) -> &'a str {
+        &path[self.inside.len()..]
+    }
+}
+
+impl Taking<'_> {
+    /// Finds the changed and untracked files of the repositories that the walk has passed over.
+    pub(super) fn find_in_repositories(&mut self, all: &mut Looker<'_>, scene: &Scene<'_>) {
+        let mut tops: Vec<String> = all.unfilled().into_iter().map(str::to_owned).collect();
+        let (mut left, mut index_bytes) = (MOST_REPOSITORIES, 0);
+        while !tops.is_empty() {
+            let mut found: Vec<FoundRepository> = tops.iter().filter_map(|top| self.repository_at(top, scene)).collect();
+            found.sort_by(|one, other| (one.index_bytes, &one.top).cmp(&(other.index_bytes, &other.top)));
+            tops.clear();
+            for repository in found {
+                index_bytes += if repository.is_submodule { 0 } else { repository.index_bytes };
+                if left == 0 || index_bytes > MOST_INDEX_BYTES {
+                    let why = "a repository of its own, too large to be kept with this one".to_owned();
+                    self.not_kept.push(NotKept { path: repository.top.to_string(), why });
+                    continue;
+                }
+                left -= 1;
+                tops.extend(self.find_in_repository(&repository, all, scene));
+            }
+        }
+    }
+
+    fn repository_at(&self, top: &str, scene: &Scene<'_>) -> Option<FoundRepository> {
+        let place = self.workspace.path().join(top);
+        fs::symlink_metadata(place.join(".git")).ok()?;
+        let git = git::discover(&place, None).filter(|found| found.root == place)?.git?;
+        let is_submodule = scene.index.find(format!("{}{top}", scene.below).as_bytes()).is_some();
+        let index_bytes = fs::metadata(git.own.join("index")).map_or(0, |index| index.len());
+        Some(FoundRepository { top: RelPath::new(top).ok()?, git, is_submodule, index_bytes })
+    }
+
+    /// Finds what a repository has not as its commit. Gives the repositories within it.
+    fn find_in_repository(&mut self, repository: &FoundRepository, all: &mut Looker<'_>, scene: &Scene<'_>) -> Vec<String> {
+        let top = &repository.top;
+        let read = GitState::read(&repository.git).map_err(|error| error.why.clone());
+        let git = match read {
+            Ok(git) => git,
+            Err(why) => {
+                self.not_kept.push(NotKept { path: top.to_string(), why: format!("a repository that cannot be read: {why}") });
+                return Vec::new();
+            }
+        };
+        let inside = format!("{top}/");
+        let inner = Scene { index: &git.index, head: &git.head, clock: scene.clock, below: "", umask: scene.umask };
+        // Should a link be there by now, nothing is read through it: contents are read by their path from the root.
+        let walked = RootDir::open(&self.workspace.path().join(top.as_str()))
+            .and_then(|root| walk(&root, None, &Globs::all(), || Looker::new(&inner)));
+        let Ok(walked) = walked else { return Vec::new() };
+        let mut found = Looker::new(&inner);
+        walked.visitors.into_iter().for_each(|looker| found.add(looker));
+        let number = self.nested.len();
+        let tops = found.unfilled().into_iter().map(|path| format!("{inside}{path}")).collect();
+        let unreadable = walked.left_out.unreadable.into_iter().chain(found.unreadable.drain(..));
+        self.not_kept.extend(
+            unreadable.map(|(path, why)| NotKept { path: format!("{inside}{path}"), why: format!("it cannot be read: {why}") }),
+        );
+        if walked.left_out.unnamed > 0 {
+            let why = format!("{} not UTF-8, or too long", names_are(walked.left_out.unnamed));
+            self.not_kept.push(NotKept { path: top.to_string(), why });
+        }
+        // Permissions alone are not worth a copy of what its commit has.
+        let changed = found.candidates.into_iter().filter(|candidate| !candidate.is_committed);
+        let in_workspace =
+            |candidate: Candidate| Candidate { path: format!("{inside}{}", candidate.path), nested: Some(number), ..candidate };
+        all.candidates.extend(changed.map(in_workspace));
+        self.nested.push(NestedRepository { inside, git });
+        tops
+    }
+}
+
+/// Whether a path of the workspace lies in a repository of its own, as files are now. Remembers directories.
+#[derive(Default)]
+pub(crate) struct NestedPaths(HashMap<RelPath, bool>);
+
+impl NestedPaths {
+    pub(crate) fn contain(&mut self, workspace: &Workspace, path: &RelPath) -> bool {
+        let Some(dir) = path.parent() else { return false };
+        if let Some(known) = self.0.get(&dir) {
+            return *known;
+        }
+        let is_top = || workspace.path().join(dir.as_str()).join(".git").symlink_metadata().is_ok();
+        let is_nested = self.contain(workspace, &dir) || is_top();
+        self.0.insert(dir, is_nested);
+        is_nested
+    }
+}
