@@ -20,6 +20,8 @@ pub struct FileDiff {
     path_before: RelPath,
     path_after: RelPath,
     kind: DiffKind,
+    /// As git writes them, before and after.
+    modes: (Option<u32>, Option<u32>),
     body: DiffBody,
 }
 
@@ -93,7 +95,22 @@ impl FileDiff {
             _ => DiffKind::Edited,
         };
         let body = compare(before.1, after.1);
-        Self { path_before: before.0.clone(), path_after: after.0.clone(), kind, body }
+        Self { path_before: before.0.clone(), path_after: after.0.clone(), kind, modes: (None, None), body }
+    }
+
+    /// The same with the modes of the file, as git has them (`100644`). A file whose mode alone is another counts as edited.
+    #[must_use]
+    pub fn with_modes(mut self, before: Option<u32>, after: Option<u32>) -> Self {
+        self.modes = (before, after);
+        if self.kind == DiffKind::Unchanged && self.changed_modes().is_some() {
+            self.kind = DiffKind::Edited;
+        }
+        self
+    }
+
+    fn changed_modes(&self) -> Option<(u32, u32)> {
+        let (before, after) = (self.modes.0?, self.modes.1?);
+        (before != after).then_some((before, after))
     }
 
     /// The path it had, also of a file that was created.
@@ -145,9 +162,12 @@ impl FileDiff {
         }
         let (before, after) = (&self.path_before, &self.path_after);
         let mut headings = vec![format!("diff --git a/{before} b/{after}")];
+        if let Some((old, new)) = self.changed_modes() {
+            headings.extend([format!("old mode {old:o}"), format!("new mode {new:o}")]);
+        }
         match self.kind {
-            DiffKind::Created => headings.push("new file mode 100644".to_owned()),
-            DiffKind::Deleted => headings.push("deleted file mode 100644".to_owned()),
+            DiffKind::Created => headings.push(format!("new file mode {:o}", self.modes.1.unwrap_or(0o100_644))),
+            DiffKind::Deleted => headings.push(format!("deleted file mode {:o}", self.modes.0.unwrap_or(0o100_644))),
             DiffKind::Renamed => headings.extend([format!("rename from {before}"), format!("rename to {after}")]),
             DiffKind::Unchanged | DiffKind::Edited => {}
         }
@@ -173,7 +193,8 @@ impl FileDiff {
             DiffBody::Text(hunks) => DiffBody::Text(hunks.iter().map(hunk).collect()),
             DiffBody::Binary => DiffBody::Binary,
         };
-        Self { path_before: path(&self.path_before), path_after: path(&self.path_after), kind: self.kind, body }
+        let (path_before, path_after) = (path(&self.path_before), path(&self.path_after));
+        Self { path_before, path_after, kind: self.kind, modes: self.modes, body }
     }
 }
 
@@ -286,6 +307,21 @@ mod tests {
         let path = RelPath::new("src/a.txt").unwrap();
         let (before, after) = (before.map(content), after.map(content));
         FileDiff::between((&path, before.as_ref()), (&path, after.as_ref())).to_string()
+    }
+
+    #[test]
+    fn another_mode_is_shown_as_git_does() {
+        let (path, text) = (RelPath::new("run.sh").unwrap(), content("go\n"));
+        let same = || FileDiff::between((&path, Some(&text)), (&path, Some(&text)));
+        assert_snapshot!(same().with_modes(Some(0o100_644), Some(0o100_755)), @r"
+        diff --git a/run.sh b/run.sh
+        old mode 100644
+        new mode 100755
+        ");
+        assert_eq!(same().with_modes(Some(0o100_644), Some(0o100_644)).to_string(), "");
+        assert_eq!(same().with_modes(None, Some(0o100_755)).kind(), DiffKind::Unchanged);
+        let created = FileDiff::between((&path, None), (&path, Some(&text))).with_modes(None, Some(0o100_755));
+        assert!(created.to_string().contains("\nnew file mode 100755\n"), "{created}");
     }
 
     #[test]

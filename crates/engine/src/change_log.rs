@@ -16,7 +16,7 @@ use surehand_core::{
 };
 use surehand_store::{ChangeId, EntryChange, EventFilter, FileEvent, Millis, PathEntry, SessionId, StoreError};
 
-use crate::{random::random, workspace::Workspace};
+use crate::{attribution::git_mode, random::random, workspace::Workspace};
 
 /// Selects changes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,6 +72,8 @@ pub struct NetChange {
     pub after: Option<ContentHash>,
     /// Its mode before, if it was deleted.
     pub mode: Option<u32>,
+    /// Its permissions before and after, if the changes have set them.
+    pub modes: Option<(u32, u32)>,
     /// The changes, newest first.
     pub changes: Vec<ChangeId>,
     /// Whether another session changed the file in between.
@@ -208,8 +210,10 @@ impl Workspace {
 
     /// The diff of a file; `None` if one of its versions is no longer stored.
     pub fn diff(&self, file: &NetChange) -> Option<FileDiff> {
+        let modes = file.modes.map(|(before, after)| (git_mode(before), git_mode(after))).unzip();
         if file.before == file.after && file.path_before == file.path_after {
-            return Some(FileDiff::between((&file.path_before, None), (&file.path_after, None)));
+            let same = FileDiff::between((&file.path_before, None), (&file.path_after, None));
+            return Some(same.with_modes(modes.0, modes.1));
         }
         let content = |path: &RelPath, version: Option<ContentHash>| match version {
             None => Some(None),
@@ -217,7 +221,8 @@ impl Workspace {
         };
         let before = content(&file.path_before, file.before)?;
         let after = content(&file.path_after, file.after)?;
-        Some(FileDiff::between((&file.path_before, before.as_ref()), (&file.path_after, after.as_ref())))
+        let diff = FileDiff::between((&file.path_before, before.as_ref()), (&file.path_after, after.as_ref()));
+        Some(diff.with_modes(modes.0, modes.1))
     }
 
     /// The diff between two versions of a file; `None` if one of them is no longer stored.
@@ -244,8 +249,15 @@ pub fn what_happened(file: &FileEvent) -> String {
 /// [`what_happened`] with paths as `name` shows them.
 pub fn what_happened_to(file: &FileEvent, name: impl Fn(&RelPath) -> String) -> String {
     let path = name(&file.path);
-    if let Some(entry) = &file.entry {
-        return what_it_became(&path, entry);
+    match &file.entry {
+        Some(entry)
+            if file.before != file.after
+                && let Some((_, mode)) = entry.modes() =>
+        {
+            return format!("{path} edited, and got permissions {mode:o}");
+        }
+        Some(entry) => return what_it_became(&path, entry),
+        None => {}
     }
     match (&file.moved_to, file.before, file.after) {
         (Some(to), ..) => format!("{path} moved to {}", name(to)),
@@ -278,7 +290,11 @@ pub(crate) fn merge_events(events: &[FileEvent]) -> Vec<NetChange> {
                 net.is_mixed |= net.before != event.after;
                 net.path_before = event.path.clone();
                 net.before = event.before;
-                net.mode = event.mode.or(net.mode);
+                let modes = event.entry.as_ref().and_then(EntryChange::modes);
+                // Permissions that were set before a file was deleted are not those that it had at first.
+                let mode_then = modes.map(|(before, _)| before).filter(|_| net.mode.is_some());
+                net.mode = mode_then.or(event.mode).or(net.mode);
+                net.modes = modes.map(|(before, after)| (before, net.modes.map_or(after, |(_, after)| after))).or(net.modes);
                 net.changes.push(event.change.clone());
             }
             None => files.push(NetChange {
@@ -287,6 +303,7 @@ pub(crate) fn merge_events(events: &[FileEvent]) -> Vec<NetChange> {
                 before: event.before,
                 after: event.after,
                 mode: event.mode,
+                modes: event.entry.as_ref().and_then(EntryChange::modes),
                 changes: vec![event.change.clone()],
                 is_mixed: false,
             }),

@@ -138,6 +138,16 @@ pub struct EntryChange {
     pub after: PathEntry,
 }
 
+impl EntryChange {
+    /// The permissions before and after, if it changed nothing else of a file.
+    pub fn modes(&self) -> Option<(u32, u32)> {
+        match (&self.before, &self.after) {
+            (PathEntry::File(Some(before)), PathEntry::File(Some(after))) => Some((*before, *after)),
+            _ => None,
+        }
+    }
+}
+
 /// The state of a path, without the content.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

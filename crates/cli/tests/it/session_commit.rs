@@ -439,3 +439,78 @@ fn without_git_there_is_a_diff_and_no_commit() {
     [exit 2]
     ");
 }
+
+#[test]
+fn permissions_that_a_session_set_are_its_work() {
+    let stage = stage();
+    for (path, content) in
+        [("run.sh", &b"go\n"[..]), ("tool.bin", &b"\0\x01\xff"[..]), ("of_person.sh", b"no\n"), ("both.sh", b"b\n")]
+    {
+        stage.write(path, content, 0o644);
+    }
+    stage.commit();
+    stage.agent_runs("chmod 755 run.sh tool.bin && sed -i s/b/B/ both.sh && chmod +x both.sh");
+    fs::set_permissions(stage.at("of_person.sh"), fs::Permissions::from_mode(0o755)).unwrap();
+    stage.agent_runs("echo more >> of_person.sh");
+    replace(&stage, "run.sh", "go", "go on");
+    assert_snapshot!(transcript(&stage, &["diff", "--session", "s1"]), @"
+    $ surehand diff --session s1
+    diff --git a/both.sh b/both.sh
+    old mode 100644
+    new mode 100755
+    --- a/both.sh
+    +++ b/both.sh
+    @@ -1,1 +1,1 @@
+    -b
+    +B
+    diff --git a/of_person.sh b/of_person.sh
+    --- a/of_person.sh
+    +++ b/of_person.sh
+    @@ -1,1 +1,2 @@
+     no
+    +more
+    diff --git a/run.sh b/run.sh
+    old mode 100644
+    new mode 100755
+    diff --git a/tool.bin b/tool.bin
+    old mode 100644
+    new mode 100755
+    [exit 0]
+    ");
+    let patch = stage.surehand(&["diff", "--session", "s1", "--patch"]).stdout;
+    fs::write(stage.at(".git/s1.patch"), patch).unwrap();
+    git(&stage, &["apply", "--check", "-R", "--include=tool.bin", ".git/s1.patch"]);
+    commit(&stage, "s1");
+    let committed = git(&stage, &["show", "--format=", "--summary"]);
+    assert_eq!(
+        committed,
+        " mode change 100644 => 100755 both.sh\n mode change 100644 => 100755 run.sh\n mode change 100644 => 100755 tool.bin\n"
+    );
+    // What the person did is left.
+    assert_eq!(git(&stage, &["diff", "--summary"]), " mode change 100644 => 100755 of_person.sh\n");
+    assert_eq!(changed(&git(&stage, &["diff"])), ["-go", "+go on"]);
+}
+
+#[test]
+fn permissions_that_a_command_set_come_back_by_undo() {
+    let stage = stage();
+    stage.write("run.sh", "go\n", 0o644);
+    stage.write("old.sh", "old\n", 0o640);
+    stage.commit();
+    let mode = |path: &str| fs::symlink_metadata(stage.at(path)).unwrap().permissions().mode() & 0o7777;
+    stage.agent_runs("chmod 700 run.sh");
+    let undo = |words: &[&str]| assert!(stage.surehand(&[&["undo"], words].concat()).status.success(), "{words:?}");
+    undo(&[]);
+    assert_eq!(mode("run.sh"), 0o644);
+    assert!(stage.surehand(&["redo"]).status.success());
+    assert_eq!(mode("run.sh"), 0o700);
+    // With all else that the session did: edits, a file of its own, and one that it removed.
+    stage.agent_runs("echo more >> run.sh");
+    stage.agent_runs("echo new > new.sh");
+    stage.agent_runs("chmod 755 new.sh old.sh");
+    stage.agent_runs("rm old.sh");
+    undo(&["--session", "s1"]);
+    assert_eq!((mode("run.sh"), mode("old.sh")), (0o644, 0o640));
+    assert_eq!(fs::read_to_string(stage.at("run.sh")).unwrap(), "go\n");
+    assert!(!stage.at("new.sh").exists());
+}

@@ -183,7 +183,7 @@ impl BlamedFile {
         let io = |error| BlameError::Io { path: path.clone(), error };
         let content = read_file(workspace, path, limit).map_err(io)?.map(Content::new);
         let version = content.as_ref().map(Content::version);
-        let FileSteps { mut steps, names } = FileSteps::read(workspace, path, version)?;
+        let FileSteps { mut steps, names, .. } = FileSteps::read(workspace, path, version)?;
         let (content, removed_by) = match content {
             Some(content) => (content, None),
             None if workspace.path().join(path.as_str()).symlink_metadata().is_ok() => {

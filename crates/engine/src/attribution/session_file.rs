@@ -13,7 +13,7 @@ use super::{
     committed::CommittedFile,
     history::LineHistory,
     session_work::{LeftWhy, LeftWork, SessionFile, SessionWorkError, WorkBase, WorkSide, WorkSources, mode_at},
-    steps::{FileStep, FileSteps, StepAuthor},
+    steps::{FileStep, FileSteps, ModeStep, StepAuthor},
 };
 use crate::{
     checkpoint::read_file,
@@ -28,9 +28,17 @@ pub(crate) struct FileReading {
     steps: Vec<FileStep>,
     /// For each step whether it is the session's.
     is_chosen: Vec<bool>,
+    modes: Vec<OwnModeStep>,
     /// The file as the commit has it, and under which name.
     committed: Option<(RelPath, CommittedFile)>,
     is_in_submodule: bool,
+}
+
+/// A change of the mode, and whether it is the session's.
+struct OwnModeStep {
+    is_chosen: bool,
+    before: u32,
+    after: u32,
 }
 
 /// What is at a path now.
@@ -61,13 +69,19 @@ impl FileReading {
             Present::File(content, _) => Some(content.version()),
             Present::Other | Present::Nothing => None,
         };
-        let FileSteps { steps, names } = FileSteps::read(workspace, path, version)?;
+        let FileSteps { steps, modes, names } = FileSteps::read(workspace, path, version)?;
         let is_chosen: Vec<bool> = steps.iter().map(|step| sources.is_of_session(step)).collect();
-        if !is_chosen.contains(&true) {
+        let of_mode = |step: ModeStep| OwnModeStep {
+            is_chosen: sources.changes.contains(&step.change),
+            before: step.before,
+            after: step.after,
+        };
+        let modes: Vec<OwnModeStep> = modes.into_iter().map(of_mode).collect();
+        if !is_chosen.contains(&true) && !modes.iter().any(|step| step.is_chosen) {
             return Ok(None);
         }
         let is_in_submodule = is_in_repository_below(workspace, path);
-        let mut reading = Self { path: path.clone(), present, steps, is_chosen, committed: None, is_in_submodule };
+        let mut reading = Self { path: path.clone(), present, steps, is_chosen, modes, committed: None, is_in_submodule };
         if let Some(head) = sources.head {
             let in_tree = |name: &RelPath| workspace.copy.in_tree(name);
             reading.is_in_submodule |= head.is_in_submodule(&in_tree(path)).unwrap_or_default();
@@ -103,13 +117,13 @@ impl FileReading {
 
     /// The work of the session on it; `None` if it has none that matters.
     pub(crate) fn work(self, sources: &WorkSources<'_>) -> Result<Option<SessionFile>, SessionWorkError> {
-        let first = self.is_chosen.iter().position(|is_chosen| *is_chosen).unwrap_or_default();
+        let first = self.is_chosen.iter().position(|is_chosen| *is_chosen);
         let (name, before, is_on_commit) = match (&self.committed, sources.base) {
             (Some((name, file)), WorkBase::Commit) => {
                 let known = self.versions();
                 (name.clone(), Some(WorkSide::committed(sources, name, file, &known)?), true)
             }
-            _ => {
+            _ if let Some(first) = first => {
                 let step = &self.steps[first];
                 let Some(side) = self.found(sources.workspace, step) else {
                     return Ok(Some(self.left(step.name_before.clone(), None, LeftWhy::NotKept, Vec::new())));
@@ -118,6 +132,13 @@ impl FileReading {
                 let is_on_commit = side.is_none() && sources.head.is_some();
                 (step.name_before.clone(), side, is_on_commit)
             }
+            // Nothing but its mode is the session's.
+            _ => match &self.present {
+                Present::File(content, mode) => {
+                    (self.path.clone(), Some(WorkSide::of(content.clone(), self.mode_found(*mode))), false)
+                }
+                Present::Other | Present::Nothing => return Ok(None),
+            },
         };
         let mut file = self.work_on(sources, name, before)?;
         file.is_on_commit = is_on_commit || sources.head.is_none() && file.before.is_none();
@@ -128,11 +149,22 @@ impl FileReading {
     fn found(&self, workspace: &Workspace, step: &FileStep) -> Option<Option<WorkSide>> {
         let Some(version) = step.before else { return Some(None) };
         let mode = match &self.present {
-            Present::File(_, mode) => *mode,
+            Present::File(_, mode) => self.mode_found(*mode),
             Present::Other | Present::Nothing => 0o100_644,
         };
         let content = workspace.content_at(&step.name_before, &version).or_else(|| self.walked_back(workspace, version))?;
         Some(Some(WorkSide::of(content, mode)))
+    }
+
+    /// The mode that the file had before the session set it, if it did; else the present one.
+    fn mode_found(&self, present: u32) -> u32 {
+        self.modes.iter().find(|step| step.is_chosen).map_or(present, |step| step.before)
+    }
+
+    /// The mode that the file has by the session's work: the present one, if the session set it, or made the file.
+    fn mode_after(&self, before: Option<&WorkSide>, present: u32) -> u32 {
+        let is_own = self.modes.last().is_some_and(|step| step.is_chosen && step.after == present);
+        before.map_or(present, |before| if is_own { present } else { before.mode })
     }
 
     /// A version that is only kept as the way back from the present one.
@@ -162,13 +194,14 @@ impl FileReading {
             Present::Other => Ok(self.left(name, before, LeftWhy::NotAFile, Vec::new())),
             Present::File(content, mode) => {
                 let (path_after, moved_by) = self.name_after(&name);
-                let mode = before.as_ref().map_or(*mode, |before| before.mode);
+                let mode = self.mode_after(before.as_ref(), *mode);
                 let texts = (before.as_ref().map(WorkSide::text), content.text());
                 let mut file = match texts {
                     (Some(Some(_)) | None, Some(text)) => self.by_lines(sources, (name, before), text, mode)?,
                     _ => self.as_whole(sources, (name, before), from, (content, mode))?,
                 };
-                if file.after.is_some() {
+                if let Some(after) = &mut file.after {
+                    after.mode = mode;
                     file.path_after = path_after;
                 }
                 if !moved_by.is_empty() {

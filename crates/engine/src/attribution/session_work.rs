@@ -179,7 +179,9 @@ impl SessionFile {
     pub fn diff(&self) -> FileDiff {
         let content = |side: &Option<WorkSide>| side.as_ref().map(|side| side.content.clone());
         let (before, after) = (content(&self.before), content(&self.after));
-        FileDiff::between((&self.path_before, before.as_ref()), (&self.path_after, after.as_ref()))
+        let mode = |side: &Option<WorkSide>| side.as_ref().map(|side| side.mode);
+        let diff = FileDiff::between((&self.path_before, before.as_ref()), (&self.path_after, after.as_ref()));
+        diff.with_modes(mode(&self.before), mode(&self.after))
     }
 }
 
@@ -269,11 +271,12 @@ impl Workspace {
         for change in changes {
             let (before, after) = (side(&change.path_before, change.before)?, side(&change.path_after, change.after)?);
             let mode = mode_at(self, &change.path_after).or(change.mode.map(git_mode)).unwrap_or(0o100_644);
+            let (mode_before, mode_after) = change.modes.map_or((mode, mode), |(one, other)| (git_mode(one), git_mode(other)));
             files.push(SessionFile {
                 path_before: change.path_before.clone(),
                 path_after: change.path_after.clone(),
-                before: before.map(|content| WorkSide::of(content, mode)),
-                after: after.map(|content| WorkSide::of(content, mode)),
+                before: before.map(|content| WorkSide::of(content, mode_before)),
+                after: after.map(|content| WorkSide::of(content, mode_after)),
                 left: Vec::new(),
                 is_on_commit: false,
                 own_lines: None,
@@ -298,7 +301,8 @@ pub enum PatchError {
     Git(#[from] GitError),
 }
 
-fn git_mode(permissions: u32) -> u32 {
+/// The mode that git has for these permissions of a file.
+pub(crate) fn git_mode(permissions: u32) -> u32 {
     if permissions & 0o100 != 0 { 0o100_755 } else { 0o100_644 }
 }
 

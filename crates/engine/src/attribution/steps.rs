@@ -4,6 +4,7 @@
 use surehand_core::{ContentHash, LineMap, RelPath};
 use surehand_store::{ChangeId, ContentDelta, EventFilter, FileEvent, IncidentKind, Millis, SessionId, StoreError};
 
+use super::session_work::git_mode;
 use crate::workspace::Workspace;
 
 /// What changed a file.
@@ -32,11 +33,22 @@ pub(crate) struct FileStep {
     pub delta: Option<ContentDelta>,
 }
 
+/// A change that made a file executable, or took that away.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ModeStep {
+    pub change: ChangeId,
+    /// As git has them.
+    pub before: u32,
+    pub after: u32,
+}
+
 /// The history of a file, as far as it is recorded.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct FileSteps {
     /// From the oldest to the latest.
     pub steps: Vec<FileStep>,
+    /// Changes of the mode, from the oldest to the latest.
+    pub modes: Vec<ModeStep>,
     /// The names that the file has had, from the present one back.
     pub names: Vec<RelPath>,
 }
@@ -50,6 +62,7 @@ impl FileSteps {
         workspace.flush();
         workspace.store.import_outboxes();
         let (events, names) = events_of(workspace, path)?;
+        let modes = events.iter().filter_map(ModeStep::of).collect();
         let mut steps: Vec<FileStep> = Vec::with_capacity(events.len());
         for event in events {
             let step = FileStep::of(event);
@@ -73,7 +86,15 @@ impl FileSteps {
         if steps.iter().any(|step| matches!(step.by, StepAuthor::Outside { .. })) {
             note_when_noticed(workspace, &mut steps)?;
         }
-        Ok(Self { steps, names })
+        Ok(Self { steps, modes, names })
+    }
+}
+
+impl ModeStep {
+    fn of(event: &FileEvent) -> Option<Self> {
+        let (before, after) = event.entry.as_ref()?.modes()?;
+        let (before, after) = (git_mode(before), git_mode(after));
+        (before != after).then(|| Self { change: event.change.clone(), before, after })
     }
 }
 

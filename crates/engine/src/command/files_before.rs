@@ -13,14 +13,20 @@ use std::{
 use rustix::fs::{self as sys, AtFlags, Dir, Mode, OFlags};
 use serde::{Deserialize, Serialize};
 use surehand_core::{ContentHash, RelPath};
-use surehand_store::SessionId;
+use surehand_store::{Millis, SessionId};
 
 use super::ShellCommand;
 use crate::{state_dir::make_dir, workspace::Workspace};
 
 /// The files that a command names, before it runs. A named file that is missing here did not exist.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct FilesBefore(HashMap<RelPath, FileBefore>);
+pub(super) struct FilesBefore {
+    files: HashMap<RelPath, FileBefore>,
+    /// The permissions of regular files.
+    modes: HashMap<RelPath, u32>,
+    /// When this was noted.
+    at: Millis,
+}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -49,12 +55,39 @@ const MOST_BYTES: u64 = 1 << 20;
 const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
 
 impl FilesBefore {
+    pub(super) fn noted_at(at: Millis) -> Self {
+        Self { at, ..Self::default() }
+    }
+
     pub(super) fn insert(&mut self, path: RelPath, before: FileBefore) {
-        self.0.insert(path, before);
+        self.files.insert(path, before);
+    }
+
+    pub(super) fn insert_mode(&mut self, path: RelPath, mode: u32) {
+        self.modes.insert(path, mode);
     }
 
     pub(super) fn get(&self, path: &RelPath) -> FileBefore {
-        self.0.get(path).copied().unwrap_or(FileBefore::Absent)
+        self.files.get(path).copied().unwrap_or(FileBefore::Absent)
+    }
+
+    pub(super) fn mode(&self, path: &RelPath) -> Option<u32> {
+        self.modes.get(path).copied()
+    }
+
+    /// The files with a known content, by path.
+    pub(super) fn versions(&self) -> Vec<(RelPath, ContentHash)> {
+        let version = |(path, before): (&RelPath, &FileBefore)| match before {
+            FileBefore::Version(version) => Some((path.clone(), *version)),
+            FileBefore::Absent | FileBefore::Unknown => None,
+        };
+        let mut versions: Vec<_> = self.files.iter().filter_map(version).collect();
+        versions.sort_unstable_by(|one, other| one.0.cmp(&other.0));
+        versions
+    }
+
+    pub(super) fn at(&self) -> Millis {
+        self.at
     }
 
     /// Writes the note to the state directory. If that fails, the command is treated as unannounced.

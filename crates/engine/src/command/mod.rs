@@ -1,6 +1,7 @@
 //! Shell commands of a session: lines that a command prints count as seen, files that it changes are found and
 //! attributed to it, and views follow files that it moves or edits.
 
+mod file_modes;
 mod files_before;
 mod mentioned_files;
 mod printed_lines;
@@ -15,11 +16,13 @@ use surehand_core::{
 use surehand_store::{ChangeId, FileEvent, StoreRecord};
 
 use self::{
+    file_modes::file_mode,
     files_before::{FileBefore, FilesBefore, NotePurpose},
     mentioned_files::{CommandReach, MentionedFiles},
 };
 use crate::{
     change_log::fresh_change,
+    checkpoint::lstat,
     session::Session,
     stale_views::{StaleView, author_of},
     time::now,
@@ -83,6 +86,7 @@ struct CommandChange<'a> {
     command: &'a ShellCommand<'a>,
     change: &'a ChangeId,
     own_text: &'a OwnText,
+    before: Option<&'a FilesBefore>,
 }
 
 impl Session {
@@ -124,7 +128,7 @@ impl Session {
     /// The current versions of the files that a command names. Small files that the session has not seen are stored,
     /// because after the command their content is gone.
     fn named_files(&mut self, command: &ShellCommand<'_>, reach: CommandReach) -> FilesBefore {
-        let mut before = FilesBefore::default();
+        let mut before = FilesBefore::noted_at(now());
         let workspace = self.workspace().clone();
         let mentioned = MentionedFiles::of(&workspace, command.directory, &mentions::in_command(command.line), reach);
         // A file that already exists at a destination was not moved there.
@@ -134,6 +138,9 @@ impl Session {
             before.insert(to, FileBefore::Unknown);
         }
         for (number, path) in mentioned.files.into_iter().enumerate() {
+            if let Some(mode) = file_mode(&workspace, &path).filter(|_| number < MOST_NAMED) {
+                before.insert_mode(path.clone(), mode);
+            }
             let gathered = (number < MOST_NAMED).then(|| self.files.gather_up_to(&workspace, path.as_str(), MOST_KEPT));
             let is_before = match gathered.and_then(Result::ok).map(|gathered| gathered.present) {
                 Some(Present::Text(text)) => {
@@ -153,11 +160,13 @@ impl Session {
         let workspace = self.workspace().clone();
         let mentioned = MentionedFiles::of(&workspace, command.directory, &mentions, running.reach());
         let (change, own_text) = (fresh_change(), OwnText::of(command.line));
-        let own = CommandChange { command, change: &change, own_text: &own_text };
+        let own = CommandChange { command, change: &change, own_text: &own_text, before: running.named_before.as_ref() };
         let changed = self.changed_by(&running, &own, &mentioned);
-        let has_changed_unseen =
-            running.named_before.as_ref().is_some_and(|before| self.take_unseen(before, &own, &mentioned, &changed));
-        if has_changed_unseen || changed.iter().any(|file| file.by == ChangeAuthor::Command) {
+        let unseen = own.before.map(|before| self.take_unseen(before, &own, &mentioned, &changed)).unwrap_or_default();
+        let of_command = changed.iter().filter(|file| file.by == ChangeAuthor::Command).map(|file| &file.path);
+        let recorded: Vec<&RelPath> = of_command.chain(&unseen).collect();
+        let has_changed_modes = self.take_modes(&own, &mentioned.files, &recorded);
+        if has_changed_modes || !recorded.is_empty() {
             workspace.track_events();
         }
         let touched = self.touched_paths(running.cursor, &changed);
@@ -288,16 +297,16 @@ impl Session {
     }
 
     /// Records what a command did to named files that the session has not seen. The lines that the command contains
-    /// count as seen. Returns whether anything changed.
+    /// count as seen. Returns those that changed.
     fn take_unseen(
         &mut self,
         before: &FilesBefore,
         own: &CommandChange<'_>,
         mentioned: &MentionedFiles,
         changed: &[ChangedFile],
-    ) -> bool {
+    ) -> Vec<RelPath> {
         let (workspace, id) = (self.workspace().clone(), self.id());
-        let mut has_changed = false;
+        let mut has_changed = self.take_unseen_gone(before, own, mentioned, changed);
         for path in &mentioned.files {
             let (was, text_before) = match before.get(path) {
                 FileBefore::Absent => (OutsideState::Gone, None),
@@ -305,6 +314,7 @@ impl Session {
                 FileBefore::Unknown => continue,
             };
             let is_told = changed.iter().any(|file| file.path == *path) || self.view_of(path).is_some();
+            let is_told = is_told || has_changed.contains(path);
             let Some(now) = self.text_at(path).filter(|_| !is_told) else { continue };
             let change = StaleView { path: path.clone(), was, now: OutsideState::Version(now.version()) };
             if change.was == change.now || author_of(&workspace, &id, &change) != ChangeAuthor::Unknown {
@@ -312,7 +322,7 @@ impl Session {
             }
             let event = self.command_event(&change, own);
             workspace.record(StoreRecord::Happened(event));
-            has_changed = true;
+            has_changed.push(path.clone());
             let is_lost = text_before.is_none() && was != OutsideState::Gone;
             let written = if is_lost { LineSet::new() } else { own.own_text.written(text_before.as_ref(), &now) };
             if !written.is_empty() || now.line_count() == 0 {
@@ -320,6 +330,40 @@ impl Session {
             }
         }
         has_changed
+    }
+
+    /// Records named files that the session has not seen and that a command has deleted or moved. Gives all of their names: without
+    /// the old name on record, an undo would take a moved file away.
+    fn take_unseen_gone(
+        &mut self,
+        before: &FilesBefore,
+        own: &CommandChange<'_>,
+        mentioned: &MentionedFiles,
+        changed: &[ChangedFile],
+    ) -> Vec<RelPath> {
+        let (workspace, id) = (self.workspace().clone(), self.id());
+        let mut recorded = Vec::new();
+        for (path, version) in before.versions() {
+            let is_told = changed.iter().any(|file| file.path == path) || self.view_of(&path).is_some();
+            let is_there = lstat(&workspace, &path).is_ok();
+            let change = StaleView { path: path.clone(), was: OutsideState::Version(version), now: OutsideState::Gone };
+            if is_told || is_there || author_of(&workspace, &id, &change) != ChangeAuthor::Unknown {
+                continue;
+            }
+            let new = move_destinations(&path, mentioned).into_iter();
+            let mut new =
+                new.filter(|to| before.get(to) == FileBefore::Absent && !recorded.contains(to)).collect::<Vec<_>>().into_iter();
+            let to = new.find(|to| self.text_at(to).is_some_and(|text| text.version() == version));
+            let event = FileEvent {
+                mode: before.mode(&path),
+                after: to.as_ref().map(|_| version),
+                moved_to: to.clone(),
+                ..self.command_event(&change, own)
+            };
+            workspace.record(StoreRecord::Happened(event));
+            recorded.extend([Some(path), to].into_iter().flatten());
+        }
+        recorded
     }
 
     fn text_at(&mut self, path: &RelPath) -> Option<Text> {
@@ -354,7 +398,7 @@ impl Session {
             delta: None,
             lines: None,
             undone: Vec::new(),
-            entry: None,
+            entry: before.and(after).and_then(|_| self.mode_change(own, path)),
         }
     }
 

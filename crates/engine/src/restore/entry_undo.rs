@@ -28,13 +28,22 @@ pub(crate) struct EntryUndo {
 impl EntryUndo {
     /// What these events, newest first, did besides contents.
     pub(crate) fn of_events(events: &[FileEvent]) -> Vec<Self> {
+        let is_of_mode = |event: &FileEvent| event.entry.as_ref().is_some_and(|entry| entry.modes().is_some());
+        let of_kind = events.iter().filter(|event| event.entry.is_some() && !is_of_mode(event));
+        let of_kind: HashSet<&RelPath> = of_kind.map(|event| &event.path).collect();
+        // Permissions of a file that comes, goes or moves come and go with it.
+        let whole = events.iter().filter(|event| event.before.is_none() || event.after.is_none() || event.moved_to.is_some());
+        let whole: HashSet<&RelPath> = whole.flat_map(|event| [&event.path, event.name_after()]).collect();
         let mut undos: Vec<Self> = Vec::new();
         for event in events {
             let known = undos.iter_mut().find(|undo| undo.path == event.path);
+            let is_of_kind = of_kind.contains(&event.path);
             let (before, after) = match &event.entry {
-                Some(EntryChange { before, after }) => (thing(before, event.before), thing(after, event.after)),
-                None if known.is_some() => (thing(&PathEntry::File(event.mode), event.before), Thing::Nothing),
-                None => continue,
+                Some(EntryChange { before, after }) if is_of_kind || !whole.contains(&event.path) => {
+                    (thing(before, event.before), thing(after, event.after))
+                }
+                None if is_of_kind && known.is_some() => (thing(&PathEntry::File(event.mode), event.before), Thing::Nothing),
+                Some(_) | None => continue,
             };
             match known {
                 Some(undo) => {

@@ -66,6 +66,24 @@ fn what_a_command_prints_is_in_the_state_of_the_repository() {
 }
 
 #[test]
+fn what_a_command_moves_or_deletes_unseen_is_taken_back() {
+    let dir = lay_out(&[("old.txt", "text\n"), ("gone.txt", "more\n"), ("sub/c.txt", "three\n")]);
+    let mut session = session(dir.path());
+    for line in ["mv old.txt new.txt", "rm gone.txt", "mv sub/c.txt d.txt && echo 4 >> d.txt"] {
+        run(&mut session, dir.path(), line);
+    }
+    let undo = json!({ "all": true });
+    let reply = session.call("undo", &undo);
+    assert!(!reply.is_error, "{}", reply.text);
+    let there = |path: &str| fs::read_to_string(dir.path().join(path)).ok();
+    assert_eq!(
+        ["old.txt", "gone.txt", "sub/c.txt"].map(there),
+        ["text\n", "more\n", "three\n"].map(|text| Some(text.to_owned()))
+    );
+    assert_eq!(["new.txt", "d.txt"].map(there), [None, None]);
+}
+
+#[test]
 fn what_a_command_changes_is_put_down_to_it() {
     let dir = lay_out(&[("a.txt", "one\n"), ("b.txt", "two\n"), ("c.txt", "three\n")]);
     let mut session = watching(dir.path());
