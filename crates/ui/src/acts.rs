@@ -9,6 +9,7 @@ use surehand_engine::{
     Edit, Outcome, Session, SessionId, ToolNames, Workspace,
     change_log::ChangeSelection,
     core::{
+        Refusal,
         edit::{UndoRequest, UndoTarget, WhoseChanges},
         file_diff::FileDiff,
         render,
@@ -154,7 +155,7 @@ fn restore_request(workspace: &Workspace, to: &str, paths: &[String]) -> Result<
 fn preview_undo(session: &mut Session, request: UndoRequest) -> Result<Value, ApiError> {
     let plan = match session.plan(&Edit::Undo(request)) {
         Ok(plan) => plan,
-        Err(refusal) => return Ok(json!({ "refused": refusal.to_string(), "files": [] })),
+        Err(refusal) => return Ok(json!({ "refused": why_not(&refusal), "files": [] })),
     };
     let files = plan.changes().map(|planned| {
         let after = planned.after();
@@ -173,6 +174,10 @@ fn file(diff: &FileDiff) -> Value {
 fn outcome(outcome: &Outcome) -> Value {
     let reply = render::Reply::of(outcome, &ToolNames::default());
     let mut said = reply.result;
-    said["text"] = reply.text.into();
+    said["text"] = outcome.refusal().map_or(reply.text, why_not).into();
     said
+}
+
+fn why_not(refusal: &Refusal) -> String {
+    render::refusal::for_person(refusal, str::to_owned)
 }

@@ -103,7 +103,7 @@ impl<'a> CommitReport<'a> {
         if self.args.json {
             self.print_json(plan, None, None)?;
         } else {
-            anstream::eprintln!("There is nothing to commit.");
+            output::print_error("there is nothing to commit", false);
         }
         self.note_left(plan);
         Ok(ExitCode::FAILURE)

@@ -38,13 +38,20 @@ pub(crate) fn run(args: &DiffArgs) -> anyhow::Result<ExitCode> {
 }
 
 fn of_change(args: &DiffArgs, workspace: &Workspace, selection: &ChangeSelection) -> anyhow::Result<Vec<u8>> {
-    let nothing = || match selection {
-        ChangeSelection::File(path, _) => {
-            anyhow::anyhow!("there is no change of {} to show", LocalPaths::to(workspace.path()).shown(path.as_str()))
-        }
-        _ => anyhow::anyhow!("there is no change to show"),
-    };
-    let changes = workspace.net_changes(selection)?.ok_or_else(nothing)?;
+    let changes = workspace.net_changes(selection)?;
+    if changes.is_none() {
+        let of = match selection {
+            ChangeSelection::File(path, _) => {
+                let shown = LocalPaths::to(workspace.path()).shown(path.as_str());
+                let is_there = workspace.path().join(path.as_str()).symlink_metadata().is_ok();
+                anyhow::ensure!(is_there, "{shown}: there is no such file, and no change of one");
+                format!(" of {shown}")
+            }
+            _ => String::new(),
+        };
+        anstream::eprintln!("note: there is no change{of} to show");
+    }
+    let changes = changes.unwrap_or_default();
     if args.patch {
         return Ok(workspace.patch_of_changes(&changes)?);
     }

@@ -3,12 +3,11 @@
 use std::process::ExitCode;
 
 use surehand_engine::{
-    Session, SessionId, ToolNames,
+    Session, SessionId,
     core::edit::{UndoRequest, UndoTarget, WhoseChanges},
-    render::Reply,
 };
 
-use crate::{args::RedoArgs, output, workspace};
+use crate::{args::RedoArgs, workspace};
 
 pub(crate) fn run(args: &RedoArgs) -> anyhow::Result<ExitCode> {
     let workspace = workspace::open(&args.place)?;
@@ -18,5 +17,5 @@ pub(crate) fn run(args: &RedoArgs) -> anyhow::Result<ExitCode> {
     };
     let mut session = Session::continued(workspace, SessionId("cli".to_owned()));
     let redone = session.undo(&UndoRequest { which: UndoTarget::LastUndo, by, force: args.force });
-    output::print_reply(Reply::of(&redone, &ToolNames::default()), args.json)
+    super::undo::report(&redone, session.workspace(), args.json)
 }

@@ -375,14 +375,15 @@ fn what_others_wrote_stays_when_a_change_is_undone() {
     let again = surehand(dir.path(), &["undo", "--session", "ann"]);
     assert_eq!(surehand(dir.path(), &["undo", "--session", "ann"]), again, "asking again changes nothing");
     assert_snapshot!(again, @"
-        $ surehand undo --session ann
-        Error: nothing was undone: what was written has been changed since.
-        not undone in a.txt, line 4: changed since
-        -4|IV
-        +|four
-        Leave it, edit the file, or undo with force.
-        [exit 1]
-        ");
+    $ surehand undo --session ann
+    [standard error]
+    error: what was written has been changed since; nothing was undone
+    not undone in a.txt, line 4: changed since
+    -4|IV
+    +|four
+    hint: --force takes back the change, and what was written over it
+    [exit 1]
+    ");
     let undone = fs::read_to_string(dir.path().join("a.txt")).unwrap();
     for _ in 0..2 {
         let redone = surehand(dir.path(), &["redo"]);
@@ -447,11 +448,12 @@ fn what_was_done_can_be_looked_at_and_taken_back() {
     fs::write(dir.path().join("a.txt"), "uno\ntwo\nthree\n").unwrap();
     assert_snapshot!(surehand(dir.path(), &["undo", "a.txt"]), @"
     $ surehand undo a.txt
-    Error: nothing was undone: what was written has been changed since.
+    [standard error]
+    error: what was written has been changed since; nothing was undone
     not undone in a.txt, line 1: changed since
     -1|uno
     +|one
-    Leave it, edit the file, or undo with force.
+    hint: --force takes back the change, and what was written over it
     [exit 1]
     ");
     assert_snapshot!(surehand(dir.path(), &["undo", "a.txt", "--force", "--json"]), @r#"
@@ -522,7 +524,8 @@ fn what_was_done_can_be_looked_at_and_taken_back() {
     "#);
     assert_snapshot!(surehand(dir.path(), &["undo"]), @"
     $ surehand undo
-    Error: there is no change to undo
+    [standard error]
+    error: there is no change to undo
     [exit 1]
     ");
     assert_snapshot!(surehand(dir.path(), &["diff", "../x"]), @"

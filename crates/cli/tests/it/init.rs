@@ -1358,9 +1358,9 @@ fn with_json_an_error_is_an_object_on_standard_output() {
     {"error":"invalid value 'many' for '--limit <N>': invalid digit found in string\n\nFor more information, try '--help'."}
     [exit 2]
     "#);
-    assert_snapshot!(machine.run(&["diff", "--json"]), @r#"
-    $ surehand diff --json
-    {"error":"there is no change to show"}
+    assert_snapshot!(machine.run(&["diff", "nowhere", "--json"]), @r#"
+    $ surehand diff nowhere --json
+    {"error":"nowhere: there is no such file, and no change of one"}
     [exit 2]
     "#);
 }

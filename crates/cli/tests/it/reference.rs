@@ -389,8 +389,9 @@ fn commands_of(help: &str) -> Vec<&str> {
 #[test]
 fn commands() {
     let mut page = String::from(
-        "# Commands\n\nGenerated from the help of the commands. Exit codes: 0 done, 1 refused or something is wrong (see each command), 2 an error, \
-         130 stopped by a signal.\n\nWith `--json`, standard output contains only JSON. An error is then an object as well, `{\"error\": \"why\"}` with exit code 2; without \
+        "# Commands\n\nGenerated from the help of the commands. Exit codes: 0 done, also if there is nothing to show; 1 the answer is no: it was refused or not confirmed, \
+         there was nothing to do it to, or something checked is wrong (see each command); 2 an error: what was named does not exist, or it could not be done; \
+         130 stopped by a signal.\n\nStandard output has what was asked for, standard error why not (`error: ...`) and notes.\n\nWith `--json`, standard output contains only JSON. An error is then an object as well, `{\"error\": \"why\"}` with exit code 2; without \
          `--json` it is a line on standard error. Colours appear only on a terminal, and not with `NO_COLOR`.\n",
     );
     let all = help(&[]);

@@ -94,7 +94,7 @@ fn a_diff_shows_the_lines_of_a_session_and_a_commit_contains_them() {
     assert_snapshot!(transcript(&stage, &["commit", "--session", "alice", "-m", "again"]), @"
     $ surehand commit --session alice -m again
     [standard error]
-    There is nothing to commit.
+    error: there is nothing to commit
     [exit 1]
     ");
     assert_snapshot!(transcript(&stage, &["diff", "--session", "alice"]), @"

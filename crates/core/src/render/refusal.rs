@@ -28,6 +28,32 @@ pub fn refusal(refusal: &Refusal, repeat: u32, audience: ReplyAudience<'_>) -> S
     format!("{PREFIX}{}\n", body(refusal, repeat, audience))
 }
 
+/// The text for a person who asked for an undo: what is the case, and nothing of tools. `name` shows a path.
+pub fn for_person(refusal: &Refusal, name: impl Fn(&str) -> String) -> String {
+    let path = refusal.path.as_deref().map(name).unwrap_or_default();
+    let names = ToolNames::reading_with("look at");
+    match &refusal.cause {
+        Cause::ChangedSince { left } => {
+            let left = not_undone(left, ReplyAudience::new(&names));
+            format!("what was written has been changed since; nothing was undone\n{}", left.trim_end())
+        }
+        Cause::Claimed { pattern, by } => format!("{path}: {by} has claimed {pattern}"),
+        Cause::Collides { collision } => super::collision::collision(collision).unwrap_or_default(),
+        Cause::TooLarge { unit, size, limit, setting } => in_file(&path, &format!("{size} {unit}, and {setting} is {limit}")),
+        Cause::TooLargeToKeep { size, limit } => {
+            in_file(&path, &format!("{size} bytes, more than can be kept for undo ({limit})"))
+        }
+        Cause::OutsideWorkspace => in_file(&path, "outside the workspace"),
+        Cause::Protected => in_file(&path, "it belongs to git or Surehand itself"),
+        Cause::NotAFile { kind } => in_file(&path, &format!("{kind}, not a regular file")),
+        Cause::NoSuchFile | Cause::NothingThere | Cause::Deleted => in_file(&path, "no such file"),
+        Cause::CannotUndo { why } | Cause::BadArguments { why } | Cause::Conflict { why } | Cause::Io { why } => {
+            in_file(&path, why)
+        }
+        _ => explain(refusal, ReplyAudience::new(&names)),
+    }
+}
+
 fn body(refusal: &Refusal, repeat: u32, audience: ReplyAudience<'_>) -> String {
     let mut text = String::new();
     if let Some(place) = refusal.batch {

@@ -110,7 +110,7 @@ impl Session {
                 events = self.workspace().select_events(&selection).map_err(|error| cannot(error.to_string()))?;
             }
             if events.is_empty() && passed.is_empty() {
-                return Err(cannot(nothing_found(&selection)));
+                return Err(self.nothing_to_undo(&selection));
             }
             if events.is_empty() {
                 break;
@@ -136,6 +136,21 @@ impl Session {
             events: Vec::new(),
             force: undo.force,
         })
+    }
+
+    fn nothing_to_undo(&self, selection: &ChangeSelection) -> Refusal {
+        match selection {
+            ChangeSelection::Last(_) => cannot("there is no change to undo".to_owned()),
+            ChangeSelection::LastUndo(_) => cannot("there is no undo to take back".to_owned()),
+            ChangeSelection::File(path, _) => {
+                Refusal::of(path, Cause::CannotUndo { why: "there is no change of it to undo".to_owned() })
+            }
+            ChangeSelection::Change(change) => cannot(format!("there is no change {change}")),
+            ChangeSelection::Session(session) => {
+                let name = self.workspace().session_names().map_or_else(|_| session.to_string(), |names| names.name(session));
+                cannot(format!("{name} has no change to undo"))
+            }
+        }
     }
 
     fn selection(&self, undo: &UndoRequest) -> Result<ChangeSelection, Refusal> {
@@ -511,14 +526,4 @@ fn used_twice(files: &[NetChange]) -> Option<&RelPath> {
 
 fn cannot(why: String) -> Refusal {
     Refusal::of_call(Cause::CannotUndo { why })
-}
-
-fn nothing_found(selection: &ChangeSelection) -> String {
-    match selection {
-        ChangeSelection::Last(_) => "there is no change to undo".to_owned(),
-        ChangeSelection::LastUndo(_) => "there is no undo to take back".to_owned(),
-        ChangeSelection::File(path, _) => format!("there is no change of {path} to undo"),
-        ChangeSelection::Change(change) => format!("there is no change {change}"),
-        ChangeSelection::Session(session) => format!("session {session} has no change to undo"),
-    }
 }
