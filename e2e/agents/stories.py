@@ -282,8 +282,11 @@ printf '#!/bin/sh\n' > run.sh && chmod 750 run.sh
 ln -s notes/later/idea.md idea
 printf '.env\n' > .gitignore && printf 'SECRET=1\n' > .env
 git add run.sh
+chmod 700 empty && printf 'crlf\r\nand lf\n' > mixed.txt && chmod 600 mixed.txt
+git init -q lib && printf 'int main;\n' > lib/main.c && mkdir lib/src && printf 'x\n' > lib/src/x.c
 """
-WIPE = "git checkout . && git clean -fdxq"
+# The second f takes repositories within as well.
+WIPE = "git checkout . && git clean -ffdxq"
 
 
 def tell_of_lost_work(agent, binary, clients):
@@ -302,7 +305,8 @@ def tell_of_lost_work(agent, binary, clients):
     )
     with check(f"{agent.name}: what it threw away is gone"):
         lost = {path for path in before if wiped[0].get(path) != before[path]}
-        assert {"a.txt", "notes/later/idea.md", "picture.bin", "idea", "empty", ".env"} <= lost, sorted(lost)
+        wanted = {"a.txt", "notes/later/idea.md", "picture.bin", "idea", "empty", ".env", "mixed.txt", "lib/src/x.c"}
+        assert wanted <= lost, sorted(lost)
     with check(f"{agent.name}: `surehand restore` brings back every byte, mode, link and empty directory"):
         log = json.loads(act.surehand("log", "--json"))
         last = next(entry for entry in log if "checkpoint" in entry)
@@ -339,7 +343,8 @@ def everything(directory):
     found = {}
     for path in sorted(directory.rglob("*")):
         name = path.relative_to(directory)
-        if (name.parts[0].startswith(".") and (directory / name.parts[0]).is_dir()) or path.name == "opencode.json":
+        is_of_tools = name.parts[0].startswith(".") and (directory / name.parts[0]).is_dir()
+        if is_of_tools or ".git" in name.parts or path.name == "opencode.json":
             continue
         content = os.readlink(path) if path.is_symlink() else path.read_bytes() if path.is_file() else None
         found[str(name)] = (oct(path.lstat().st_mode), content)
