@@ -2,16 +2,22 @@
 
 use std::process::ExitCode;
 
+use jiff::Zoned;
 use surehand_engine::{
     checkpoint::CheckpointRequest,
     core::render::count,
     json,
+    restore::reads_as_time,
     store::{CheckpointInfo, NotKept},
 };
 
 use crate::{args::CheckpointArgs, output, workspace};
 
 pub(crate) fn run(args: &CheckpointArgs) -> anyhow::Result<ExitCode> {
+    let is_time = |name: &&String| reads_as_time(name, &Zoned::now());
+    if let Some(name) = args.name.as_ref().filter(is_time) {
+        anyhow::bail!("{name}: `surehand restore --to` takes this for a time; choose another name");
+    }
     let workspace = workspace::open(&args.place)?;
     let name = args.name.as_ref().map(|name| name.trim().to_owned()).filter(|name| !name.is_empty());
     let request = CheckpointRequest { session: None, occasion: "surehand checkpoint".to_owned(), name };

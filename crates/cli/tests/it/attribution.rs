@@ -172,6 +172,14 @@ fn lines_with_other_endings_than_the_commit_has_are_the_same_lines() {
 }
 
 #[test]
+fn a_link_has_the_lines_of_its_file() {
+    let stage = stage();
+    std::os::unix::fs::symlink("a.txt", stage.at("link")).unwrap();
+    let blame = stage.json(&["blame", "link"]);
+    assert_eq!((&blame["path"], &blame["total_lines"]), (&json!("a.txt"), &json!(4)), "{blame:#}");
+}
+
+#[test]
 fn what_has_no_lines_is_said_and_nothing_of_a_file_is_obeyed() {
     let stage = stage();
     stage.write("bin", b"a\0b", 0o644);

@@ -404,6 +404,22 @@ fn uncommitted_work_in_repositories_within_comes_back() {
 }
 
 #[test]
+fn a_repository_within_takes_no_room_from_the_one_around_it() {
+    let stage = Stage::new();
+    stage.git(&["init", "-q", "lib"]);
+    stage.write("lib/small.txt", "small\n", 0o644);
+    stage.write("large.txt", "x".repeat(2000), 0o644);
+    let output = stage.command(PROGRAM).args(["checkpoint", "--json"]).env("SUREHAND_CHECKPOINT_BYTES", "2003").output().unwrap();
+    let checkpoint: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let not_kept = checkpoint["not_kept"].as_array().unwrap();
+    assert_eq!(
+        not_kept.iter().map(|left| left["path"].as_str().unwrap()).collect::<Vec<_>>(),
+        ["lib/small.txt"],
+        "{checkpoint:#}"
+    );
+}
+
+#[test]
 fn a_restore_leaves_what_a_repository_within_has_done_since() {
     let stage = Stage::new();
     repositories_within(&stage);
@@ -443,6 +459,19 @@ fn a_file_that_a_person_made_a_directory_comes_back_as_one() {
     let back = said.lines().find_map(|line| line.strip_prefix("To take it back: surehand restore --to ")).expect(&said);
     assert!(stage.surehand(&["restore", "--to", back, "--yes"]).status.success());
     assert_eq!(stage.files(), committed);
+}
+
+#[test]
+fn a_checkpoint_gets_no_name_that_is_taken_for_a_time() {
+    let stage = Stage::new();
+    stage.write("a.txt", "one\n", 0o644);
+    stage.commit();
+    for name in ["10m", "14:05", "2026-01-31"] {
+        let refused = stage.surehand(&["checkpoint", name]);
+        assert_eq!(refused.status.code(), Some(2), "{refused:?}");
+        assert!(String::from_utf8_lossy(&refused.stderr).contains("choose another name"), "{refused:?}");
+    }
+    assert!(stage.surehand(&["checkpoint", "10 minutes"]).status.success());
 }
 
 #[test]

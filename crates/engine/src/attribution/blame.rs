@@ -134,6 +134,9 @@ impl Blame {
 impl Workspace {
     /// Says who wrote each line of a file.
     pub fn blame(&self, path: &RelPath) -> Result<Blame, BlameError> {
+        // A link stands for its file.
+        let resolved = self.root().resolve(path);
+        let path = resolved.as_ref().unwrap_or(path);
         let file = BlamedFile::read(self, path)?;
         let BlamedFile { text, steps, names, removed_by } = file;
         let mut git_trouble = None;

@@ -403,14 +403,13 @@ impl<'a> Taking<'a> {
         }
     }
 
-    /// Keeps what was found, as far as there is room: what nobody ignores first, and of that the small files first.
+    /// Keeps what was found, as far as there is room: first of the work tree itself, then of repositories within it. What nobody
+    /// ignores comes first, and of that the small files.
     fn keep_all(&mut self) -> Result<(), StoreError> {
         let mut candidates = std::mem::take(&mut self.candidates);
         let unusual = candidates.iter().filter(|candidate| candidate.is_committed).count();
         candidates.retain(|candidate| !candidate.is_committed || unusual <= MOST_UNUSUAL);
-        candidates.sort_by(|one, other| {
-            (one.is_ignored, one.stamp.size, &one.path).cmp(&(other.is_ignored, other.stamp.size, &other.path))
-        });
+        candidates.sort_by(|one, other| rank(one).cmp(&rank(other)));
         let excluded = excluded(&self.workspace.config().never_kept);
         let mut fresh: Vec<Fresh> = Vec::new();
         let mut waiting = 0;
@@ -595,6 +594,11 @@ pub(crate) fn read_file(workspace: &Workspace, path: &RelPath, limit: u64) -> io
     let mut content = Vec::with_capacity(meta.len() as usize + 1);
     file.take(limit.saturating_add(1)).read_to_end(&mut content)?;
     Ok((content.len() as u64 <= limit).then_some(content))
+}
+
+/// What is kept first where there is not room for all.
+fn rank(candidate: &Candidate) -> (bool, bool, u64, &str) {
+    (candidate.nested.is_some(), candidate.is_ignored, candidate.stamp.size, &candidate.path)
 }
 
 fn names_are(names: usize) -> String {

@@ -25,7 +25,7 @@ use self::picture::{Content, Picture, Thing, is_same_content};
 pub use self::{
     apply::Restored,
     kept_work::KeptFile,
-    target::{RestoreTo, RestoreToError},
+    target::{RestoreTo, RestoreToError, reads_as_time},
 };
 use crate::{
     checkpoint::{CheckpointError, CheckpointRequest, NestedPaths, lstat, read_file},

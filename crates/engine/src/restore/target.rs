@@ -49,6 +49,11 @@ impl RestoreTo {
     }
 }
 
+/// Whether a person who types this means a time. A checkpoint of this name would not be found.
+pub fn reads_as_time(typed: &str, now: &Zoned) -> bool {
+    time(typed.trim(), now).is_some()
+}
+
 impl From<LogId> for RestoreTo {
     fn from(id: LogId) -> Self {
         match id {
