@@ -13,6 +13,8 @@ use std::{
 #[derive(Debug, Clone, Default)]
 pub struct CancelToken {
     flag: Arc<AtomicBool>,
+    /// The flag of a larger piece of work that this one belongs to.
+    whole: Option<Arc<AtomicBool>>,
     deadline: Option<Instant>,
 }
 
@@ -22,9 +24,15 @@ impl CancelToken {
         self.flag.store(true, Ordering::Relaxed);
     }
 
+    /// A token for a part of this work: it is cancelled with the whole, or alone.
+    pub fn part(&self) -> Self {
+        Self { flag: Arc::default(), whole: Some(self.flag.clone()), deadline: self.deadline }
+    }
+
     /// Whether cancellation was requested, or the deadline has passed.
     pub fn is_cancelled(&self) -> bool {
-        self.flag.load(Ordering::Relaxed) || self.is_out_of_time()
+        let is_whole_cancelled = || self.whole.as_ref().is_some_and(|whole| whole.load(Ordering::Relaxed));
+        self.flag.load(Ordering::Relaxed) || is_whole_cancelled() || self.is_out_of_time()
     }
 
     /// The flag itself, for a signal handler.

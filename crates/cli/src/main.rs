@@ -67,11 +67,11 @@ fn main() -> ExitCode {
         // The reader of the output has closed the pipe.
         Err(error) if output::is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) if is_hook => {
-            anstream::eprintln!("error: {error:#}");
+            anstream::eprintln!("error: {}", output::in_words(&error));
             HOOK_FAILED.into()
         }
         Err(error) => {
-            output::print_error(&format!("{error:#}"), json);
+            output::print_error(&output::in_words(&error), json);
             ExitCode::from(2)
         }
     }

@@ -92,6 +92,19 @@ pub(crate) fn ago(millis: i64) -> String {
     }
 }
 
+/// An error with its causes, each said once: many errors repeat their cause in their own text.
+pub(crate) fn in_words(error: &anyhow::Error) -> String {
+    let mut words = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if words.is_empty() {
+            words = cause;
+        } else if !words.ends_with(&cause) {
+            words = format!("{words}: {cause}");
+        }
+    }
+    words
+}
+
 pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }
@@ -99,6 +112,13 @@ pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_cause_that_an_error_repeats_is_said_once() {
+        let error = surehand_helper::HelperError::from(std::io::Error::other("broken pipe"));
+        let error = anyhow::Error::from(error).context("no board");
+        assert_eq!(in_words(&error), "no board: the helper cannot be reached: broken pipe");
+    }
 
     #[test]
     fn a_terminal_gets_colours_and_obeys_nothing_else() {

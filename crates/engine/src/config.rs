@@ -6,6 +6,7 @@ mod keys;
 use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use serde::{Deserialize, Serialize};
@@ -205,15 +206,22 @@ pub struct BoardConfig {
     pub url: Option<String>,
     /// Whether the text of changed lines is sent to that server. A file on this machine always has it.
     pub hunks: bool,
+    /// Seconds for which a claim of an agent lasts without a heartbeat.
+    pub lease: u64,
 }
 
 impl Default for BoardConfig {
     fn default() -> Self {
-        Self { enabled: true, url: None, hunks: false }
+        Self { enabled: true, url: None, hunks: false, lease: 120 }
     }
 }
 
 impl BoardConfig {
+    /// How long a claim of an agent lasts without a heartbeat. Long enough for an outage, short enough for others to wait.
+    pub fn lease(&self) -> Duration {
+        Duration::from_secs(self.lease)
+    }
+
     /// Whether the text of changed lines is put on the board.
     pub fn takes_text(&self) -> bool {
         self.hunks || self.url.is_none()
@@ -224,7 +232,9 @@ impl BoardConfig {
 impl std::fmt::Debug for BoardConfig {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let url = self.url.as_ref().map(|_| "(not shown)");
-        f.debug_struct("BoardConfig").field("enabled", &self.enabled).field("url", &url).field("hunks", &self.hunks).finish()
+        let Self { enabled, url: _, hunks, lease } = self;
+        let mut shown = f.debug_struct("BoardConfig");
+        shown.field("enabled", enabled).field("url", &url).field("hunks", hunks).field("lease", lease).finish()
     }
 }
 

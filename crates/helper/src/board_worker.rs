@@ -32,6 +32,7 @@ use crate::{
 
 /// How often the thread looks for something to do.
 const TICK: Duration = Duration::from_millis(100);
+/// How often heartbeats are sent; more often if a lease is short.
 const BEAT_EVERY: Duration = Duration::from_secs(5);
 /// How often to look which agents and directories are gone.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -294,8 +295,9 @@ impl BoardWorker {
             self.leaving.retain(|leaving| *leaving != agent);
             self.read = None;
         }
-        if is_due(self.beaten, BEAT_EVERY) {
-            let beats = self.agents.heartbeats(&look_at);
+        let lease = self.config.lease();
+        if is_due(self.beaten, BEAT_EVERY.min(lease / 4)) {
+            let beats = self.agents.heartbeats(lease, &look_at);
             if !beats.is_empty() {
                 let holdings = unless_bad(self.with_board(|board| board.heartbeat(&beats)))?;
                 for (beat, holdings) in beats.iter().zip(holdings) {
@@ -359,7 +361,8 @@ impl BoardWorker {
         if !watched.look_at_files(delivery) {
             return Ok(());
         }
-        let (checkout, changes) = (watched.checkout.id(), watched.unreported(&self.copy.board, millis_now()));
+        let (checkout, changes) =
+            (watched.checkout.id(), watched.unreported(&self.copy.board, self.copy.board_time(millis_now())));
         for part in changes.chunks(MOST_AT_ONCE) {
             unless_bad(self.with_board(|board| board.report_changes(&checkout, part)))?;
             self.read = None;

@@ -93,17 +93,23 @@ impl Helper {
     /// What the helper is doing; `None` if it does not run.
     pub fn status(&self) -> Result<Option<HelperStatus>, HelperError> {
         let Ok(stream) = connect(&self.dir) else { return Ok(None) };
-        match self.ask_over(&stream, &Request::Status)? {
-            Some(Reply::Status(status)) => Ok(Some(status)),
-            Some(other) => Err(unexpected(other)),
-            None => Ok(None),
+        match self.ask_over(&stream, &Request::Status) {
+            Ok(Some(Reply::Status(status))) => Ok(Some(status)),
+            Ok(Some(other)) => Err(unexpected(other)),
+            Ok(None) => Ok(None),
+            // It was just ending.
+            Err(HelperError::Io(error)) if is_hang_up(&error) => Ok(None),
+            Err(error) => Err(error),
         }
     }
 
     /// Ends the helper. Returns whether there was one.
     pub fn stop(&self) -> Result<bool, HelperError> {
         let Ok(stream) = connect(&self.dir) else { return Ok(false) };
-        Ok(self.ask_over(&stream, &Request::Stop)?.is_some())
+        match self.ask_over(&stream, &Request::Stop) {
+            Err(HelperError::Io(error)) if is_hang_up(&error) => Ok(false),
+            stopped => Ok(stopped?.is_some()),
+        }
     }
 
     /// Asks the helper, and asks again if it ends before it has answered: every request may be repeated.

@@ -122,7 +122,8 @@ impl WatchedCheckout {
         true
     }
 
-    /// What the board does not have of the changed lines, or no longer should have.
+    /// What the board does not have of the changed lines, or no longer should have. `now` is the time of the board, which
+    /// all checkouts share.
     pub(crate) fn unreported(&self, board: &BoardCopy, now: Millis) -> Vec<FileChange> {
         let Some(changes) = &self.changes else { return Vec::new() };
         let none = BTreeMap::new();

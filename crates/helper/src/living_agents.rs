@@ -21,9 +21,6 @@ use crate::protocol::AgentReport;
 /// is at work.
 const ALIVE_FOR: Duration = Duration::from_secs(30);
 
-/// How long claims last after a heartbeat. Long enough for an outage, short enough for others to wait.
-pub(crate) const LEASE: Duration = Duration::from_secs(120);
-
 /// How long an agent whose process is unknown counts as alive after its last report.
 const SILENT_FOR: Millis = 30 * 60 * 1000;
 
@@ -103,12 +100,12 @@ impl LivingAgents {
     }
 
     /// The heartbeats of the agents that can act. A suspended agent is silent: its claims run out, and others take over.
-    pub(crate) fn heartbeats(&self, look: Look<'_>) -> Vec<Heartbeat> {
+    pub(crate) fn heartbeats(&self, lease: Duration, look: Look<'_>) -> Vec<Heartbeat> {
         let acts = |living: &&LivingAgent| match living.process.as_deref().filter(|_| !living.outlives_processes) {
             Some(process) => look(process) == ProcessState::Alive,
             None => true,
         };
-        let beat = |living: &LivingAgent| Heartbeat { agent: living.agent.clone(), alive_for: ALIVE_FOR, lease: LEASE };
+        let beat = |living: &LivingAgent| Heartbeat { agent: living.agent.clone(), alive_for: ALIVE_FOR, lease };
         self.agents.values().filter(acts).map(beat).collect()
     }
 
@@ -157,6 +154,7 @@ mod tests {
         agents.report(agent, Path::new("/p"), &report, now, look)
     }
 
+    const LEASE: Duration = Duration::from_secs(120);
     const GONE: Look<'_> = &|_| ProcessState::Gone;
     const ALIVE: Look<'_> = &|_| ProcessState::Alive;
 
@@ -170,7 +168,7 @@ mod tests {
         assert!(reported(&mut agents, "a", Some("7-1"), 0, ALIVE));
         assert!(!reported(&mut agents, "a", Some("7-1"), 1, ALIVE), "it says nothing new");
         assert!(agents.take_ended(10 * SILENT_FOR, ALIVE).is_empty());
-        assert_eq!(agents.heartbeats(ALIVE).len(), 1);
+        assert_eq!(agents.heartbeats(LEASE, ALIVE).len(), 1);
         assert_eq!(names(&agents.take_ended(2, GONE)), ["a"]);
         assert_eq!(agents.len(), 0);
     }
@@ -181,8 +179,8 @@ mod tests {
         reported(&mut agents, "a", Some("7-1"), 0, ALIVE);
         let suspended: Look<'_> = &|_| ProcessState::Suspended;
         assert!(agents.take_ended(1, suspended).is_empty());
-        assert!(agents.heartbeats(suspended).is_empty());
-        assert_eq!(agents.heartbeats(ALIVE).len(), 1);
+        assert!(agents.heartbeats(LEASE, suspended).is_empty());
+        assert_eq!(agents.heartbeats(LEASE, ALIVE).len(), 1);
     }
 
     #[test]
@@ -193,7 +191,7 @@ mod tests {
         reported(&mut agents, "short", Some("7-1"), 0, GONE);
         reported(&mut agents, "short", Some("8-1"), 1, GONE);
         assert!(agents.take_ended(SILENT_FOR - 1, GONE).is_empty());
-        assert_eq!(agents.heartbeats(GONE).len(), 2);
+        assert_eq!(agents.heartbeats(LEASE, GONE).len(), 2);
         assert_eq!(names(&agents.take_ended(SILENT_FOR, GONE)), ["quiet"]);
         assert_eq!(names(&agents.take_ended(SILENT_FOR + 1, GONE)), ["short"]);
     }

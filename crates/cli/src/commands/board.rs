@@ -36,7 +36,7 @@ pub(crate) fn run(args: &BoardArgs) -> anyhow::Result<ExitCode> {
 /// Makes the local copy current. Returns why it is not.
 fn refresh(workspace: &Workspace) -> Option<String> {
     let looked = fleet::helper().and_then(|helper| Ok(helper.look(&fleet::place_of(workspace))?));
-    looked.err().map(|error| format!("{error:#}"))
+    looked.err().map(|error| output::in_words(&error))
 }
 
 fn overview(workspace: &Workspace, trouble: Option<String>) -> anyhow::Result<FleetOverview> {

@@ -55,10 +55,10 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     let allow = workspace.config().commands.allow.clone();
     let rules = ApprovalRules { allow, mode: asking, unasked: Unasked::here(&workspace) };
     let mut permission = RuleApprover::new(rules, TerminalPerson(&observer));
-    let mut listener = |event: &RunEvent| observer.borrow_mut().show(event);
     let mut person = TerminalPerson(&observer);
-    let mut work = |story: Option<&str>| -> anyhow::Result<StopReason> {
-        let (settings, workspace, cancel) = (settings.clone(), workspace.clone(), cancel.clone());
+    let mut listener = |event: &RunEvent| observer.borrow_mut().show(event);
+    let mut work = |story: Option<&str>, cancel: CancelToken| -> anyhow::Result<StopReason> {
+        let (settings, workspace) = (settings.clone(), workspace.clone());
         let ports =
             Ports { model: &mut *model, permission: &mut permission, person: &mut person, listener: &mut listener, cancel };
         let run = match (&args.resume, story) {
@@ -69,8 +69,8 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
         Ok(run.run()?.stop)
     };
     let stop = match args.fleet {
-        true => work_on_shared_tasks(&FleetWork::on(&workspace, story.as_deref().unwrap_or_default())?, &mut work)?,
-        false => work(story.as_deref())?,
+        true => work_on_shared_tasks(&FleetWork::on(&workspace, story.as_deref().unwrap_or_default())?, &cancel, &mut work)?,
+        false => work(story.as_deref(), cancel)?,
     };
     match observer.into_inner().failed {
         // The reader has closed the pipe. The exit code still reports the result.
@@ -85,16 +85,22 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// Works on the shared tasks of a story until none is free. A task that is not done is given back, and ends the work.
+/// Works on the shared tasks of a story until none is free. A task that is not done is given back, and ends the work; a
+/// task that another agent has taken over is left to it.
 fn work_on_shared_tasks(
     fleet: &FleetWork,
-    work: &mut dyn FnMut(Option<&str>) -> anyhow::Result<StopReason>,
+    cancel: &CancelToken,
+    work: &mut dyn FnMut(Option<&str>, CancelToken) -> anyhow::Result<StopReason>,
 ) -> anyhow::Result<StopReason> {
     while let Some(task) = fleet.claim()? {
-        let stop = work(Some(&task.description));
+        let of_task = cancel.part();
+        let watch = fleet.watch(&task, &of_task);
+        let stop = work(Some(&task.description), of_task);
+        drop(watch);
         let is_done = matches!(stop, Ok(StopReason::Done));
-        fleet.end(&task, if is_done { TaskEnd::Complete } else { TaskEnd::Release })?;
-        if !is_done {
+        let was_held = fleet.end(&task, if is_done { TaskEnd::Complete } else { TaskEnd::Release })?;
+        let is_left_to_another = !was_held && !cancel.is_cancelled() && matches!(stop, Ok(StopReason::Cancelled));
+        if !is_done && !is_left_to_another {
             return stop;
         }
     }

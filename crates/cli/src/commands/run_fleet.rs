@@ -1,16 +1,21 @@
 //! `surehand run --fleet`: takes the shared tasks of a story one after the other, until none is left.
 
-use std::{sync::Arc, time::Duration};
-
-use anyhow::Context;
-use surehand_engine::{
-    SessionId, Workspace,
-    fleet::{FleetLink, agent_of},
-    store::board::{BoardAnswer, BoardCall, BoardError, BoardTask, ClaimId, TaskChoice, TaskClaimRequest, TaskEnd},
+use std::{
+    sync::{
+        Arc,
+        mpsc::{self, RecvTimeoutError},
+    },
+    thread,
+    time::Duration,
 };
 
-/// How long a claim lasts without a heartbeat. The helper sends one every few seconds while this process runs.
-const LEASE: Duration = Duration::from_secs(120);
+use anyhow::Context;
+use surehand_agent::CancelToken;
+use surehand_engine::{
+    SessionId, Workspace,
+    fleet::{FleetLink, LostClaim, LostThing, agent_of},
+    store::board::{BoardAnswer, BoardCall, BoardError, BoardTask, ClaimId, TaskChoice, TaskClaimRequest, TaskEnd},
+};
 
 /// How often a call is sent again if the board cannot be reached, and the pause before that.
 const ATTEMPTS: u32 = 5;
@@ -21,6 +26,8 @@ pub(super) struct FleetWork {
     link: Arc<FleetLink>,
     session: SessionId,
     story: String,
+    /// How long a claim lasts without a heartbeat. The helper sends one every few seconds while this process runs.
+    lease: Duration,
 }
 
 impl FleetWork {
@@ -29,7 +36,7 @@ impl FleetWork {
         let link = workspace.fleet().cloned().context("the board is switched off: board.enabled is false in your settings")?;
         let session = SessionId(format!("surehand-{}", unique()?));
         link.note_story(&session, story);
-        Ok(Self { link, session, story: story.to_owned() })
+        Ok(Self { link, session, story: story.to_owned(), lease: workspace.config().board.lease() })
     }
 
     /// Claims the next free task; `None` if there is none.
@@ -38,7 +45,7 @@ impl FleetWork {
             id: ClaimId(unique()?),
             by: agent_of(&self.session),
             choice: TaskChoice::NextOf(self.story.clone()),
-            lease: LEASE,
+            lease: self.lease,
         };
         match self.ask(&BoardCall::ClaimTask(request))? {
             BoardAnswer::Tasks(tasks) => Ok(tasks.into_iter().next()),
@@ -46,17 +53,32 @@ impl FleetWork {
         }
     }
 
-    /// Ends the claim on a task. If another agent has it meanwhile, that is said, and its work stands.
-    pub(super) fn end(&self, task: &BoardTask, end: TaskEnd) -> anyhow::Result<()> {
-        let Some(claim) = &task.claim else { return Ok(()) };
-        match self.ask(&BoardCall::EndTask { task: task.id, fence: claim.fence, end }) {
-            Err(error)
-                if error.downcast_ref::<BoardError>().is_some_and(|error| matches!(error, BoardError::LostClaim { .. })) =>
-            {
-                anstream::eprintln!("warning: task {} was lost to another agent: {error:#}", task.id);
-                Ok(())
+    /// Cancels the work on a task when the claim on it is lost, until the result is dropped.
+    pub(super) fn watch(&self, task: &BoardTask, cancel: &CancelToken) -> LossWatch {
+        const LOOK_EVERY: Duration = Duration::from_millis(250);
+        let (done, looked) = mpsc::channel::<()>();
+        let (link, task, cancel) = (self.link.clone(), task.clone(), cancel.clone());
+        // Without the thread, the loss shows when the task ends.
+        let _ = thread::Builder::new().name("surehand-claim".to_owned()).spawn(move || {
+            while looked.recv_timeout(LOOK_EVERY) == Err(RecvTimeoutError::Timeout) {
+                if has_lost(&link, &task) {
+                    return cancel.cancel();
+                }
             }
-            done => done.map(drop),
+        });
+        LossWatch { _done: done }
+    }
+
+    /// Ends the claim on a task. If another agent has it meanwhile, that is said, and its work stands.
+    /// Returns whether the claim had not ended before.
+    pub(super) fn end(&self, task: &BoardTask, end: TaskEnd) -> anyhow::Result<bool> {
+        let Some(claim) = &task.claim else { return Ok(true) };
+        match self.ask(&BoardCall::EndTask { task: task.id, fence: claim.fence, end }) {
+            Err(error) if error.downcast_ref::<BoardError>().is_some_and(is_over) => {
+                anstream::eprintln!("warning: task {} is no longer held by this run: {error:#}", task.id);
+                Ok(false)
+            }
+            done => done.map(|_| true),
         }
     }
 
@@ -74,6 +96,23 @@ impl FleetWork {
             }
         }
     }
+}
+
+/// Another agent has the task, or a person has taken it back or closed it.
+fn is_over(error: &BoardError) -> bool {
+    matches!(error, BoardError::LostClaim { .. } | BoardError::TaskClosed { .. } | BoardError::NoSuchTask(_))
+}
+
+/// Whether the claim on a task has ended meanwhile, as far as the local copy of the board says.
+fn has_lost(link: &FleetLink, task: &BoardTask) -> bool {
+    let (Some(copy), Some(claim)) = (link.kept_copy(), &task.claim) else { return false };
+    let is_it = |lost: &LostClaim| lost.what == LostThing::Task(task.id) && lost.fence == claim.fence;
+    copy.lost.iter().any(|lost| lost.agent == claim.by && is_it(lost))
+}
+
+/// Ends the thread of [`FleetWork::watch`] when it is dropped.
+pub(super) struct LossWatch {
+    _done: mpsc::Sender<()>,
 }
 
 fn unique() -> anyhow::Result<String> {

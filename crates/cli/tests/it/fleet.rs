@@ -4,14 +4,20 @@
 
 use std::{
     fs,
-    io::Write,
+    io::{Read, Write},
+    net::{Shutdown, TcpListener, TcpStream},
     os::unix::fs::{PermissionsExt, chown},
     path::{Path, PathBuf},
-    process::{Command, Stdio},
+    process::{Child, Command, Stdio},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     thread,
     time::{Duration, Instant},
 };
 
+use rustix::process::{Pid, Signal};
 use serde_json::{Value, json};
 use surehand_testkit::{
     postgres_server::PostgresServer,
@@ -22,18 +28,34 @@ use tempfile::TempDir;
 const PROGRAM: &str = env!("CARGO_BIN_EXE_surehand");
 const NOBODY: u32 = 65_534;
 
+/// A library that moves the clock of a process.
+const CLOCK: &str = "
+#define _GNU_SOURCE
+#include <time.h>
+#include <unistd.h>
+#include <sys/syscall.h>
+int clock_gettime(clockid_t id, struct timespec *now) {
+    long failed = syscall(SYS_clock_gettime, id, now);
+    if (!failed && id == CLOCK_REALTIME) now->tv_sec += OFFSET;
+    return failed;
+}";
+
 /// A machine with one user: a home, a helper, and checkouts.
 struct Machine {
     dir: TempDir,
     /// The program, run as the user of this machine.
     program: PathBuf,
     url: Option<String>,
+    /// What else is set in the environment of its processes.
+    more: Vec<(String, String)>,
+    /// A helper that was started by hand.
+    helper: Option<Child>,
 }
 
 impl Machine {
     fn new(url: Option<String>) -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let machine = Self { dir, program: PathBuf::from(PROGRAM), url };
+        let machine = Self { dir, program: PathBuf::from(PROGRAM), url, more: Vec::new(), helper: None };
         for place in ["home", "run"] {
             fs::create_dir(machine.at(place)).unwrap();
             fs::set_permissions(machine.at(place), fs::Permissions::from_mode(0o700)).unwrap();
@@ -60,6 +82,31 @@ impl Machine {
         self.program = self.at("as-nobody");
     }
 
+    /// Lets claims run out after so many seconds.
+    fn with_lease(mut self, seconds: u32) -> Self {
+        self.more.push(("SUREHAND_BOARD_LEASE".to_owned(), seconds.to_string()));
+        self
+    }
+
+    /// Moves the clock of all processes on this machine, and starts the helper, which gets no such environment otherwise.
+    fn move_clock(&mut self, seconds: i64) {
+        let (source, library) = (self.at("clock.c"), self.at("clock.so"));
+        fs::write(&source, CLOCK.replace("OFFSET", &seconds.to_string())).unwrap();
+        let built = Command::new("cc").args(["-shared", "-fPIC", "-o"]).args([&library, &source]).status().unwrap();
+        assert!(built.success());
+        self.more.push(("LD_PRELOAD".to_owned(), library.display().to_string()));
+        let mut helper = Command::new(&self.program);
+        helper
+            .arg("helper")
+            .env_clear()
+            .envs(self.environment())
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        self.helper = Some(helper.spawn().unwrap());
+        until("the helper listens", || self.run(".", &["helper", "--status"], "", &[]).contains("runs as process").then_some(()));
+    }
+
     fn at(&self, path: &str) -> PathBuf {
         self.dir.path().canonicalize().unwrap().join(path)
     }
@@ -81,6 +128,7 @@ impl Machine {
             ("SUREHAND_BOARD_HUNKS".to_owned(), "true".to_owned()),
             ("USER".to_owned(), "alice".to_owned()),
         ];
+        environment.extend(self.more.iter().cloned());
         environment.extend(self.url.clone().map(|url| ("SUREHAND_BOARD_URL".to_owned(), url)));
         environment
     }
@@ -140,6 +188,10 @@ impl Drop for Machine {
     fn drop(&mut self) {
         let mut stop = Command::new(&self.program);
         let _ = stop.args(["helper", "--stop"]).env_clear().envs(self.environment()).output();
+        if let Some(mut helper) = self.helper.take() {
+            let _ = helper.kill();
+            let _ = helper.wait();
+        }
     }
 }
 
@@ -362,4 +414,258 @@ fn a_run_takes_the_tasks_of_a_story_until_none_is_left() {
     let board = machine.board("one");
     let tasks: Vec<&Value> = board["stories"][0]["tasks"].as_array().unwrap().iter().map(|task| &task["status"]).collect();
     assert_eq!(tasks, ["completed", "completed"]);
+}
+
+fn signal(client: &mut McpClient, signal: Signal) {
+    rustix::process::kill_process(Pid::from_child(client.process()), signal).unwrap();
+}
+
+fn update(client: &mut McpClient, arguments: Value) -> (bool, String) {
+    let answer = client.call("update_tasks", &arguments);
+    (answer.is_error, answer.text)
+}
+
+#[test]
+fn a_frozen_agent_loses_its_claims_and_learns_it_once() {
+    let machine = Machine::new(None).with_lease(2);
+    make_origin(&machine);
+    machine.git("-C one worktree add -q ../w1");
+    let (mut one, mut w1) = (machine.mcp("one"), machine.mcp("w1"));
+    machine.run("one", &["board", "add", "--story", "s", "the only task"], "", &[]);
+    assert!(claim_next(&mut one).contains("Task 1 is yours"));
+    let (is_error, said) = update(&mut one, json!({ "claim": "b.*" }));
+    assert!(!is_error && said.contains("b.* is yours until you send {\"release\": \"b.*\"}"), "{said}");
+    let (is_error, said) = update(&mut w1, json!({ "claim": "b.txt" }));
+    assert!(is_error && said.contains("b.*"), "{said}");
+    let warned = machine.claude_edits("w1", "c1", ("b.txt", "line 12\n", "twelve\n"), &[]);
+    assert!(warned.contains("has claimed b.*"), "{warned}");
+
+    signal(&mut one, Signal::STOP);
+    until("the task of the frozen agent is free", || claim_next(&mut w1).contains("Task 1 is yours").then_some(()));
+    until("its paths are free", || (!update(&mut w1, json!({ "claim": "b.txt" })).0).then_some(()));
+    signal(&mut one, Signal::CONT);
+    let (is_error, said) = update(&mut one, json!({ "story": "s", "complete": [1] }));
+    assert!(is_error, "{said}");
+    let mut all = said;
+    until("the agent knows what it has lost", || {
+        all.push_str(&one.call("read_file", &json!({ "path": "a.txt" })).text);
+        (all.contains("shared task 1 is no longer yours") && all.contains("your claim on b.* has ended")).then_some(())
+    });
+    all.push_str(&one.call("read_file", &json!({ "path": "a.txt" })).text);
+    assert_eq!((all.matches("no longer yours, ").count(), all.matches("your claim on b.* has ended").count()), (1, 1), "{all}");
+
+    let done = update(&mut w1, json!({ "story": "s", "complete": [1], "release": "b.txt" }));
+    assert!(!done.0 && done.1.contains("b.txt is no longer yours"), "{}", done.1);
+    let (is_error, said) = update(&mut w1, json!({ "release": "b.txt" }));
+    assert!(is_error && said.contains("not claimed by you"), "{said}");
+    all = w1.call("read_file", &json!({ "path": "a.txt" })).text;
+    assert!(!all.contains("no longer yours"), "what it gave up itself is not lost: {all}");
+}
+
+#[test]
+fn a_claimed_directory_is_claimed_with_all_that_is_in_it() {
+    let machine = Machine::new(None);
+    make_origin(&machine);
+    fs::create_dir(machine.at("one/src")).unwrap();
+    fs::write(machine.at("one/src/c.txt"), text(0, "")).unwrap();
+    let claimed = machine.run("one", &["board", "claim", "src"], "", &[]);
+    assert!(claimed.starts_with("Claimed src/** for"), "{claimed}");
+    until("the claim is known here", || (machine.board("one")["claims"][0]["pattern"] == "src/**").then_some(()));
+    let warned = machine.claude_edits("one", "c1", ("src/c.txt", "line 12\n", "twelve\n"), &[]);
+    assert!(warned.contains("has claimed src/**"), "{warned}");
+    assert!(machine.run("one", &["board", "release", "src/"], "", &[]).starts_with("Released src/**"));
+}
+
+/// Agents whose clocks are a day behind and a day ahead, and one with the right time.
+#[test]
+fn the_clock_of_the_board_decides_and_not_that_of_an_agent() {
+    let server = PostgresServer::start(&[]);
+    for offset in [-86_400, 86_400] {
+        let database = format!("board{}", offset > 0);
+        server.query("postgres", &format!("CREATE DATABASE {database} ENCODING 'UTF8' TEMPLATE template0"));
+        let url = format!("postgres://postgres@127.0.0.1:{}/{database}?sslmode=disable", server.port());
+        let here = Machine::new(Some(url.clone())).with_lease(3);
+        make_origin(&here);
+        let mut there = Machine::new(Some(url)).with_lease(3);
+        let origin = here.at("origin.git").display().to_string();
+        here.git(&format!("-C one remote set-url origin {origin}"));
+        there.git(&format!("clone -q {origin} clone"));
+        there.move_clock(offset);
+        let (mut mine, mut theirs) = (here.mcp("one"), there.mcp("clone"));
+        until("each sees the other", || {
+            let seen = [here.board("one"), there.board("clone")];
+            seen.iter().all(|board| places(board) == ["clone", "one"]).then_some(())
+        });
+        for task in ["first", "second"] {
+            here.run("one", &["board", "add", "--story", "s", task], "", &[]);
+        }
+        assert!(claim_next(&mut theirs).contains("Task 1 is yours"));
+        assert!(claim_next(&mut mine).contains("Task 2 is yours"));
+        // It can neither steal a claim, nor keep one for which it sends no heartbeat.
+        let (is_error, said) = update(&mut theirs, json!({ "story": "s", "claim": 2 }));
+        assert!(is_error, "{said}");
+        signal(&mut theirs, Signal::STOP);
+        until("its claim runs out", || claim_next(&mut mine).contains("Task 1 is yours").then_some(()));
+        signal(&mut theirs, Signal::CONT);
+        let (is_error, said) = update(&mut theirs, json!({ "story": "s", "complete": [1] }));
+        assert!(is_error, "{said}");
+        // What it changed was changed just now.
+        let edit = |to: &str| json!({ "path": "a.txt", "old_string": "line 7\n", "new_string": to });
+        assert!(!theirs.call("edit_file", &edit("theirs\n")).is_error);
+        assert!(!mine.call("edit_file", &edit("mine\n")).is_error);
+        let forecast = until("the conflict is forecast", || here.board("one")["forecasts"].get(0).cloned());
+        assert!(forecast["seconds_ago"].as_u64().is_some_and(|seconds| seconds < 3600), "{forecast}");
+    }
+}
+
+/// A network in which nothing arrives while `holds`, and everything late.
+fn slow_network(server: u16, holds: Arc<AtomicBool>) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let pass = move |mut from: TcpStream, mut to: TcpStream, holds: Arc<AtomicBool>| {
+        let mut bytes = [0; 4096];
+        while let Ok(length @ 1..) = from.read(&mut bytes) {
+            thread::sleep(Duration::from_millis(20));
+            while holds.load(Ordering::SeqCst) {
+                thread::sleep(Duration::from_millis(5));
+            }
+            if to.write_all(&bytes[..length]).is_err() {
+                break;
+            }
+        }
+        let _ = to.shutdown(Shutdown::Both);
+    };
+    thread::spawn(move || {
+        for client in listener.incoming().flatten() {
+            let Ok(server) = TcpStream::connect(("127.0.0.1", server)) else { continue };
+            let back = (server.try_clone().unwrap(), client.try_clone().unwrap(), holds.clone());
+            let forth = holds.clone();
+            thread::spawn(move || pass(client, server, forth));
+            thread::spawn(move || pass(back.0, back.1, back.2));
+        }
+    });
+    port
+}
+
+#[test]
+fn over_a_slow_network_work_goes_on_and_is_delivered_late() {
+    let server = PostgresServer::start(&[]);
+    let holds = Arc::new(AtomicBool::new(false));
+    let port = slow_network(server.port(), holds.clone());
+    let machine = Machine::new(Some(format!("postgres://postgres@127.0.0.1:{port}/postgres?sslmode=disable")));
+    make_origin(&machine);
+    let mut one = machine.mcp("one");
+    until("the agent is alive", || (places(&machine.board("one")) == ["one"]).then_some(()));
+    holds.store(true, Ordering::SeqCst);
+    let edit = json!({ "path": "a.txt", "old_string": "line 7\n", "new_string": "seven\n" });
+    assert!(!one.call("edit_file", &edit).is_error);
+    let hook = machine.claude_edits("one", "c1", ("b.txt", "line 3\n", "three\n"), &[]);
+    assert!(!hook.contains("deny"), "{hook}");
+    // Only what is about the board waits for it, and then says why it failed.
+    let (is_error, said) = update(&mut one, json!({ "story": "s", "claim": "next" }));
+    assert!(is_error && said.contains("127.0.0.1"), "{said}");
+    holds.store(false, Ordering::SeqCst);
+    until("both changes are delivered", || {
+        let board = machine.board("one");
+        let paths: Vec<&str> =
+            board["changes"].as_array().unwrap().iter().map(|change| change["path"].as_str().unwrap()).collect();
+        (paths == ["a.txt", "b.txt"] && places(&board) == ["one", "one"]).then_some(())
+    });
+}
+
+#[test]
+fn a_run_leaves_a_task_that_it_has_lost_and_takes_the_next() {
+    let machine = Machine::new(None);
+    make_origin(&machine);
+    let mut script = String::new();
+    let endless = format!("touch {}; while true; do sleep 0.05; done", machine.at("one/started").display());
+    for (tool, arguments) in [
+        ("update_tasks", json!({ "add": [{ "description": "first" }] })),
+        ("run_command", json!({ "command": endless, "timeout": 600 })),
+        ("update_tasks", json!({ "add": [{ "description": "second" }] })),
+        ("write_file", json!({ "path": "second.txt", "content": "second\n" })),
+        ("update_tasks", json!({ "set": [{ "id": 2, "status": "completed" }] })),
+        ("done", json!({ "summary": "written" })),
+    ] {
+        script.push_str(&format!("{}\n", json!({ "calls": [{ "tool": tool, "arguments": arguments }] })));
+    }
+    fs::write(machine.at("script.jsonl"), script).unwrap();
+    for task in ["first", "second"] {
+        machine.run("one", &["board", "add", "--story", "s", task], "", &[]);
+    }
+    thread::scope(|scope| {
+        let script = machine.at("script.jsonl").display().to_string();
+        let machine = &machine;
+        scope.spawn(move || machine.run("one", &["run", "s", "--fleet", "--yes", "--script", &script], "", &[]));
+        until("the run works on the first task", || machine.at("one/started").exists().then_some(()));
+        machine.run("one", &["board", "cancel", "1"], "", &[]);
+    });
+    assert_eq!(fs::read_to_string(machine.at("one/second.txt")).unwrap(), "second\n");
+    let board = machine.board("one");
+    let tasks: Vec<&Value> = board["stories"][0]["tasks"].as_array().unwrap().iter().map(|task| &task["status"]).collect();
+    assert_eq!(tasks, ["cancelled", "completed"]);
+}
+
+/// The system calls of an edit, on the thread that makes it: the median of thirty. `None` where nothing can be traced.
+fn calls_of_an_edit(board: bool) -> Option<usize> {
+    let mut machine = Machine::new(None);
+    machine.more.push(("SUREHAND_BOARD_ENABLED".to_owned(), board.to_string()));
+    make_origin(&machine);
+    if board {
+        // The helper runs already, so it is not traced.
+        machine.run("one", &["board", "claim", "b.*"], "", &[]);
+    }
+    let (untraced, log) = (machine.program.clone(), machine.at("calls"));
+    let script = format!("#!/bin/sh\nexec strace -f -s 300 -o {} {PROGRAM} \"$@\"\n", log.display());
+    fs::write(machine.at("traced"), script).unwrap();
+    fs::set_permissions(machine.at("traced"), fs::Permissions::from_mode(0o755)).unwrap();
+    let can_trace = Command::new("strace").args(["-o", "/dev/null", "true"]).output();
+    if !can_trace.is_ok_and(|traced| traced.status.success()) {
+        return None;
+    }
+    machine.program = machine.at("traced");
+    let mut one = machine.mcp("one");
+    machine.program = untraced;
+    let (mut turn, mut looks) = (0, 0);
+    let mut edit = |one: &mut McpClient, path: &str| {
+        let line = |turn: usize| if turn == 0 { "line 7\n".to_owned() } else { format!("edit {turn}\n") };
+        let (old, new) = (line(turn), line(turn + 1));
+        turn += 1;
+        one.call("edit_file", &json!({ "path": path, "old_string": old, "new_string": new }))
+    };
+    if board {
+        until("the server has the board", || {
+            let made = one.call("write_file", &json!({ "path": "b.new", "content": format!("{}\n", looks) }));
+            looks += 1;
+            made.text.contains("has claimed").then_some(())
+        });
+    }
+    (0..32).for_each(|_| assert!(!edit(&mut one, "a.txt").is_error));
+    drop(one);
+    let log = fs::read_to_string(log).unwrap();
+    let is_edit = |line: &&str| line.contains("tools/call") && line.contains("edit_file") && line.contains("a.txt");
+    let thread = log.lines().filter(is_edit).last().unwrap().split(' ').next().unwrap();
+    let of_thread = log.lines().filter(|line| line.split(' ').next() == Some(thread) && !line.contains(" resumed>"));
+    let mut counts = Vec::new();
+    for line in of_thread {
+        match counts.last_mut() {
+            _ if is_edit(&line) => counts.push(0),
+            Some(count) => *count += 1,
+            None => {}
+        }
+    }
+    // The last one ends with the process.
+    counts.pop();
+    counts.sort_unstable();
+    Some(counts[counts.len() / 2])
+}
+
+#[test]
+fn an_edit_with_a_board_makes_no_more_system_calls_than_one_without() {
+    let (Some(with), Some(without)) = (calls_of_an_edit(true), calls_of_an_edit(false)) else {
+        eprintln!("not run: strace cannot trace here");
+        return;
+    };
+    // One call may be for a lock that the thread with the copy of the board holds at that moment.
+    assert!(with <= without + 1, "{with} calls with a board, {without} without");
 }

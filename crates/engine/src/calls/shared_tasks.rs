@@ -20,9 +20,6 @@ use crate::{
     workspace::Workspace,
 };
 
-/// How long a claim lasts without a heartbeat.
-const LEASE: Duration = Duration::from_secs(120);
-
 /// The priority of a task that has none.
 const LAST: u32 = 1000;
 
@@ -34,7 +31,7 @@ pub(super) fn update(session: &Session, call: &TasksCall) -> Result<Done, Refusa
         return refuse("there is no board here: board.enabled is false, or this program does not use one".to_owned());
     };
     let story = call.story.clone().unwrap_or_else(|| session.snapshot().tasks.story);
-    let shared = SharedTasks { fleet, session: session.id(), story };
+    let shared = SharedTasks { fleet, session: session.id(), story, lease: session.workspace().config().board.lease() };
     shared.add(call)?;
     for (ids, end) in [(&call.complete, TaskEnd::Complete), (&call.release, TaskEnd::Release)] {
         ids.iter().try_for_each(|id| shared.end(BoardTaskId(i64::from(*id)), end))?;
@@ -80,6 +77,8 @@ struct SharedTasks<'a> {
     fleet: &'a FleetLink,
     session: SessionId,
     story: String,
+    /// How long a claim lasts without a heartbeat.
+    lease: Duration,
 }
 
 impl SharedTasks<'_> {
@@ -97,7 +96,7 @@ impl SharedTasks<'_> {
     }
 
     fn claim(&self, choice: TaskChoice) -> Result<Option<BoardTaskId>, Refusal> {
-        let request = TaskClaimRequest { id: ClaimId(unique()), by: agent_of(&self.session), choice, lease: LEASE };
+        let request = TaskClaimRequest { id: ClaimId(unique()), by: agent_of(&self.session), choice, lease: self.lease };
         let BoardAnswer::Tasks(tasks) = self.ask(&BoardCall::ClaimTask(request))? else { return Ok(None) };
         let Some(task) = tasks.into_iter().next() else { return Ok(None) };
         if let Some(claim) = &task.claim {
@@ -158,7 +157,7 @@ struct PathClaims<'a> {
 impl PathClaims<'_> {
     fn claim(&self, typed: &str) -> Result<String, Refusal> {
         let (pattern, by) = (self.pattern(typed)?, agent_of(&self.board.session));
-        let request = PathClaimRequest { id: self.id(&pattern), by, pattern: pattern.clone(), lease: LEASE };
+        let request = PathClaimRequest { id: self.id(&pattern), by, pattern: pattern.clone(), lease: self.board.lease };
         self.board.fleet.note_paths(&request.id);
         self.board.ask(&BoardCall::ClaimPaths(request))?;
         Ok(pattern.to_string())

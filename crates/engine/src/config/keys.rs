@@ -355,6 +355,8 @@ pub const KEYS: &[ConfigKey] = &[
     )
     .secret(),
     key!(board.hunks, "whether the text of changed lines is sent to that server, besides their numbers; forecasts are better with it"),
+    key!(board.lease, "seconds for which a claim of an agent lasts without a sign of life")
+        .accepting("a number from 1 to 86,400", |config| (1..=86_400).contains(&config.board.lease)),
     // The model gets these files unasked, so `.env` must not be among them.
     key!(
         instructions.names,

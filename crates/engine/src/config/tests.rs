@@ -125,6 +125,7 @@ const ROWS: &[Row] = &[
     ("board.enabled", "false", &[], &["true", "false"]),
     ("board.url", "\"postgresql://mine\"", &[], &["\"postgresql://theirs\"", "\"\""]),
     ("board.hunks", "false", &[], &["true", "false"]),
+    ("board.lease", "120", &[], &["60", "120"]),
     ("run.minutes", "10", &[], &["9", "11", "0"]),
     ("run.ask_edits", "true", &[], &["false"]),
     ("commands.allow", "[\"ls\"]", &[], &["[]", "[\"*\"]"]),

@@ -26,7 +26,6 @@ use crate::{
     workspace::Workspace,
 };
 
-const NAME: &str = "board.index";
 const MAX_BYTES: u64 = 1 << 30;
 
 /// The beginning of the file, with the number of its format.
@@ -67,8 +66,8 @@ const HEAD: usize = 5 * 8;
 impl Workspace {
     /// Replaces the index of the local copy. One process at a time may do so.
     pub fn write_board_index(&self, copy: &LocalCopy) -> io::Result<()> {
-        let dir = self.repository_dir()?;
-        replace_file::put((&dir, &format!("{NAME}.new")), (&dir, NAME), &content(copy)?)
+        let (dir, name) = (self.repository_dir()?, self.copy_file("index"));
+        replace_file::put((&dir, &format!("{name}.new")), (&dir, &name), &content(copy)?)
     }
 
     /// What the board has on these files of the work tree; `None` if there is no index.
@@ -101,7 +100,7 @@ impl Workspace {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             dir => dir?,
         };
-        match state_dir::open_file(&dir, NAME, MAX_BYTES) {
+        match state_dir::open_file(&dir, &self.copy_file("index"), MAX_BYTES) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             file => file.map(Some),
         }

@@ -71,8 +71,8 @@ fn collision(path: &RelPath, theirs: &FileChange, forecast: Forecast, (checkout,
         agent: agent.or(place),
         branch: branch.and_then(|presence| presence.agent.branch.clone()),
         path: path.clone(),
-        // A revision is the time of the report, by the clock of the other machine.
-        seconds_ago: u64::try_from((now() - theirs.revision) / 1000).ok(),
+        // A revision is the time of the report, by the clock of the board.
+        seconds_ago: u64::try_from((copy.board_time(now()) - theirs.revision) / 1000).ok(),
         forecast,
     }
 }

@@ -7,10 +7,11 @@ use std::{
     sync::Arc,
 };
 
-use surehand_core::RelPath;
+use surehand_core::{ContentHash, RelPath};
 use surehand_store::board::CheckoutId;
 
-use crate::{disk::replace_file, fleet_link::LocalCopy, state_dir, workspace::Workspace};
+use super::board_place;
+use crate::{config::BoardConfig, disk::replace_file, fleet_link::LocalCopy, state_dir, workspace::Workspace};
 
 /// Identifies a version of the file, so that it is read again only if it was replaced.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -20,14 +21,22 @@ pub struct CopyStamp {
     size: i64,
 }
 
-const NAME: &str = "board.json";
 const MAX_BYTES: u64 = 256 << 20;
 
 impl Workspace {
     /// Replaces the local copy. One process at a time may do so.
     pub fn write_local_copy(&self, copy: &LocalCopy) -> io::Result<()> {
-        let dir = self.repository_dir()?;
-        replace_file::put((&dir, &format!("{NAME}.new")), (&dir, NAME), &serde_json::to_vec(copy)?)
+        let (dir, name) = (self.repository_dir()?, self.copy_file("json"));
+        replace_file::put((&dir, &format!("{name}.new")), (&dir, &name), &serde_json::to_vec(copy)?)
+    }
+
+    /// The name of a file with what is on the board. Each board has its own: a program with other settings for
+    /// `board.url` may run at the same time, and must not take the one for the other.
+    pub(super) fn copy_file(&self, kind: &str) -> String {
+        match &self.config().board {
+            BoardConfig { url: None, .. } => format!("board.{kind}"),
+            server => format!("board-{}.{kind}", &ContentHash::of(board_place(server).as_bytes()).to_string()[..16]),
+        }
     }
 
     /// The local copy; `None` if there is none.
@@ -41,7 +50,9 @@ impl Workspace {
 
     /// Identifies the present version of the local copy; `None` if there is none.
     pub fn local_copy_stamp(&self) -> Option<CopyStamp> {
-        let stat = rustix::fs::statat(&*self.repository_dir().ok()?, NAME, rustix::fs::AtFlags::SYMLINK_NOFOLLOW).ok()?;
+        let stat =
+            rustix::fs::statat(&*self.repository_dir().ok()?, self.copy_file("json"), rustix::fs::AtFlags::SYMLINK_NOFOLLOW)
+                .ok()?;
         #[allow(clippy::unnecessary_cast, reason = "narrower on some systems")]
         Some(CopyStamp {
             inode: stat.st_ino as u64,
@@ -74,7 +85,7 @@ impl Workspace {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             dir => dir?,
         };
-        match state_dir::open_file(&dir, NAME, MAX_BYTES) {
+        match state_dir::open_file(&dir, &self.copy_file("json"), MAX_BYTES) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             file => file.map(Some),
         }

@@ -322,3 +322,41 @@ fn bytes_read() -> u64 {
     let counters = std::fs::read_to_string("/proc/thread-self/io").unwrap();
     counters.lines().find_map(|line| line.strip_prefix("rchar: ")).unwrap().parse().unwrap()
 }
+
+#[test]
+fn a_hook_finds_the_claims_that_its_session_has_lost() {
+    let clones = Clones::new();
+    let state = StateHome { user: Some(clones.at("state/surehand")), ..StateHome::default() };
+    let calls: Mutex<Box<dyn Board>> = Mutex::new(Box::new(SqliteBoard::in_memory().unwrap()));
+    let fleet = Some(Arc::new(FleetLink::on_demand(Box::new(calls))));
+    let config = Config { state, ..Config::default() };
+    let workspace =
+        Workspace::open_with(&clones.at("mine"), WorkspaceOptions { config, fleet, ..WorkspaceOptions::default() }).unwrap();
+    let lost = |agent: &str, task: i64| LostClaim {
+        agent: AgentId(agent.to_owned()),
+        what: LostThing::Task(BoardTaskId(task)),
+        fence: Fence { timeline: 1, counter: task },
+        taken_by: None,
+    };
+    let copy = LocalCopy { lost: vec![lost("claude-1", 3), lost("claude-2", 4)], ..LocalCopy::default() };
+    workspace.write_board_index(&copy).unwrap();
+    let mut session = Session::continued(workspace, SessionId("claude-1".to_owned()));
+    let told: Vec<String> =
+        session.foreign_tools().lost_claims().iter().map(|lost| render::notice::notice(&lost.notice)).collect();
+    assert_eq!(told, ["shared task 3 is no longer yours, it was taken back or closed; stop working on it"]);
+}
+
+#[test]
+fn a_clone_with_other_history_stands_against_no_edit() {
+    let mut clones = Clones::new();
+    clones.git("init -q -b main stranger");
+    std::fs::create_dir(clones.at("stranger/src")).unwrap();
+    write(&clones.at("stranger/src/a.txt"), &text(0, ""));
+    clones.git("-C stranger add .");
+    clones.git("-C stranger commit -q -m other");
+    write(&clones.at("stranger/src/a.txt"), &text(7, "of a stranger"));
+    clones.report("stranger", 1);
+    let mut session = clones.session(Policy { collisions: OnOverlap::Refuse, ..Policy::default() });
+    let made = edit(&mut session, "src/a.txt", 7, "seven");
+    assert!(!made.is_refused() && !said(&made).contains("codex"), "{}", said(&made));
+}

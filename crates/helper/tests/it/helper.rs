@@ -75,6 +75,13 @@ impl Machine {
         RuntimeDir::find(Some(&self.at("run")), None).unwrap()
     }
 
+    /// The local copy of the board with this URL.
+    fn copy(&self, url: Option<&str>) -> LocalCopy {
+        let WorkspacePlace { root, state, board } = self.place("one", url);
+        let workspace = Workspace::open(&root, Config { state, board, ..Config::default() }).unwrap();
+        workspace.local_copy().unwrap().unwrap_or_default()
+    }
+
     /// A helper that nobody starts.
     fn caller(&self, program: &str) -> Helper {
         Helper::new(self.runtime(), program, Box::new(|| Ok(())))
@@ -245,18 +252,19 @@ fn an_outage_is_said_and_what_happened_meanwhile_is_delivered() {
     machine.is_server_up.store(false, Ordering::SeqCst);
     let running = machine.start();
     running.helper.report(&machine.place("one", url), vec![report("a", None)]).unwrap();
-    let copy = || machine.open("one").local_copy().unwrap().unwrap_or_default();
+    let copy = || machine.copy(url);
+    let agents = || copy().board.agents.values().map(|presence| presence.agent.id.0.clone()).collect::<Vec<_>>();
     until("the outage is said", || copy().trouble.is_some());
     let LocalCopy { read_at, place, .. } = copy();
     assert_eq!((read_at, &*place), (None, "server/boards"));
     let refused = running.helper.call(&machine.place("one", url), &claim("1", "a")).unwrap_err();
     assert!(matches!(refused, HelperError::Board(BoardError::Unreachable { .. })), "{refused}");
     machine.is_server_up.store(true, Ordering::SeqCst);
-    until("it is delivered", || copy().trouble.is_none() && living(&machine.overview("one")) == ["a"]);
+    until("it is delivered", || copy().trouble.is_none() && agents() == ["a"]);
     // It goes away in the middle.
     machine.is_server_up.store(false, Ordering::SeqCst);
     until("the second outage is said", || copy().trouble.is_some());
-    assert_eq!(living(&machine.overview("one")), ["a"], "what is known stays known");
+    assert_eq!(agents(), ["a"], "what is known stays known");
     running.stop();
 }
 
@@ -266,20 +274,22 @@ fn a_helper_that_starts_during_an_outage_keeps_the_last_copy_and_its_age() {
     let url = Some("postgresql://server/boards");
     let running = machine.start();
     running.helper.report(&machine.place("one", url), vec![report("a", None)]).unwrap();
-    until("the agent is known", || living(&machine.overview("one")) == ["a"]);
+    until("the agent is known", || machine.copy(url).board.agents.len() == 1);
     running.stop();
-    let last = machine.open("one").local_copy().unwrap().unwrap();
+    let last = machine.copy(url);
     machine.is_server_up.store(false, Ordering::SeqCst);
     let running = machine.start();
     assert!(running.helper.look(&machine.place("one", url)).is_err());
-    let copy = machine.open("one").local_copy().unwrap().unwrap();
+    let copy = machine.copy(url);
     assert_eq!((copy.read_at, &copy.board.agents), (last.read_at, &last.board.agents));
     assert!(copy.trouble.is_some());
-    // That of another board says nothing about this one.
+    // A program with other settings uses another board, which has its own copy.
     let other = Some("postgresql://other/boards");
     assert!(running.helper.look(&machine.place("one", other)).is_err());
-    let copy = machine.open("one").local_copy().unwrap().unwrap();
-    assert_eq!((copy.read_at, copy.board.agents.len()), (None, 0));
+    assert_eq!((machine.copy(other).read_at, machine.copy(other).board.agents.len()), (None, 0));
+    running.helper.look(&machine.place("one", None)).unwrap();
+    assert!(machine.copy(None).trouble.is_none() && machine.copy(other).trouble.is_some());
+    assert_eq!(machine.copy(url).read_at, last.read_at);
     running.stop();
 }
 
