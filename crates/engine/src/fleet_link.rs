@@ -15,8 +15,6 @@ use surehand_store::{
     },
 };
 
-use crate::fleet::names_of;
-
 /// Carries out operations of a board, here or in another process. After [`BoardError::Unreachable`] an operation may
 /// have happened, and can be repeated.
 pub trait BoardCalls: Send + Sync {
@@ -79,12 +77,6 @@ impl LocalCopy {
     /// How old it is, in milliseconds; `None` if the board was never read.
     pub fn age(&self, now: Millis) -> Option<Millis> {
         self.read_at.map(|read_at| (now - read_at).max(0))
-    }
-
-    /// The short name of an agent.
-    pub fn name_of(&self, agent: &AgentId) -> String {
-        let known = self.names.get(agent).cloned();
-        known.unwrap_or_else(|| names_of(&self.board).short(&SessionId(agent.0.clone())))
     }
 
     /// The present time of the board, whose clock may differ from that of this machine.

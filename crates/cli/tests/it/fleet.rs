@@ -644,7 +644,7 @@ fn calls_of_an_edit(board: bool) -> Option<usize> {
     drop(one);
     let log = fs::read_to_string(log).unwrap();
     let is_edit = |line: &&str| line.contains("tools/call") && line.contains("edit_file") && line.contains("a.txt");
-    let thread = log.lines().filter(is_edit).last().unwrap().split(' ').next().unwrap();
+    let thread = log.lines().rfind(is_edit).unwrap().split(' ').next().unwrap();
     let of_thread = log.lines().filter(|line| line.split(' ').next() == Some(thread) && !line.contains(" resumed>"));
     let mut counts = Vec::new();
     for line in of_thread {

@@ -173,6 +173,14 @@ impl FleetOverview {
     }
 }
 
+impl LocalCopy {
+    /// The short name of an agent.
+    pub fn name_of(&self, agent: &AgentId) -> String {
+        let known = self.names.get(agent).cloned();
+        known.unwrap_or_else(|| names_of(&self.board).short(&SessionId(agent.0.clone())))
+    }
+}
+
 /// The short names of all agents on a board.
 pub(crate) fn names_of(board: &BoardCopy) -> SessionNames {
     SessionNames::of(board.agents.values().map(|presence| presence.agent.session.clone()))
