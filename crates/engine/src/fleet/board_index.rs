@@ -8,13 +8,12 @@
 use std::{
     collections::BTreeMap,
     fs::File,
-    hash::{DefaultHasher, Hash, Hasher},
     io,
     os::unix::fs::FileExt,
 };
 
 use serde::{Deserialize, Serialize};
-use surehand_core::{PathPattern, RelPath, timestamp::Millis};
+use surehand_core::{ContentHash, PathPattern, RelPath, timestamp::Millis};
 use surehand_store::board::{AgentId, BoardCopy, Checkout, CheckoutId, FileChange, PathClaim, Presence};
 
 use super::{agent_of, overview::names_of};
@@ -138,10 +137,11 @@ fn literal_part(pattern: &PathPattern) -> &str {
     pattern[..wildcard].rfind('/').map_or("", |end| &pattern[..end])
 }
 
+/// By a hash that is the same in every build: the helper that writes the file and the hook that reads it may be two.
 fn slot_of(key: &str, slots: u64) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    key.hash(&mut hasher);
-    hasher.finish() % slots
+    let hash = ContentHash::of(key.as_bytes());
+    let (first, _) = hash.as_bytes().split_first_chunk().expect("it has 32 bytes");
+    u64::from_le_bytes(*first) % slots
 }
 
 impl Head {
