@@ -68,7 +68,7 @@ pub(crate) enum CliCommand {
     /// Restore files to a time, a change or a checkpoint, after showing what will change.
     Restore(RestoreArgs),
     /// Scan the whole workspace for files created, modified and deleted since the last scan.
-    Scan(ScanArgs),
+    Scan(StateArgs),
     /// Show what all checkouts of this repository share: agents, tasks, claims, and who changes what.
     Board(BoardArgs),
     /// Run the process that connects agents to the board. It starts by itself when it is needed.
@@ -89,40 +89,6 @@ pub(crate) enum CliCommand {
     /// Tell which version this is, how it was installed, and how to update or remove it.
     #[command(name = "self")]
     SelfInfo(SelfArgs),
-}
-
-impl CliCommand {
-    /// Whether what is printed is to be JSON.
-    pub(crate) fn json(&self) -> bool {
-        match self {
-            CliCommand::Run(args) => args.json,
-            CliCommand::Init(args) => args.json,
-            CliCommand::Call(args) => args.json,
-            CliCommand::Status(args) | CliCommand::Snapshot(args) | CliCommand::Doctor(args) => args.json,
-            CliCommand::Tasks(args) => args.json,
-            CliCommand::Log(args) => args.json,
-            CliCommand::Show(args) => args.json,
-            CliCommand::Runs(args) => args.json,
-            CliCommand::Sessions(args) => args.json,
-            CliCommand::Rescued(args) => args.json,
-            CliCommand::Blame(args) => args.json,
-            CliCommand::Diff(args) => args.json,
-            CliCommand::Undo(args) => args.json,
-            CliCommand::Redo(args) => args.json,
-            CliCommand::Commit(args) => args.json,
-            CliCommand::Checkpoint(args) => args.json,
-            CliCommand::Restore(args) => args.json,
-            CliCommand::Scan(args) => args.json,
-            CliCommand::Board(args) => args.json,
-            CliCommand::Helper(args) => args.json,
-            CliCommand::Usage(args) => args.json,
-            CliCommand::Clean(args) => args.json,
-            CliCommand::Ui(args) => args.json,
-            CliCommand::Demo(args) => args.json,
-            CliCommand::SelfInfo(args) => args.json,
-            CliCommand::Mcp(_) | CliCommand::Hook(_) | CliCommand::Completions(_) | CliCommand::Man(_) => false,
-        }
-    }
 }
 
 #[derive(Arguments)]
@@ -533,13 +499,10 @@ pub(crate) struct ShowArgs {
     pub id: String,
     /// Of a run: only this turn, with the whole prompt if it was recorded, the answer, and each call with its result.
     pub turn: Option<u32>,
-    /// Print a JSON object.
-    #[arg(long)]
-    pub json: bool,
     #[command(flatten)]
     pub pager: PagerArgs,
     #[command(flatten)]
-    pub place: PlaceArgs,
+    pub state: StateArgs,
 }
 
 #[derive(Arguments)]
@@ -625,13 +588,10 @@ pub(crate) struct BlameArgs {
     /// Only these lines: `10,20`, `10,+5`, `10,` to the end, `,20` from the top, or `10` to the end. May be repeated.
     #[arg(short = 'L', value_name = "START,END", value_parser = LineSpan::parse)]
     pub lines: Vec<LineSpan>,
-    /// Print a JSON object.
-    #[arg(long)]
-    pub json: bool,
     #[command(flatten)]
     pub pager: PagerArgs,
     #[command(flatten)]
-    pub place: PlaceArgs,
+    pub state: StateArgs,
 }
 
 /// Lines as they are typed, counted from 1, the last one included.
@@ -739,22 +699,16 @@ pub(crate) struct CommitArgs {
     /// Print what would be committed, as a patch, and commit nothing.
     #[arg(long)]
     pub dry_run: bool,
-    /// Print a JSON object.
-    #[arg(long)]
-    pub json: bool,
     #[command(flatten)]
-    pub place: PlaceArgs,
+    pub state: StateArgs,
 }
 
 #[derive(Arguments)]
 pub(crate) struct CheckpointArgs {
     /// A name for it, by which `restore --to` finds it.
     pub name: Option<String>,
-    /// Print a JSON object.
-    #[arg(long)]
-    pub json: bool,
     #[command(flatten)]
-    pub place: PlaceArgs,
+    pub state: StateArgs,
 }
 
 #[derive(Arguments)]
@@ -780,24 +734,12 @@ pub(crate) struct RestoreArgs {
 }
 
 #[derive(Arguments)]
-pub(crate) struct ScanArgs {
-    /// Print one JSON object.
-    #[arg(long)]
-    pub json: bool,
-    #[command(flatten)]
-    pub place: PlaceArgs,
-}
-
-#[derive(Arguments)]
 pub(crate) struct UsageArgs {
     /// All that is kept for you, also of repositories that are gone.
     #[arg(long, conflicts_with = "root")]
     pub all: bool,
-    /// Print a JSON object.
-    #[arg(long)]
-    pub json: bool,
     #[command(flatten)]
-    pub place: PlaceArgs,
+    pub state: StateArgs,
 }
 
 #[derive(Arguments)]

@@ -28,7 +28,7 @@ fn main() -> ExitCode {
             Err(error) => return mistyped(&error),
         },
     };
-    let (json, is_hook) = (args.command.json(), matches!(args.command, CliCommand::Hook(_)));
+    let is_hook = matches!(args.command, CliCommand::Hook(_));
     let done = match args.command {
         CliCommand::Run(args) => commands::run::run(&args),
         CliCommand::Mcp(args) => commands::mcp::run(&args),
@@ -71,7 +71,7 @@ fn main() -> ExitCode {
             HOOK_FAILED.into()
         }
         Err(error) => {
-            output::print_error(&output::in_words(&error), json);
+            output::print_error(&output::in_words(&error), wants_json());
             ExitCode::from(2)
         }
     }
@@ -82,16 +82,19 @@ const HOOK_FAILED: u8 = 0;
 
 /// Handles clap's errors, which include `--help` and `--version`; those exit with 0.
 fn mistyped(error: &clap::Error) -> ExitCode {
-    let typed: Vec<_> = std::env::args_os().skip(1).take_while(|word| word != "--").collect();
-    let wants_json = typed.iter().any(|word| word == "--json");
-    match (error.use_stderr(), typed.first()) {
-        (true, _) if wants_json => output::print_error(error.render().to_string().trim().trim_start_matches("error: "), true),
+    match error.use_stderr() && wants_json() {
+        true => output::print_error(error.render().to_string().trim().trim_start_matches("error: "), true),
         // An error cannot be reported if its output is closed.
-        _ => drop(error.print()),
+        false => drop(error.print()),
     }
-    match typed.first() {
+    match std::env::args_os().nth(1) {
         _ if !error.use_stderr() => ExitCode::SUCCESS,
         Some(word) if word == "hook" => HOOK_FAILED.into(),
         _ => ExitCode::from(2),
     }
+}
+
+/// Whether errors are printed as JSON: no option takes `--json` as its value, so the words say it, even if they cannot be parsed.
+fn wants_json() -> bool {
+    std::env::args_os().skip(1).take_while(|word| word != "--").any(|word| word == "--json")
 }

@@ -20,7 +20,7 @@ use crate::{
 };
 
 pub(crate) fn run(args: &BlameArgs) -> anyhow::Result<ExitCode> {
-    let workspace = workspace::open_read_only(&args.place)?;
+    let workspace = workspace::open_read_only(&args.state.place)?;
     let local_paths = LocalPaths::to(workspace.path());
     let path = workspace.place_of(&local_paths.typed(&args.path))?;
     let path = path.ok_or_else(|| anyhow::anyhow!("{}: a directory has no lines", args.path))?;
@@ -39,7 +39,7 @@ pub(crate) fn run(args: &BlameArgs) -> anyhow::Result<ExitCode> {
     }
     let names = workspace.session_names()?;
     let words = BlameWords { blame: &blame, names: &names, now: output::now() };
-    if args.json {
+    if args.state.json {
         output::print(&format!("{:#}\n", json::blame(&blame, &wanted, &names)))?;
         return Ok(ExitCode::SUCCESS);
     }

@@ -18,11 +18,11 @@ pub(crate) fn run(args: &CheckpointArgs) -> anyhow::Result<ExitCode> {
     if let Some(name) = args.name.as_ref().filter(is_time) {
         anyhow::bail!("{name}: `surehand restore --to` takes this for a time; choose another name");
     }
-    let workspace = workspace::open(&args.place)?;
+    let workspace = workspace::open(&args.state.place)?;
     let name = args.name.as_ref().map(|name| name.trim().to_owned()).filter(|name| !name.is_empty());
     let request = CheckpointRequest { session: None, occasion: "surehand checkpoint".to_owned(), name };
     let checkpoint = workspace.checkpoint(&request)?;
-    match args.json {
+    match args.state.json {
         true => output::print(&format!("{:#}\n", json::checkpoint(&checkpoint)))?,
         false => {
             let (summary, not_kept) = (summary(&checkpoint), not_kept(&checkpoint));

@@ -20,8 +20,8 @@ use crate::{args::CommitArgs, local_paths::LocalPaths, output, workspace};
 
 pub(crate) fn run(args: &CommitArgs) -> anyhow::Result<ExitCode> {
     let workspace = match args.dry_run {
-        true => workspace::open_read_only(&args.place)?,
-        false => workspace::open(&args.place)?,
+        true => workspace::open_read_only(&args.state.place)?,
+        false => workspace::open(&args.state.place)?,
     };
     let session = workspace::find_session(&workspace, &args.session)?;
     let elsewhere = workspace::other_roots(&session, workspace.path())?;
@@ -44,7 +44,7 @@ pub(crate) fn run(args: &CommitArgs) -> anyhow::Result<ExitCode> {
         Ok((plan, commit)) => report.done(&plan, commit.as_ref()),
         Err(SessionCommitError::Nothing) => report.nothing(&workspace.plan_session_commit(&request)?),
         Err(error) if is_refusal(&error) => {
-            output::print_error(&error.to_string(), args.json);
+            output::print_error(&error.to_string(), args.state.json);
             Ok(ExitCode::FAILURE)
         }
         Err(error) => Err(error.into()),
@@ -88,7 +88,7 @@ impl<'a> CommitReport<'a> {
             return self.nothing(plan);
         }
         let patch = || self.workspace.patch_of(&plan.files);
-        match (self.args.json, commit) {
+        match (self.args.state.json, commit) {
             (true, None) => self.print_json(plan, None, Some(&String::from_utf8_lossy(&patch()?)))?,
             (true, commit) => self.print_json(plan, commit, None)?,
             (false, None) if io::stdout().is_terminal() => output::print(&String::from_utf8_lossy(&patch()?))?,
@@ -100,7 +100,7 @@ impl<'a> CommitReport<'a> {
     }
 
     fn nothing(&self, plan: &SessionCommitPlan) -> anyhow::Result<ExitCode> {
-        if self.args.json {
+        if self.args.state.json {
             self.print_json(plan, None, None)?;
         } else {
             output::print_error("there is nothing to commit", false);
@@ -114,7 +114,7 @@ impl<'a> CommitReport<'a> {
     }
 
     fn note_left(&self, plan: &SessionCommitPlan) {
-        if !self.args.json {
+        if !self.args.state.json {
             let notes = plan.left.iter().flat_map(|file| self.words().left(file));
             notes.for_each(|note| anstream::eprintln!("note: {note}"));
         }

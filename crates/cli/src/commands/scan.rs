@@ -13,9 +13,9 @@ use surehand_engine::{
     scan::{ScanBasis, ScanProgress, ScanReport, scan},
 };
 
-use crate::{args::ScanArgs, local_paths::LocalPaths, output, workspace};
+use crate::{args::StateArgs, local_paths::LocalPaths, output, workspace};
 
-pub(crate) fn run(args: &ScanArgs) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: &StateArgs) -> anyhow::Result<ExitCode> {
     let workspace = workspace::open(&args.place)?;
     let line = ProgressLine::new();
     let scanned = scan(&workspace, &|progress| line.show(progress));

@@ -13,12 +13,12 @@ use super::{log::Words, show_run};
 use crate::{args::ShowArgs, display::diff::coloured, local_paths::LocalPaths, output, pager, workspace};
 
 pub(crate) fn run(args: &ShowArgs) -> anyhow::Result<ExitCode> {
-    let workspace = workspace::open_read_only(&args.place)?;
+    let workspace = workspace::open_read_only(&args.state.place)?;
     let shown = match find(&workspace, &args.id, args.turn)? {
         Named::Entry(entry) => Shown::of_entry(&workspace, &entry)?,
         Named::Run(run) => show_run::read(&workspace, &run, args.turn)?,
     };
-    match args.json {
+    match args.state.json {
         true => output::print(&format!("{:#}\n", shown.json))?,
         false => pager::print(&shown.text, &args.pager)?,
     }

@@ -15,13 +15,13 @@ use crate::{args::UsageArgs, hook_log, output, user_dirs, workspace};
 
 pub(crate) fn run(args: &UsageArgs) -> anyhow::Result<ExitCode> {
     let (json, text) = if args.all { all()? } else { here(args)? };
-    output::print(&if args.json { format!("{json:#}\n") } else { text })?;
+    output::print(&if args.state.json { format!("{json:#}\n") } else { text })?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// What is kept of the repository around the current directory.
 fn here(args: &UsageArgs) -> anyhow::Result<(Value, String)> {
-    let workspace = workspace::open_read_only(&args.place)?;
+    let workspace = workspace::open_read_only(&args.state.place)?;
     let Some(usage) = workspace.usage()? else {
         let text = format!("Nothing is kept of {}.\n", workspace.path().display());
         return Ok((json!({ "bytes": 0, "repositories": [] }), text));
