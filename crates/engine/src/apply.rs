@@ -1,38 +1,26 @@
-//! Carries out plans: commits an edit, plans it again if a file has changed in between, and records the result as one
-//! change.
+//! Carries out plans: commits an edit, and plans it again if a file has changed in between. `change_record` records the
+//! result as one change.
 
 use std::thread;
 
 use surehand_core::{
-    Cause, Content, ContentHash, Done, Edit, FileAction, LineSet, Outcome, Planned, Present, Refusal, RelPath, Stamp, Text,
+    Cause, Content, Done, Edit, LineSet, Outcome, Planned, Present, Refusal, RelPath, Text,
     edit::UndoRequest,
-    outcome::{ChangeOutcome, FileOutcome, Landed, RewrittenFile, SameContent, WriteMethod, undo::NotUndone},
+    outcome::{ChangeOutcome, FileOutcome, SameContent, undo::NotUndone},
 };
-use surehand_store::{ChangeId, FileEvent, StoreRecord};
 
 use crate::{
     call_progress::CallProgress,
     change_log::{ChangeOrigin, fresh_change},
+    change_record::MadeBy,
     disk::{
         commit::{CommitError, Committed, FileChange, NameSync, commit},
         journal::CommitMethod,
     },
     file_cache::{PlannedFile, keep_first},
     plan::{EditPlan, PlanStep},
-    session::{PlanBasis, ReplyGroup, Session},
-    time::now,
+    session::{ATTEMPTS, PlanBasis, ReplyGroup, Session},
 };
-
-/// How often an edit is planned again because its file changed in between.
-pub(crate) const ATTEMPTS: usize = 20;
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum MadeBy {
-    /// We do, and the model is shown the result.
-    Us,
-    /// Another agent's tool does. The model knows what it sent, and we show it nothing.
-    ForeignTool,
-}
 
 impl Session {
     /// Commits a plan. If a file has changed since the plan was made, the edit is planned again.
@@ -193,127 +181,6 @@ impl Session {
         let rewrites = self.count_if_rewrite(edit, &files);
         Some(Done::Changed(ChangeOutcome { rewrites, ..ChangeOutcome::of(change, tool, files) }))
     }
-
-    /// Records a change, and what the session knows of each file after it.
-    pub(crate) fn record_change(
-        &mut self,
-        change: &ChangeId,
-        origin: &ChangeOrigin<'_>,
-        files: Vec<PlannedFile>,
-        committed: Committed,
-        by: MadeBy,
-    ) -> Vec<FileOutcome> {
-        let workspace = self.workspace().clone();
-        let _together = workspace.store.hold();
-        let mut outcomes = Vec::with_capacity(files.len());
-        for ((file, stamp), how) in files.into_iter().zip(committed.stamps).zip(committed.how) {
-            let mut event = self.event(origin, change, &file);
-            let outcome = self.record_file_state(file.planned, stamp, how, by);
-            match by {
-                MadeBy::ForeignTool if outcome.is_rewritten() => {
-                    (event.after, event.lines) = (self.keep_adopted(&outcome), None);
-                }
-                MadeBy::Us | MadeBy::ForeignTool => event.delta = self.files.keep_change(&self.workspace, &outcome.planned),
-            }
-            self.workspace().record(StoreRecord::Happened(event));
-            outcomes.push(outcome);
-        }
-        outcomes
-    }
-
-    /// Keeps the content of a file that another program has written, if it differs from the plan, because it is stored
-    /// nowhere else. Returns its version.
-    fn keep_adopted(&mut self, outcome: &FileOutcome) -> Option<ContentHash> {
-        if let Some(Content::Text(base)) = outcome.planned.base() {
-            self.files.keep(&self.workspace, outcome.path(), base);
-        }
-        let text = outcome.text()?;
-        self.files.keep(&self.workspace, outcome.path(), text);
-        Some(text.version())
-    }
-
-    /// The event of this session about a file. The caller adds what happened to the file.
-    pub(crate) fn event_of(&self, origin: &ChangeOrigin<'_>, change: &ChangeId, path: &RelPath) -> FileEvent {
-        let record = origin.undoes.get(path).cloned().unwrap_or_default();
-        FileEvent {
-            change: change.clone(),
-            at: now(),
-            session: self.id(),
-            tool: origin.tool.to_owned(),
-            path: path.clone(),
-            moved_to: None,
-            before: None,
-            after: None,
-            mode: None,
-            undoes: record.undoes,
-            delta: None,
-            lines: None,
-            undone: record.undone,
-            entry: origin.entries.get(path).cloned(),
-        }
-    }
-
-    fn event(&self, origin: &ChangeOrigin<'_>, change: &ChangeId, file: &PlannedFile) -> FileEvent {
-        let planned = &file.planned;
-        FileEvent {
-            moved_to: planned.moved_to().cloned(),
-            before: planned.base().map(Content::version),
-            after: planned.after().map(Content::version),
-            mode: file.facts.mode.filter(|_| *planned.act() == FileAction::Remove),
-            lines: planned.provenance().cloned(),
-            ..self.event_of(origin, change, planned.path())
-        }
-    }
-
-    /// Updates the cache and the view of a file after a change.
-    fn record_file_state(&mut self, planned: Planned, stamp: Option<Stamp>, how: CommitMethod, by: MadeBy) -> FileOutcome {
-        let is_renamed = planned.path_after().is_none_or(|after| after != planned.path());
-        if is_renamed {
-            self.forget_file(planned.path());
-        }
-        let landed = match (planned.path_after(), planned.text(), stamp) {
-            (Some(path), Some(text), Some(stamp)) => {
-                self.files.record_found(&self.workspace, path, text, stamp);
-                Landed::AsPlanned
-            }
-            // Another program wrote right after us, so the content found counts, not the content sent.
-            (Some(path), Some(text), None) => self.content_after_commit(path, text, &planned),
-            (Some(path), None, _) => {
-                self.forget_file(path);
-                Landed::AsPlanned
-            }
-            (None, ..) => Landed::AsPlanned,
-        };
-        let file = FileOutcome::of(planned, landed, written(how));
-        let view = match by {
-            MadeBy::Us => file.view_after(),
-            MadeBy::ForeignTool => file.view_untold(),
-        };
-        if let (Some(view), Some(_)) = (view, file.planned.text()) {
-            self.set_view(file.path(), view);
-        }
-        file
-    }
-
-    /// Forgets everything about a path whose file we removed or replaced.
-    pub(crate) fn forget_file(&mut self, path: &RelPath) {
-        self.files.forget(path);
-        if let Some(tracker) = &mut self.tracker {
-            tracker.forget(&self.workspace, std::slice::from_ref(path));
-        }
-    }
-
-    /// The content at the path right after a commit.
-    fn content_after_commit(&mut self, path: &RelPath, sent: &Text, planned: &Planned) -> Landed {
-        let Ok(gathered) = self.files.gather(&self.workspace, path.as_str()) else { return Landed::AsPlanned };
-        match gathered.present {
-            Present::Text(text) if text == *sent => Landed::AsPlanned,
-            // A moved file keeps its view. If it is a different file by now, the gate will notice.
-            _ if matches!(planned.act(), FileAction::Move { .. }) => Landed::AsPlanned,
-            Present::Text(text) => Landed::Rewritten(Box::new(RewrittenFile::of(planned, sent, text))),
-            Present::Absent | Present::Blob(..) | Present::Unreadable(_) => Landed::Gone,
-        }
-    }
 }
 
 /// From this size on, hashing and comparing a text is worth a thread.
@@ -332,14 +199,6 @@ fn beside_comparison<T>(files: &[PlannedFile], commit: impl FnOnce() -> T) -> T 
         }
         commit()
     })
-}
-
-fn written(how: CommitMethod) -> WriteMethod {
-    match how {
-        CommitMethod::Swap | CommitMethod::Create | CommitMethod::Remove | CommitMethod::Move => WriteMethod::Exchanged,
-        CommitMethod::Rename => WriteMethod::Renamed,
-        CommitMethod::InPlace => WriteMethod::InPlace,
-    }
 }
 
 fn is_alike(planned: &Planned) -> bool {

@@ -34,6 +34,7 @@ pub mod attribution;
 mod call_progress;
 mod calls;
 pub mod change_log;
+mod change_record;
 pub mod checkpoint;
 pub mod clean;
 pub mod client_process;

@@ -28,6 +28,9 @@ use crate::{
     workspace::Workspace,
 };
 
+/// How often an edit is planned again because its file changed in between.
+pub(crate) const ATTEMPTS: usize = 20;
+
 /// One model's context window in a workspace.
 #[derive(Debug)]
 pub struct Session {

@@ -15,15 +15,15 @@ use surehand_store::{ChangeId, FileEvent, NotKept, StoreRecord};
 
 use super::{RestoreAct, RestoreFile, RestorePlan, entry_undo::entry_change, picture::Thing};
 use crate::{
-    apply::{ATTEMPTS, MadeBy},
     change_log::{ChangeOrigin, fresh_change},
+    change_record::MadeBy,
     checkpoint::read_file,
     disk::{
         commit::{CommitError, FileChange, NameSync, commit},
         put_back,
     },
     file_cache::{PlannedFile, keep_first},
-    session::Session,
+    session::{ATTEMPTS, Session},
 };
 
 /// What came of a restore.
