@@ -122,7 +122,7 @@ pub enum RunEvent {
         #[serde(serialize_with = "as_unified_diff", skip_deserializing)]
         diff: Vec<FileDiff>,
     },
-    /// The tasks of the run, if they are not as they were when this was reported last.
+    /// The tasks of the run, if they have changed since the last report.
     Plan {
         /// All of them, in the order of their numbers.
         tasks: Vec<PlannedTask>,
@@ -184,7 +184,7 @@ pub struct RunTotals {
     pub usage: TokenUsage,
     /// Time, in seconds.
     pub seconds: f64,
-    /// The files that are not as they were before the run, by what its edits and commands did.
+    /// The files that the edits and commands of the run have changed.
     pub files: Vec<FileTotal>,
 }
 

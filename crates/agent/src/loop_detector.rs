@@ -332,7 +332,7 @@ fn describe(turns: &[Vec<IdleCall>]) -> String {
     }
 }
 
-/// The files that somebody changed, and what they hold.
+/// The changed files with their content.
 fn files_fingerprint(state: &RepoState) -> Fingerprint {
     let mut hasher = DefaultHasher::new();
     // A file that is only read becomes part of the list as well.

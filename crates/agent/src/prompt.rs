@@ -267,7 +267,7 @@ pub const FURTHER_STORY: &str = "The story before is over, and the user has told
 pub const CUT: &str = "Your answer was too long and was cut off. Answer shorter: one small step at a time. What is missing at its end has not happened.";
 
 /// The message with which a resumed conversation continues.
-pub const GOES_ON: &str = "The run was interrupted and goes on. Read again what you want to edit.";
+pub const GOES_ON: &str = "The run was interrupted and continues now. Read again what you want to edit.";
 
 /// The note after the process was killed in the middle of a turn.
 pub const KILLED: &str = "The last turn was interrupted. What it had done by then is done: see the state and the files.";

@@ -23,7 +23,7 @@ pub(crate) fn plan_repair(edit: &Edit, refusal: &Refusal) -> Option<EditRepair> 
     };
     // For a whole-file write over unseen lines a read would not help: it would reset the count of refusals, and if
     // the lines do not fit into the context the model would be shown them again and again. The refusal shows them
-    // already, and a repeated call is told what to do instead.
+    // already, and the refusal of a repeated call says what to do instead.
     if is_partial && matches!(edit, Edit::Write { .. }) {
         return None;
     }

@@ -32,7 +32,7 @@ pub(crate) fn open_runs(workspace: &Workspace) -> io::Result<Option<OwnedFd>> {
 pub(crate) fn lock(transcript: &File) -> io::Result<()> {
     match sys::flock(transcript, FlockOperation::NonBlockingLockExclusive) {
         Err(error @ Errno::WOULDBLOCK) => Err(error.into()),
-        // Some file systems have no locks; there the run goes on without one.
+        // Some file systems have no locks; there the run continues without one.
         _ => Ok(()),
     }
 }

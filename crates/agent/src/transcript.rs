@@ -318,7 +318,7 @@ impl TranscriptTurn {
         }
         for call in &self.calls {
             if !self.results.iter().any(|result| result.id == call.id) {
-                let text = "The run was interrupted at this call. See what came of it before you make it again.\n".to_owned();
+                let text = "The run was interrupted at this call. Check its effect before you repeat it.\n".to_owned();
                 self.results.push(CallResult { id: call.id.clone(), text, is_error: true });
             }
         }

@@ -64,7 +64,7 @@ impl UnseenResults {
     /// Why `done` must be refused: another call of the same answer failed, which the model does not know yet.
     pub(crate) fn is_done_too_early(&self) -> Option<String> {
         let why =
-            || format!("Not done: another call of the same answer has failed. See what came of it, then go on or call {DONE}.");
+            || format!("Not done: another call of the same answer has failed. Check its result, then continue or call {DONE}.");
         self.has_failed.then(why)
     }
 

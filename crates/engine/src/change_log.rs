@@ -119,7 +119,7 @@ impl UndoRecord {
         record
     }
 
-    /// Notes that these changes were to be taken back, so that the next undo of the last change goes on with an older one.
+    /// Notes that these changes were to be taken back, so that the next undo of the last change takes an older one.
     pub(crate) fn note_tried(&mut self, changes: &[ChangeId]) {
         for change in changes {
             let is_noted = self.undoes.contains(change) || self.undone.iter().any(|part| part.change == *change);

@@ -96,7 +96,7 @@ impl Workspace {
         self.store.ask_database(|store| store.drop_idle_sessions(moment.min(in_use_since())))
     }
 
-    /// Removes a rescued file for good, unless a program has it open.
+    /// Removes a rescued file permanently, unless a program has it open.
     pub fn remove_rescue(&self, rescue: &Rescue) -> Result<(), CleanError> {
         let RescuePlace::File { path, .. } = &rescue.place else { return Ok(()) };
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();

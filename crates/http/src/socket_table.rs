@@ -67,7 +67,7 @@ impl SocketOwner {
     }
 }
 
-/// Whether each visible uid is one user. In a user namespace of its own, a process of the user `nobody` looks like all
+/// Whether each visible uid stands for one user. In a user namespace of its own, a process of the user `nobody` looks like all
 /// users outside.
 fn maps_every_user() -> bool {
     let map = fs::read_to_string("/proc/self/uid_map").unwrap_or_default();

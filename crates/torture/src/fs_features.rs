@@ -41,7 +41,9 @@ impl FsFeatures {
         match (self.leases, self.exchange) {
             (true, true) => None,
             (true, false) => Some("programs that rename: without exchange a rename in the instant before ours is replaced"),
-            (false, _) => Some("the account of other programs' tokens: without leases nobody knows who has a file open"),
+            (false, _) => Some(
+                "the account of other programs' tokens: without leases, no process knows whether another one has a file open",
+            ),
         }
     }
 }

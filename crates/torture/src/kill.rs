@@ -101,8 +101,10 @@ impl Victim<'_> {
             let reply = client.call(change.tool, &change.arguments);
             self.durations.note(change.kind, settings.durability, client.took);
             let Reply::Done(_) = reply else {
-                self.workspace
-                    .violation(format!("refused though nobody else is there: {} {}: {reply:?}", change.tool, change.arguments));
+                self.workspace.violation(format!(
+                    "refused although no other writer is running: {} {}: {reply:?}",
+                    change.tool, change.arguments
+                ));
                 return Ok(());
             };
             self.tally.acknowledged += 1;
@@ -153,7 +155,7 @@ impl Victim<'_> {
     fn prepare(&mut self, client: &mut Client<'_>, last: Option<(Files, usize)>) -> Option<SetChange> {
         for (tool, arguments) in self.file_set.reads() {
             let Reply::Done(_) = client.call(tool, &arguments) else {
-                self.workspace.violation(format!("a read was refused though nobody else is there: {tool} {arguments}"));
+                self.workspace.violation(format!("a read was refused although no other writer is running: {tool} {arguments}"));
                 return None;
             };
         }
@@ -210,7 +212,7 @@ impl Victim<'_> {
                 self.workspace.violation(format!("{what}: acknowledged, but not so: {difference}"));
             }
             Reply::Refused(answer) => {
-                self.workspace.violation(format!("{what}: refused though nobody else is there: {}", answer.text))
+                self.workspace.violation(format!("{what}: refused although no other writer is running: {}", answer.text))
             }
             Reply::Done(_) | Reply::Unknown => {}
         }

@@ -65,7 +65,7 @@ impl Race<'_> {
     }
 
     fn add(&self, tally: &Tally) {
-        self.tally.lock().expect("nobody panics while counting").add(tally);
+        self.tally.lock().expect("no holder of the lock panics").add(tally);
     }
 }
 
@@ -119,7 +119,7 @@ fn play(workspace: &TestWorkspace, rng: &mut Rng, capable: FsFeatures, length: D
     });
     workspace.clean_start(Settings::PLAIN)?;
     check(&race);
-    let mut tally = *race.tally.lock().expect("nobody panics while counting");
+    let mut tally = *race.tally.lock().expect("no holder of the lock panics");
     race.ledger.settle(workspace, &mut tally);
     Ok(tally)
 }

@@ -171,7 +171,10 @@ impl TestWorkspace {
         for (name, bytes) in tree::state_part(&self.root(), "rescued") {
             let origin = name.split_once('-').map_or("", |(_, origin)| origin);
             if origin.starts_with(below) || origin == "unknown" {
-                self.violation(format!("{when}, rescued though nobody else wrote: {name}: {}", String::from_utf8_lossy(&bytes)));
+                self.violation(format!(
+                    "{when}, rescued although no other program wrote: {name}: {}",
+                    String::from_utf8_lossy(&bytes)
+                ));
             }
         }
     }

@@ -18,7 +18,7 @@ pub(crate) struct TortureArgs {
     /// Every choice comes from it [default: 1]
     #[arg(long, default_value_t = 1, hide_default_value = true)]
     seed: u64,
-    /// How long each part goes on
+    /// How long each part runs
     #[arg(long, default_value_t = 30)]
     seconds: u64,
     /// Where the workspaces are, so that any file system can be tried [default: the directory for temporary files]

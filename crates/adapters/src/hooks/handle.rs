@@ -160,7 +160,7 @@ impl HookCall<'_, '_> {
         }
         match beginning {
             SessionStart::New => self.welcome(),
-            SessionStart::Resumed => self.render_state("The conversation goes on."),
+            SessionStart::Resumed => self.render_state("The conversation continues."),
             SessionStart::Cleared | SessionStart::Compacted => self.render_state(AFTER_FORGETTING),
         }
     }

@@ -26,7 +26,7 @@ pub(crate) struct PendingNotes {
     /// How far the transcript was read.
     pub transcript: Option<u64>,
     pub running: Vec<RunningEdit>,
-    /// The warnings that the model was told, oldest first.
+    /// The warnings that the model was shown, oldest first.
     pub told: Vec<String>,
 }
 
@@ -76,7 +76,7 @@ impl PendingNotes {
         }
     }
 
-    /// Notes that the model is told of something. Returns whether it is new.
+    /// Notes a warning that the model gets. Returns whether it is new.
     pub(super) fn tell_once(&mut self, key: &str) -> bool {
         const MOST: usize = 500;
         if self.told.iter().any(|told| told == key) {

@@ -815,7 +815,7 @@ fn a_conversation_that_goes_on_knows_what_it_knew() {
         let place = Place::with(ABC);
         let agent = Agent::new(client, &place);
         passes(agent.read("a.txt", None));
-        assert!(agent.begins("resume").contains("The conversation goes on."));
+        assert!(agent.begins("resume").contains("The conversation continues."));
         passes(agent.edit("a.txt", "beta", "BETA"));
         agent.begins("clear");
         denied(agent.edit("a.txt", "BETA", "beta"), &["was not read this session"]);

@@ -194,7 +194,7 @@ struct HeadAndTail {
     is_tail_whole: bool,
     /// What was dropped between head and tail.
     left_out: OmittedOutput,
-    /// Text that nobody has been shown yet.
+    /// Text that has not been shown yet.
     news: String,
     /// The bytes of text that were news.
     told_bytes: usize,

@@ -100,7 +100,7 @@ impl TokenPrices {
     }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "nobody uses 2^53 tokens")]
+#[expect(clippy::cast_precision_loss, reason = "no run uses 2^53 tokens")]
 fn tokens(count: u64) -> f64 {
     count as f64
 }
@@ -259,7 +259,7 @@ fn request_headers(
 ) -> Result<HeaderMap, ModelError> {
     let mut headers = HeaderMap::new();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    // A compressed stream comes in lumps. A server that compresses all the same is understood.
+    // A compressed stream arrives in lumps. An answer that is compressed anyway can be read.
     headers.insert("accept-encoding", HeaderValue::from_static("identity"));
     headers.insert("accept", HeaderValue::from_static("text/event-stream, application/json"));
     if protocol == ModelProtocol::Anthropic {

@@ -56,7 +56,7 @@ impl ReasoningEffort {
     }
 }
 
-/// How a server of the Anthropic protocol is told to think.
+/// How a request of the Anthropic protocol asks for thinking.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum ThinkingStyle {
     /// By an effort: the models since 2026.

@@ -11,7 +11,7 @@ use super::{
 pub(super) struct RequestOptions {
     /// The provider's name for the model.
     pub model: String,
-    /// The longest answer in tokens; `None` if the server does not accept a limit. Ours applies all the same.
+    /// The longest answer in tokens; `None` if the server does not accept a limit. Surehand stops reading there in any case.
     pub max_output_tokens: Option<u32>,
     /// Whether chat completions name this limit as OpenAI does today. Most other servers know only the old name.
     pub has_new_limit_name: bool,

@@ -32,7 +32,7 @@ impl AgentRun<'_> {
         self.report(event)
     }
 
-    /// Reports the tasks, unless they are as they were.
+    /// Reports the tasks if they have changed.
     pub(super) fn report_plan(&mut self, tasks: &TaskList) -> Result<(), RunError> {
         let planned = tasks.tasks.iter().map(|task| PlannedTask {
             id: task.id,

@@ -302,7 +302,7 @@ pub const KEYS: &[ConfigKey] = &[
         "a read of unchanged lines that were shown before returns a note; for clients that call `forget` after every compaction"
     )
     .only("`false`", |_, wanted| !wanted.policy.short_rereads),
-    // A board is the user's own, so no clone has a say in how claims on it count.
+    // The board belongs to the user, so a clone does not decide how claims on it count.
     key!(policy.claims, "what happens to an edit of a path that another agent has claimed on the board"),
     key!(
         policy.collisions,
@@ -417,7 +417,7 @@ pub const KEYS: &[ConfigKey] = &[
     key!(model.price_output, "dollars for a million tokens of an answer; 0 is unknown"),
     key!(
         model.max_output_tokens,
-        "limit in tokens for one answer, with its reasoning; a longer answer is cut off, what is complete of it counts, and the model is told"
+        "limit in tokens for one answer, with its reasoning; a longer answer is cut off; its complete parts count, and the model gets a note"
     ),
     key!(
         model.seconds,

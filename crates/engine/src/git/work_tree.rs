@@ -57,7 +57,7 @@ const OTHER_SYSTEMS: [&str; 3] = [".jj", ".hg", ".sl"];
 /// and has no links in it.
 ///
 /// `/` and the home directory are passed over: a repository of dotfiles must not turn everything below it into one workspace.
-/// So is a work tree that belongs neither to us nor to root nor to the owner of `from`. Somebody could have made it just to be
+/// So is a work tree that belongs neither to us nor to root nor to the owner of `from`. Another user could have created it just to be
 /// found, and put instructions and settings into it (CVE-2022-24765 of git).
 pub(crate) fn discover(from: &Path, home: Option<&Path>) -> Option<WorkTree> {
     let owner = fs::metadata(from).ok()?.uid();

@@ -7,7 +7,7 @@ use surehand_core::Refusal;
 use super::ToolArguments;
 use crate::calls::{Call, RestoreCall};
 
-/// Bring back files, also deleted ones. What others changed must have been read.
+/// Restore files, including deleted ones. Files that others changed must have been read.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RestoreArguments {

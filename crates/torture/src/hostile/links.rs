@@ -43,7 +43,7 @@ pub(super) fn run(workspace: TestWorkspace, rng: &mut Rng, length: Duration, out
         swapper.over.store(true, Ordering::Relaxed);
         worked
     })?;
-    outcome.tally.foreign += swapper.times.into_inner().expect("nobody panics while counting");
+    outcome.tally.foreign += swapper.times.into_inner().expect("no holder of the lock panics");
     outside.check(&workspace)?;
     workspace.close(outcome);
     Ok(())
@@ -160,9 +160,9 @@ impl Swapper {
     fn live(&self) {
         while !self.over.load(Ordering::Relaxed) {
             {
-                let _turn = self.turn.lock().expect("nobody panics while it is held");
+                let _turn = self.turn.lock().expect("no holder of the lock panics");
                 if self.exchange().is_ok() {
-                    *self.times.lock().expect("nobody panics while counting") += 1;
+                    *self.times.lock().expect("no holder of the lock panics") += 1;
                 }
             }
             sleep(Duration::from_micros(50));
@@ -175,7 +175,7 @@ impl Swapper {
 
     /// Puts the directory in its place, where it stays while the guard is held.
     fn hold_still(&self) -> io::Result<std::sync::MutexGuard<'_, ()>> {
-        let turn = self.turn.lock().expect("nobody panics while it is held");
+        let turn = self.turn.lock().expect("no holder of the lock panics");
         if fs::symlink_metadata(&self.directory)?.is_symlink() {
             self.exchange()?;
         }

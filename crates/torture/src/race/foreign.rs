@@ -48,7 +48,7 @@ impl<'a> Foreign<'a> {
         };
         while may_work && !self.race.is_over() {
             {
-                let _manners = self.race.manners[self.place].lock().expect("nobody panics with manners");
+                let _manners = self.race.manners[self.place].lock().expect("no holder of the lock panics");
                 // A missing file is another program's work. The next act finds another file.
                 if self.act().is_ok() {
                     self.tally.foreign += 1;

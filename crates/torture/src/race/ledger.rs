@@ -50,7 +50,7 @@ pub(super) struct Ledger(Mutex<BTreeMap<String, (Fate, Target)>>);
 impl Ledger {
     /// Records the state of a token. A released token stays released.
     pub(super) fn note(&self, token: &str, fate: Fate, target: Target) {
-        let mut ledger = self.0.lock().expect("nobody panics while writing");
+        let mut ledger = self.0.lock().expect("no holder of the lock panics");
         let entry = ledger.entry(token.to_owned()).or_insert((fate.clone(), target));
         if entry.0 != Fate::Released {
             entry.0 = fate;
@@ -59,7 +59,7 @@ impl Ledger {
 
     /// Releases tokens: from now on they may be gone.
     pub(super) fn release(&self, tokens: &BTreeSet<String>) {
-        let mut ledger = self.0.lock().expect("nobody panics while writing");
+        let mut ledger = self.0.lock().expect("no holder of the lock panics");
         for token in tokens {
             let nowhere = Target { paths: Vec::new(), is_quiet: false };
             ledger.entry(token.clone()).or_insert((Fate::Released, nowhere)).0 = Fate::Released;
@@ -70,7 +70,7 @@ impl Ledger {
     pub(super) fn settle(&self, workspace: &TestWorkspace, tally: &mut Tally) {
         let in_files = Places::of(&tree::files(&workspace.root(), ""));
         let in_rescued = Places::of(&tree::state_part(&workspace.root(), "rescued"));
-        for (token, (fate, target)) in self.0.lock().expect("nobody panics while writing").iter() {
+        for (token, (fate, target)) in self.0.lock().expect("no holder of the lock panics").iter() {
             let (here, rescued) = (in_files.of_token(token), in_rescued.of_token(token));
             match (fate, here.is_empty(), rescued.is_empty()) {
                 (_, false, _) => tally.present += 1,

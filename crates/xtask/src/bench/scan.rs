@@ -142,7 +142,7 @@ impl Walk {
     fn work(&self) -> Result<()> {
         while let Some(directory) = self.next() {
             let found = self.list(directory);
-            let mut waiting = self.waiting.lock().expect("nobody panics");
+            let mut waiting = self.waiting.lock().expect("no holder of the lock panics");
             waiting.1 -= 1;
             waiting.0.extend(found?);
             self.changed.notify_all();
@@ -151,7 +151,7 @@ impl Walk {
     }
 
     fn next(&self) -> Option<OwnedFd> {
-        let mut waiting = self.waiting.lock().expect("nobody panics");
+        let mut waiting = self.waiting.lock().expect("no holder of the lock panics");
         loop {
             if let Some(directory) = waiting.0.pop() {
                 waiting.1 += 1;
@@ -160,7 +160,7 @@ impl Walk {
             if waiting.1 == 0 {
                 return None;
             }
-            waiting = self.changed.wait(waiting).expect("nobody panics");
+            waiting = self.changed.wait(waiting).expect("no holder of the lock panics");
         }
     }
 

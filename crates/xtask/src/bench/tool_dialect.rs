@@ -157,7 +157,7 @@ fn patch(client: &mut Client, root: &Path, edit: &Edit) -> Result<Value> {
     let (absolute, line) = (root.join(&edit.path), line_number(root, edit)?);
     let only = json!({"files": [{"file_path": absolute, "ranges": [{"start": line, "end": line}]}]});
     let answer: Value = serde_json::from_str(&client.call("get_text_file_contents", only)?.text).context("its answer")?;
-    let file = &answer[absolute.to_str().context("a path that is no text")?];
+    let file = &answer[absolute.to_str().context("a path that is not UTF-8")?];
     ensure!(file["file_hash"].is_string(), "no hash: {answer}");
     let contents = token_line(edit.to) + "\n";
     let range_hash = &file["ranges"][0]["range_hash"];

@@ -85,7 +85,7 @@ impl Restrictions {
         (&mut self.files).add_rule(PathBeneath::new(entry.fd.as_fd(), rights)).map(drop).map_err(io::Error::other)
     }
 
-    /// Restricts the calling thread, for good.
+    /// Restricts the calling thread; this cannot be undone.
     pub(super) fn apply(&self) -> io::Result<RestrictionStatus> {
         let status = self.files.try_clone()?.restrict_self().map_err(io::Error::other)?;
         if status.ruleset == RulesetStatus::NotEnforced || !status.no_new_privs {

@@ -74,7 +74,7 @@ impl Backend {
         }
     }
 
-    /// Kills the primary for good, and promotes its replica.
+    /// Kills the primary, and promotes its replica.
     pub(super) fn fail_over(&mut self) {
         if let Self::Postgres { primary, replica: Some(replica), .. } = self {
             primary.kill();

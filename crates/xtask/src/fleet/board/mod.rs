@@ -50,7 +50,7 @@ pub(crate) struct BoardArgs {
     /// How often the server is killed and started again
     #[arg(long, value_name = "N", default_value_t = 0)]
     kills: usize,
-    /// Add a synchronous replica; kill the primary for good, and promote the replica
+    /// Add a synchronous replica; kill the primary, and promote the replica
     #[arg(long)]
     failover: bool,
     /// How long a claim lasts without a heartbeat; a short run ends no earlier than the claims of the agents that die
@@ -142,7 +142,7 @@ fn simulate(kind: BackendKind, plan: Plan) -> Result<Outcome> {
         start: Barrier::new(plan.agents + READERS + 1),
     };
     let servers = Mutex::new(backend);
-    let open = || servers.lock().expect("nobody panics with the lock").open().expect("a board can be opened");
+    let open = || servers.lock().expect("no holder of the lock panics").open().expect("a board can be opened");
     let (ledger, seen, time) = thread::scope(|scope| {
         let agents: Vec<_> = (0..plan.agents)
             .map(|number| {
@@ -201,7 +201,7 @@ fn disturb(servers: &Mutex<Backend>, plan: Plan, shared: &Shared) {
         while shared.completed.load(Ordering::Acquire) < plan.tasks * (step + 1) / (steps + 1) {
             thread::sleep(Duration::from_millis(5));
         }
-        let mut backend = servers.lock().expect("nobody panics with the lock");
+        let mut backend = servers.lock().expect("no holder of the lock panics");
         let begun = Instant::now();
         match step < plan.kills {
             true => backend.kill_and_restart(),
