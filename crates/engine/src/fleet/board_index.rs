@@ -5,12 +5,7 @@
 //! the file that holds all records with this hash. Claims are kept under the directory where their patterns begin to
 //! have wildcards, so the claims on a path are those of its parents.
 
-use std::{
-    collections::BTreeMap,
-    fs::File,
-    io,
-    os::unix::fs::FileExt,
-};
+use std::{collections::BTreeMap, fs::File, io, os::unix::fs::FileExt};
 
 use serde::{Deserialize, Serialize};
 use surehand_core::{ContentHash, PathPattern, RelPath, timestamp::Millis};
