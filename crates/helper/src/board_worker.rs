@@ -143,8 +143,8 @@ impl BoardWorker {
             WorkerCommand::Report { workspace, agents } => self.report(&workspace, &agents),
             WorkerCommand::Call { call, reply } => {
                 let answer = self.with_board(|board| call.carry_out(board));
-                if answer.is_ok() {
-                    self.held.called(&call);
+                if let Ok(answer) = &answer {
+                    self.held.called(&call, answer);
                 }
                 // The caller sees what it has done.
                 self.read = None;

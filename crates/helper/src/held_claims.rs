@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use surehand_engine::{
     core::PathPattern,
     fleet::{LostClaim, LostThing},
-    store::board::{AgentId, BoardCall, BoardCopy, BoardTaskId, ClaimId, Fence, Holdings},
+    store::board::{AgentId, BoardAnswer, BoardCall, BoardCopy, BoardTask, BoardTaskId, ClaimId, Fence, Holdings, PathClaim},
 };
 
 #[derive(Debug, Default)]
@@ -20,24 +20,34 @@ pub(crate) struct HeldClaims {
 impl HeldClaims {
     /// Takes in what these agents hold on the board.
     pub(crate) fn take_in(&mut self, board: &BoardCopy, is_known: impl Fn(&AgentId) -> bool) {
-        for task in board.tasks.values() {
-            if let Some(claim) = task.claim.as_ref().filter(|claim| is_known(&claim.by)) {
-                self.tasks.insert((claim.by.clone(), task.id), claim.fence);
+        let is_ours = |task: &&BoardTask| task.claim.as_ref().is_some_and(|claim| is_known(&claim.by));
+        board.tasks.values().filter(is_ours).for_each(|task| self.hold_task(task));
+        board.claims.values().filter(|claim| is_known(&claim.by)).for_each(|claim| self.hold_paths(claim));
+    }
+
+    /// Takes in a call that the board has carried out. What it granted is held, even if it is lost before the next news;
+    /// what an agent gives up itself is not lost.
+    pub(crate) fn called(&mut self, call: &BoardCall, answer: &BoardAnswer) {
+        match (call, answer) {
+            (BoardCall::ClaimTask(_), BoardAnswer::Tasks(tasks)) => tasks.iter().for_each(|task| self.hold_task(task)),
+            (BoardCall::ClaimPaths(_), BoardAnswer::Paths(claim)) => self.hold_paths(claim),
+            (BoardCall::EndTask { task, fence, .. }, _) => {
+                self.tasks.retain(|(_, held), of| (held, &*of) != (task, fence));
             }
-        }
-        for claim in board.claims.values().filter(|claim| is_known(&claim.by)) {
-            self.paths.insert((claim.by.clone(), claim.id.clone()), (claim.pattern.clone(), claim.fence));
+            (BoardCall::ReleasePaths { claim, by: Some(by) }, _) => drop(self.paths.remove(&(by.clone(), claim.clone()))),
+            (BoardCall::Leave(agent), _) => self.forget(agent),
+            _ => {}
         }
     }
 
-    /// Takes in a call that the board has carried out: what an agent gives up itself is not lost.
-    pub(crate) fn called(&mut self, call: &BoardCall) {
-        match call {
-            BoardCall::EndTask { task, fence, .. } => self.tasks.retain(|(_, held), of| (held, &*of) != (task, fence)),
-            BoardCall::ReleasePaths { claim, by: Some(by) } => drop(self.paths.remove(&(by.clone(), claim.clone()))),
-            BoardCall::Leave(agent) => self.forget(agent),
-            _ => {}
+    fn hold_task(&mut self, task: &BoardTask) {
+        if let Some(claim) = &task.claim {
+            self.tasks.insert((claim.by.clone(), task.id), claim.fence);
         }
+    }
+
+    fn hold_paths(&mut self, claim: &PathClaim) {
+        self.paths.insert((claim.by.clone(), claim.id.clone()), (claim.pattern.clone(), claim.fence));
     }
 
     /// Forgets an agent that has ended.
@@ -91,4 +101,42 @@ fn successor(board: &BoardCopy, former: &AgentId, pattern: &PathPattern) -> Opti
 
 fn lost_paths(agent: &AgentId, pattern: &PathPattern, fence: Fence, taken_by: Option<AgentId>) -> LostClaim {
     LostClaim { agent: agent.clone(), what: LostThing::Paths(pattern.clone()), fence, taken_by }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use surehand_engine::{
+        core::TaskStatus,
+        store::board::{Board, NewTask, SqliteBoard, TaskChoice, TaskClaimRequest, TaskEdit},
+    };
+
+    use super::*;
+
+    fn carry_out(board: &mut SqliteBoard, held: &mut HeldClaims, call: &BoardCall) -> BoardAnswer {
+        let answer = call.carry_out(board).unwrap();
+        held.called(call, &answer);
+        answer
+    }
+
+    #[test]
+    fn a_claim_that_is_gone_before_the_next_news_is_lost() {
+        let mut board = SqliteBoard::in_memory().unwrap();
+        let mut held = HeldClaims::default();
+        let task = NewTask { key: "k".to_owned(), description: "a task".to_owned(), priority: 1 };
+        let id = board.add_tasks("s", &[task]).unwrap()[0];
+        let by = AgentId("a".to_owned());
+        let (choice, lease) = (TaskChoice::This(id), Duration::from_secs(60));
+        let claim = BoardCall::ClaimTask(TaskClaimRequest { id: ClaimId("1".to_owned()), by: by.clone(), choice, lease });
+        carry_out(&mut board, &mut held, &claim);
+        let status = Some(TaskStatus::Cancelled);
+        let cancelled = TaskEdit { task: id, by: None, description: None, priority: None, status };
+        carry_out(&mut board, &mut held, &BoardCall::EditTask(cancelled));
+        let mut copy = BoardCopy::default();
+        copy.apply(board.news(None).unwrap());
+        let lost = held.take_lost(&copy);
+        assert_eq!(lost.iter().map(|lost| (&lost.agent, &lost.what)).collect::<Vec<_>>(), [(&by, &LostThing::Task(id))]);
+        assert_eq!(held.take_lost(&copy), []);
+    }
 }
