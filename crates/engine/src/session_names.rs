@@ -1,7 +1,7 @@
 //! Short names for sessions (`claude 3f2a`), and the resolution of whatever a person types as an id: a short name, an
 //! id or the start of an id, of a session, a change, a checkpoint or a run.
 
-use std::{collections::HashMap, fmt};
+use std::fmt;
 
 use surehand_store::{ChangeId, CheckpointId, EventFilter, SessionId, StoreError};
 
@@ -172,20 +172,18 @@ impl SessionNames {
         let mut ids: Vec<SessionId> = ids.into_iter().collect();
         ids.sort();
         ids.dedup();
-        let mut named: Vec<(SessionId, IdParts)> = ids.into_iter().map(|id| (id.clone(), IdParts::of(&id.0))).collect();
-        let lengths: Vec<[usize; 2]> = named.iter().map(|(_, parts)| lengths(parts, &named)).collect();
-        let named = named.drain(..).zip(lengths);
+        let parts: Vec<IdParts> = ids.iter().map(|id| IdParts::of(&id.0)).collect();
+        let lengths = unique_lengths(&parts);
+        let named = ids.into_iter().zip(parts).zip(lengths);
         Self(named.map(|((id, parts), lengths)| SessionName { id, short: parts.shortened(lengths), parts }).collect())
     }
 
     /// The short name of a session.
     pub fn short(&self, id: &SessionId) -> String {
-        let known = self.0.iter().find(|known| known.id == *id).map(|known| known.short.clone());
-        known.unwrap_or_else(|| {
-            let parts = IdParts::of(&id.0);
-            let lengths = lengths(&parts, &[]);
-            parts.shortened(lengths)
-        })
+        match self.0.binary_search_by(|known| known.id.cmp(id)) {
+            Ok(at) => self.0[at].short.clone(),
+            Err(_) => IdParts::of(&id.0).shortened([0, 0]),
+        }
     }
 
     /// A session as people know it.
@@ -274,10 +272,10 @@ impl IdParts {
         Self { client: client.map(owned), rest: owned(rest), key: owned(key), agent: agent.map(owned), is_random }
     }
 
-    /// The short name with this many characters of the key and of the subagent.
+    /// The short name with at least this many characters of the key and of the subagent.
     fn shortened(&self, [key, agent]: [usize; 2]) -> String {
-        let first = |text: &str, most: usize| text.chars().take(most).collect::<String>();
-        let key = first(&self.key, key);
+        let first = |text: &str, least: usize| text.chars().take(least.max(LEAST)).collect::<String>();
+        let key = if self.is_random { first(&self.key, key) } else { self.key.clone() };
         let name = match &self.client {
             Some(client) => format!("{client} {key}"),
             None if self.is_random => format!("{NO_CLIENT} {key}"),
@@ -287,23 +285,36 @@ impl IdParts {
     }
 }
 
-/// How many characters of the key and of the subagent are needed to distinguish an id from all others.
-fn lengths(parts: &IdParts, others: &[(SessionId, IdParts)]) -> [usize; 2] {
-    let common = |one: &str, other: &str| one.chars().zip(other.chars()).take_while(|(one, other)| one == other).count();
-    let of_client = others.iter().map(|(_, other)| other).filter(|other| other.client == parts.client);
-    let mut longest: HashMap<bool, usize> = HashMap::new();
-    for other in of_client.filter(|other| *other != parts) {
-        let is_same_key = other.key == parts.key;
-        let shared = match (is_same_key, &parts.agent, &other.agent) {
-            (true, Some(agent), Some(other)) => common(agent, other) + 1,
-            (true, ..) => 0,
-            (false, ..) => common(&parts.key, &other.key) + 1,
-        };
-        let entry = longest.entry(is_same_key).or_default();
-        *entry = shared.max(*entry);
+/// How many characters of the key and of the subagent are needed to distinguish each id from all others of its client.
+/// Keys are compared among different keys, and subagents among those with the same key.
+fn unique_lengths(parts: &[IdParts]) -> Vec<[usize; 2]> {
+    let mut sorted: Vec<(usize, &IdParts)> = parts.iter().enumerate().collect();
+    sorted.sort_by_key(|(_, parts)| (parts.client.as_deref(), &*parts.key, parts.agent.as_deref()));
+    let mut lengths = vec![[0, 0]; parts.len()];
+    for of_client in sorted.chunk_by(|(_, one), (_, other)| one.client == other.client) {
+        let same_keys: Vec<_> = of_client.chunk_by(|(_, one), (_, other)| one.key == other.key).collect();
+        let keys: Vec<&str> = same_keys.iter().map(|same| &*same[0].1.key).collect();
+        for (same, key) in same_keys.into_iter().zip(unique_prefixes(&keys)) {
+            let (places, agents): (Vec<usize>, Vec<&str>) =
+                same.iter().filter_map(|(at, parts)| Some((*at, parts.agent.as_deref()?))).unzip();
+            same.iter().for_each(|(at, _)| lengths[*at][0] = key);
+            places.into_iter().zip(unique_prefixes(&agents)).for_each(|(at, agent)| lengths[at][1] = agent);
+        }
     }
-    let least = |is_agent: bool| longest.get(&is_agent).copied().unwrap_or_default().max(LEAST);
-    [if parts.is_random { least(false) } else { usize::MAX }, least(true)]
+    lengths
+}
+
+/// How many characters of each text distinguish it from all others. In sorted order, the one that has most in common with
+/// a text is beside it.
+fn unique_prefixes(sorted: &[&str]) -> Vec<usize> {
+    let common = |one: &str, other: &str| one.chars().zip(other.chars()).take_while(|(one, other)| one == other).count();
+    let mut lengths = vec![0; sorted.len()];
+    for (at, pair) in sorted.windows(2).enumerate() {
+        let needed = common(pair[0], pair[1]) + 1;
+        lengths[at] = needed.max(lengths[at]);
+        lengths[at + 1] = needed;
+    }
+    lengths
 }
 
 /// The client at the start of an id.
@@ -343,6 +354,8 @@ fn split_fresh_id(rest: &str) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     const CLAUDE: &str = "claude-3f2a61d0-9c1e-4b57-8a44-0f6c2b1d9e77";
@@ -378,6 +391,37 @@ mod tests {
         check_short(&["goose-20261115_1", "goose-20261115_10"], &["goose 20261115_1", "goose 20261115_10"]);
         check_short(&["19a3f1b2c3d-0123456789abcdef"], &["session 0123"]);
         check_short(&["cli", "alice", "claude-s1", "ümläut"], &["cli", "alice", "claude s1", "ümläut"]);
+    }
+
+    /// The simple definition: each id is compared with all others.
+    fn short_by_definition(id: &str, others: &[&String]) -> String {
+        let parts = IdParts::of(id);
+        let common = |one: &str, other: &str| one.chars().zip(other.chars()).take_while(|(one, other)| one == other).count();
+        let mut lengths = [0, 0];
+        for other in others.iter().map(|other| IdParts::of(other)).filter(|other| other.client == parts.client) {
+            match (other.key == parts.key, &parts.agent, &other.agent) {
+                (true, Some(agent), Some(other)) => lengths[1] = lengths[1].max(common(agent, other) + 1),
+                (true, ..) => {}
+                (false, ..) => lengths[0] = lengths[0].max(common(&parts.key, &other.key) + 1),
+            }
+        }
+        parts.shortened(lengths)
+    }
+
+    proptest! {
+        #[test]
+        fn short_names_are_those_of_a_comparison_with_all(
+            // Few digits, so that many ids have much in common; the third kind has its key after the time.
+            ids in proptest::collection::hash_set(
+                "((a|b)-)?([01]{4}2222-0000-4000-8000-000000000000(-[xyü]{1,6})?|[01]{3}-[01]{2}|\
+                 [01]{8}-0000-7000-8000-00000000000[01](-[xy]{1,6})?|[ab01ü]{1,14}|(ses_[01]{1,6}))", 0..40),
+        ) {
+            let names = SessionNames::of(ids.iter().map(|id| SessionId(id.clone())));
+            for id in &ids {
+                let others: Vec<&String> = ids.iter().filter(|other| *other != id).collect();
+                prop_assert_eq!(names.short(&SessionId(id.clone())), short_by_definition(id, &others));
+            }
+        }
     }
 
     #[track_caller]
