@@ -14,7 +14,7 @@ use surehand_board_postgres::{Patience, PostgresBoard};
 use surehand_engine::{
     BoardConfig, SessionId, StateHome, Workspace,
     client_process::ClientProcess,
-    fleet::{BoardCalls, FleetLink},
+    fleet::{BoardCalls, CopyStamp, FleetLink},
     session_names::SessionNames,
     store::board::{Board, BoardAnswer, BoardCall, BoardError, RepositoryId},
 };
@@ -139,6 +139,13 @@ pub(crate) fn follow(workspace: &Arc<Workspace>) {
     let _ = thread::Builder::new().name("surehand-fleet".to_owned()).spawn(move || follower.run());
 }
 
+/// The files of the copy that this process has read.
+#[derive(Default)]
+struct SeenCopy {
+    content: Option<CopyStamp>,
+    age: Option<CopyStamp>,
+}
+
 struct Follower {
     link: Arc<FleetLink>,
     helper: Helper,
@@ -149,18 +156,10 @@ struct Follower {
 
 impl Follower {
     fn run(self) {
-        let (mut seen, mut reported, mut reported_at) = (None, Vec::new(), None::<Instant>);
+        let (mut seen, mut reported, mut reported_at) = (SeenCopy::default(), Vec::new(), None::<Instant>);
         loop {
             let Some(workspace) = self.workspace.upgrade() else { return };
-            let stamp = workspace.local_copy_stamp();
-            if stamp != seen
-                && let Ok(Some(copy)) = workspace.local_copy()
-            {
-                // Whoever edits must not have to look it up.
-                workspace.fleet_checkout();
-                self.link.set_copy(Arc::new(copy));
-                seen = stamp;
-            }
+            self.look_at_copy(&workspace, &mut seen);
             drop(workspace);
             let sessions = self.link.sessions();
             let is_due = reported_at.is_none_or(|at| at.elapsed() >= REPORT_EVERY);
@@ -171,6 +170,24 @@ impl Follower {
                 }
             }
             thread::sleep(LOOK_EVERY);
+        }
+    }
+
+    /// Takes over a newer copy; if only its age is newer, without reading the rest again.
+    fn look_at_copy(&self, workspace: &Workspace, seen: &mut SeenCopy) {
+        let now = SeenCopy { content: workspace.local_copy_stamp(), age: workspace.copy_age_stamp() };
+        let is_same = now.content == seen.content;
+        if is_same && now.age == seen.age {
+            return;
+        }
+        let age = workspace.copy_age().ok().flatten();
+        if is_same && age.is_none_or(|age| self.link.refresh_copy(age)) {
+            *seen = now;
+        } else if let Ok(Some(copy)) = workspace.local_copy() {
+            // Whoever edits must not have to look it up.
+            workspace.fleet_checkout();
+            self.link.set_copy(Arc::new(copy));
+            *seen = now;
         }
     }
 

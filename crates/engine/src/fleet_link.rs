@@ -3,6 +3,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    hash::{BuildHasher, RandomState},
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
 };
 
@@ -14,6 +15,8 @@ use surehand_store::{
         AgentId, Board, BoardAnswer, BoardCall, BoardCopy, BoardError, BoardTaskId, CheckoutId, ClaimId, Fence, RepositoryId,
     },
 };
+
+use crate::time::now;
 
 /// Carries out operations of a board, here or in another process. After [`BoardError::Unreachable`] an operation may
 /// have happened, and can be repeated.
@@ -27,6 +30,28 @@ impl BoardCalls for Mutex<Box<dyn Board>> {
     fn call(&self, call: &BoardCall) -> Result<BoardAnswer, BoardError> {
         call.carry_out(&mut **locked(self))
     }
+}
+
+/// Identifies what a copy says, among all that was ever written to a state directory. The age is not part of it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct CopyVersion(pub(crate) u64);
+
+impl CopyVersion {
+    /// A version that no other content has.
+    pub fn fresh() -> Self {
+        Self(RandomState::new().hash_one((std::process::id(), now())))
+    }
+}
+
+/// When a copy of this version was last found to be what is on the board.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CopyAge {
+    /// The version.
+    pub version: CopyVersion,
+    /// When, by the clock of this machine.
+    pub read_at: Millis,
+    /// When, by the clock of the board.
+    pub now: Millis,
 }
 
 /// A copy of the board with its age.
@@ -48,6 +73,9 @@ pub struct LocalCopy {
     /// The short names of agents, for a copy that does not have all of them.
     #[serde(skip)]
     pub names: BTreeMap<AgentId, String>,
+    /// Identifies what it says. Whoever changes more of it than its age gives it a fresh one.
+    #[serde(skip)]
+    pub version: CopyVersion,
 }
 
 /// A claim that ended without the doing of its holder.
@@ -77,6 +105,20 @@ impl LocalCopy {
     /// How old it is, in milliseconds; `None` if the board was never read.
     pub fn age(&self, now: Millis) -> Option<Millis> {
         self.read_at.map(|read_at| (now - read_at).max(0))
+    }
+
+    /// Its age as it is written; `None` if the board was never read.
+    pub(crate) fn age_record(&self) -> Option<CopyAge> {
+        Some(CopyAge { version: self.version, read_at: self.read_at?, now: self.board.now })
+    }
+
+    /// Takes over an age. Returns `false` if that is the age of another version.
+    pub(crate) fn set_age(&mut self, age: CopyAge) -> bool {
+        let is_same = age.version == self.version;
+        if is_same {
+            (self.read_at, self.board.now) = (Some(age.read_at), age.now);
+        }
+        is_same
     }
 
     /// The present time of the board, whose clock may differ from that of this machine.
@@ -139,6 +181,16 @@ impl FleetLink {
         match &self.copy {
             CopySource::Kept(kept) => *locked(kept) = Some(copy),
             CopySource::OnDemand(read) => drop(read.set(Some(copy))),
+        }
+    }
+
+    /// Takes over a newer age of the copy. While a call uses the copy its age stays; the next one comes soon. Returns `false`
+    /// if this process has another version, and must read the new one.
+    pub fn refresh_copy(&self, age: CopyAge) -> bool {
+        let CopySource::Kept(kept) = &self.copy else { return true };
+        match &mut *locked(kept) {
+            Some(copy) if copy.version == age.version => Arc::get_mut(copy).is_none_or(|copy| copy.set_age(age)),
+            _ => false,
         }
     }
 
@@ -216,4 +268,31 @@ impl FleetLink {
 
 fn locked<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use surehand_store::board::SqliteBoard;
+
+    use super::*;
+
+    #[test]
+    fn a_kept_copy_takes_over_the_age_of_its_version_only() {
+        let board: Mutex<Box<dyn Board>> = Mutex::new(Box::new(SqliteBoard::in_memory().unwrap()));
+        let link = FleetLink::kept(Box::new(board));
+        let version = CopyVersion::fresh();
+        let age = |read_at| CopyAge { version, read_at, now: read_at + 7 };
+        assert!(!link.refresh_copy(age(1)), "there is none yet");
+        link.set_copy(Arc::new(LocalCopy { version, ..LocalCopy::default() }));
+        let times = || link.kept_copy().map(|copy| (copy.read_at, copy.board.now));
+        assert!(link.refresh_copy(age(1)));
+        assert_eq!(times(), Some((Some(1), 8)));
+        let in_use = link.kept_copy();
+        assert!(link.refresh_copy(age(2)));
+        assert_eq!(times(), Some((Some(1), 8)), "a call sees one age");
+        drop(in_use);
+        assert!(!link.refresh_copy(CopyAge { version: CopyVersion::fresh(), ..age(3) }));
+        assert!(link.refresh_copy(age(4)));
+        assert_eq!(times(), Some((Some(4), 11)));
+    }
 }

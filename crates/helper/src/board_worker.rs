@@ -15,7 +15,7 @@ use std::{
 use surehand_engine::{
     BoardConfig, StateHome, Workspace,
     client_process::{ClientProcess, ProcessState},
-    fleet::{LocalCopy, LostClaim, SavedReports, agent_of, board_place, host, open_board},
+    fleet::{CopyVersion, LocalCopy, LostClaim, SavedReports, agent_of, board_place, host, open_board},
     store::{
         Millis,
         board::{Agent, AgentId, Board, BoardAnswer, BoardBounds, BoardCall, BoardCopy, BoardError, BoardFailure, RepositoryId},
@@ -72,7 +72,7 @@ pub(crate) struct BoardWorker {
     /// When to try again to reach the board, and how long to wait after that.
     retry: (Instant, Duration),
     copy: LocalCopy,
-    /// Whether the local copy says something that its file does not.
+    /// Whether the local copy says something else than its last version.
     is_news: bool,
     written: Option<Instant>,
     checkouts: BTreeMap<PathBuf, WatchedCheckout>,
@@ -156,7 +156,7 @@ impl BoardWorker {
                 let done = self.exchange();
                 let failed = done.as_ref().err().map(ToString::to_string);
                 self.note(done);
-                (self.is_news, self.written) = (true, None);
+                self.written = None;
                 self.write_copies();
                 let place = self.copy.place.clone();
                 let answer = failed.map_or(Ok(()), |why| Err(BoardFailure::Unreachable { place, why }));
@@ -222,7 +222,7 @@ impl BoardWorker {
             // What an agent held when the last helper ended, it may have lost since.
             self.held.take_in(&self.copy.board, |agent| self.agents.knows(agent));
         }
-        (self.is_news, self.written) = (true, None);
+        self.written = None;
         Some(id)
     }
 
@@ -236,6 +236,7 @@ impl BoardWorker {
             // Without a cursor, the first news are everything.
             (self.copy.read_at, self.copy.lost) = (last.read_at, last.lost);
             self.copy.board = BoardCopy { cursor: None, ..last.board };
+            self.is_news = true;
         }
     }
 
@@ -258,7 +259,9 @@ impl BoardWorker {
 
     fn has_ended(&mut self, agent: AgentId) {
         self.held.forget(&agent);
+        let before = self.copy.lost.len();
         self.copy.lost.retain(|lost| lost.agent != agent);
+        self.is_news |= self.copy.lost.len() < before;
         self.leaving.push(agent);
     }
 
@@ -372,6 +375,8 @@ impl BoardWorker {
 
     fn read_news(&mut self) -> Result<(), BoardError> {
         let cursor = self.copy.board.cursor.clone();
+        // A slow answer is as old as the question.
+        let asked_at = millis_now();
         let news = self.with_board(|board| board.news(cursor.as_ref()))?;
         if news.is_everything && cursor.is_some() && news.checkouts.is_empty() {
             // The board was lost. What is there now comes from others.
@@ -382,7 +387,7 @@ impl BoardWorker {
         let lost = self.held.take_lost(&self.copy.board);
         self.note_lost(lost);
         self.held.take_in(&self.copy.board, |agent| self.agents.knows(agent));
-        (self.copy.read_at, self.copy.trouble) = (Some(millis_now()), None);
+        (self.copy.read_at, self.copy.trouble) = (Some(asked_at), None);
         self.read = Some(Instant::now());
         Ok(())
     }
@@ -421,11 +426,13 @@ impl BoardWorker {
         }
     }
 
-    /// Writes the local copy, once for all worktrees of a repository.
+    /// Writes the local copy, once for all worktrees of a repository; only its age where what it says is there already.
     fn write_copies(&mut self) {
-        let is_old = self.copy.trouble.is_none() && is_due(self.written, NEWS_EVERY);
-        if !self.is_news && !is_old {
+        if !self.is_news && !is_due(self.written, NEWS_EVERY) {
             return;
+        }
+        if self.is_news {
+            self.copy.version = CopyVersion::fresh();
         }
         let mut written = Vec::new();
         for watched in self.checkouts.values() {
@@ -433,11 +440,9 @@ impl BoardWorker {
             if written.contains(&paths.repository) {
                 continue;
             }
-            // A full disk leaves the last copy, whose age tells.
-            let _ = watched.workspace.write_local_copy(&self.copy);
-            // Its age is not in the index, so that is still the same if there is no news.
-            if self.is_news {
-                let _ = watched.workspace.write_board_index(&self.copy);
+            // A full disk leaves the last copy, whose age tells. It is tried again at the next turn.
+            if matches!(watched.workspace.refresh_local_copy(&self.copy), Ok(false)) {
+                let _ = watched.workspace.write_local_copy(&self.copy);
             }
             written.push(paths.repository);
         }

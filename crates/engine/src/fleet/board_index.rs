@@ -15,15 +15,14 @@ use super::{agent_of, overview::names_of};
 use crate::{
     SessionId,
     disk::replace_file,
-    fleet_link::{LocalCopy, LostClaim},
-    state_dir,
+    fleet_link::{CopyVersion, LocalCopy, LostClaim},
     workspace::Workspace,
 };
 
 const MAX_BYTES: u64 = 1 << 30;
 
 /// The beginning of the file, with the number of its format.
-const FORMAT: u64 = u64::from_be_bytes(*b"SHBIDX01");
+const FORMAT: u64 = u64::from_be_bytes(*b"SHBIDX02");
 
 /// More records with the same hash than this are not read.
 const MOST_IN_SLOT: u64 = 32 << 20;
@@ -49,17 +48,22 @@ struct Record {
 
 /// The fixed beginning of the file: numbers of eight bytes.
 struct Head {
+    version: CopyVersion,
     read_at: Millis,
     now: Millis,
     slots: u64,
     lost: u64,
 }
 
-const HEAD: usize = 5 * 8;
+pub(super) const HEAD: usize = 6 * 8;
+
+/// The version of the copy in the beginning of its index; `None` if it is of another format.
+pub(super) fn version_in(head: &[u8; HEAD]) -> Option<CopyVersion> {
+    Head::of(head).map(|head| head.version)
+}
 
 impl Workspace {
-    /// Replaces the index of the local copy. One process at a time may do so.
-    pub fn write_board_index(&self, copy: &LocalCopy) -> io::Result<()> {
+    pub(super) fn write_board_index(&self, copy: &LocalCopy) -> io::Result<()> {
         let (dir, name) = (self.repository_dir()?, self.copy_file("index"));
         replace_file::put((&dir, &format!("{name}.new")), (&dir, &name), &content(copy)?)
     }
@@ -77,27 +81,19 @@ impl Workspace {
     }
 
     fn look_up<'a>(&self, keys: impl IntoIterator<Item = Key<'a>>) -> io::Result<Option<LocalCopy>> {
-        let Some(file) = self.open_index()? else { return Ok(None) };
+        let Some(file) = self.open_copy_file("index", MAX_BYTES)? else { return Ok(None) };
         let Some(head) = Head::read(&file)? else { return Ok(None) };
         let board = BoardCopy { now: head.now, ..BoardCopy::default() };
-        let mut copy = LocalCopy { read_at: Some(head.read_at), board, ..LocalCopy::default() };
+        let mut copy = LocalCopy { read_at: Some(head.read_at), board, version: head.version, ..LocalCopy::default() };
+        if let Some(age) = self.copy_age()? {
+            copy.set_age(age);
+        }
         for key in keys.into_iter().filter(|key| head.lost > 0 || !matches!(key, Key::LostBy(_))) {
             if let Some(record) = head.find(&file, &key.text())? {
                 record.add_to(&mut copy);
             }
         }
         Ok(Some(copy))
-    }
-
-    fn open_index(&self) -> io::Result<Option<File>> {
-        let dir = match self.repository_dir() {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            dir => dir?,
-        };
-        match state_dir::open_file(&dir, &self.copy_file("index"), MAX_BYTES) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            file => file.map(Some),
-        }
     }
 }
 
@@ -143,9 +139,14 @@ impl Head {
     fn read(file: &File) -> io::Result<Option<Self>> {
         let mut bytes = [0; HEAD];
         file.read_exact_at(&mut bytes, 0)?;
-        let [format, read_at, now, slots, lost] = numbers(&bytes);
-        let head = Self { read_at: read_at as Millis, now: now as Millis, slots, lost };
-        Ok((format == FORMAT && slots > 0).then_some(head))
+        Ok(Self::of(&bytes))
+    }
+
+    fn of(bytes: &[u8; HEAD]) -> Option<Self> {
+        let [format, version, read_at, now, slots, lost] = numbers(bytes);
+        let version = CopyVersion(version);
+        let head = Self { version, read_at: read_at as Millis, now: now as Millis, slots, lost };
+        (format == FORMAT && slots > 0).then_some(head)
     }
 
     fn find(&self, file: &File, key: &str) -> io::Result<Option<Record>> {
@@ -171,7 +172,7 @@ fn line_of(key: &str) -> String {
     key.replace('\\', "\\\\").replace('\n', "\\n")
 }
 
-fn numbers<const COUNT: usize>(bytes: &[u8]) -> [u64; COUNT] {
+pub(super) fn numbers<const COUNT: usize>(bytes: &[u8]) -> [u64; COUNT] {
     let number = |at: usize| u64::from_le_bytes(bytes[8 * at..8 * (at + 1)].try_into().expect("eight bytes"));
     std::array::from_fn(number)
 }
@@ -241,8 +242,9 @@ fn content(copy: &LocalCopy) -> io::Result<Vec<u8>> {
             body.push(b'\n');
         }
     }
-    let head = [FORMAT, copy.read_at.unwrap_or_default() as u64, copy.board.now as u64, slots, copy.lost.len() as u64];
-    let numbers = head.into_iter().chain(table).flat_map(u64::to_le_bytes);
+    let times = [copy.read_at.unwrap_or_default() as u64, copy.board.now as u64];
+    let head = [FORMAT, copy.version.0].into_iter().chain(times).chain([slots, copy.lost.len() as u64]);
+    let numbers = head.chain(table).flat_map(u64::to_le_bytes);
     Ok(numbers.chain(body).collect())
 }
 

@@ -2,7 +2,6 @@
 //! and the window read it, and need no board for that.
 
 use std::{
-    fs::File,
     io::{self, Read},
     sync::Arc,
 };
@@ -11,7 +10,12 @@ use surehand_core::{ContentHash, RelPath};
 use surehand_store::board::CheckoutId;
 
 use super::board_place;
-use crate::{config::BoardConfig, disk::replace_file, fleet_link::LocalCopy, state_dir, workspace::Workspace};
+use crate::{
+    config::BoardConfig,
+    disk::replace_file,
+    fleet_link::{CopyVersion, LocalCopy},
+    workspace::Workspace,
+};
 
 /// Identifies a version of the file, so that it is read again only if it was replaced.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -23,11 +27,30 @@ pub struct CopyStamp {
 
 const MAX_BYTES: u64 = 256 << 20;
 
+/// The beginning of the file, with the number of its format. The version and a line break follow, then the content.
+const FORMAT: &str = "surehand board 2 ";
+const DIGITS: usize = 16;
+
+/// The length of the first line.
+pub(super) const HEAD: usize = FORMAT.len() + DIGITS + 1;
+
+/// The version in the first line; `None` if it is of another format.
+pub(super) fn version_in(head: &[u8]) -> Option<CopyVersion> {
+    let digits = head.get(..HEAD)?.strip_prefix(FORMAT.as_bytes())?.strip_suffix(b"\n")?;
+    u64::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok().map(CopyVersion)
+}
+
 impl Workspace {
-    /// Replaces the local copy. One process at a time may do so.
+    /// Replaces the local copy, its index and its age. If only its age has changed, [`Workspace::refresh_local_copy`] does.
+    /// One process at a time may do so.
     pub fn write_local_copy(&self, copy: &LocalCopy) -> io::Result<()> {
         let (dir, name) = (self.repository_dir()?, self.copy_file("json"));
-        replace_file::put((&dir, &format!("{name}.new")), (&dir, &name), &serde_json::to_vec(copy)?)
+        let mut content = format!("{FORMAT}{:0DIGITS$x}\n", copy.version.0).into_bytes();
+        serde_json::to_writer(&mut content, copy)?;
+        replace_file::put((&dir, &format!("{name}.new")), (&dir, &name), &content)?;
+        self.write_board_index(copy)?;
+        // Readers compare its version with that of the content, which is there by now.
+        copy.age_record().map_or(Ok(()), |age| self.write_copy_age(age))
     }
 
     /// The name of a file with what is on the board. Each board has its own: a program with other settings for
@@ -39,20 +62,39 @@ impl Workspace {
         }
     }
 
-    /// The local copy; `None` if there is none.
+    /// The local copy; `None` if there is none, or one of another format.
     pub fn local_copy(&self) -> io::Result<Option<LocalCopy>> {
-        let Some(mut file) = self.open_copy()? else { return Ok(None) };
-        let mut text = Vec::new();
-        file.read_to_end(&mut text)?;
-        // One that was being written when the power went is replaced soon.
-        Ok(serde_json::from_slice(&text).ok())
+        const ATTEMPTS: usize = 3;
+        for _ in 1..ATTEMPTS {
+            let Some(mut copy) = self.read_local_copy()? else { return Ok(None) };
+            let is_same = self.copy_age()?.is_none_or(|age| copy.set_age(age));
+            // Unless another one was written meanwhile, the age is that of an older one, and this one has just been written.
+            if is_same || self.copy_version()? == Some(copy.version) {
+                return Ok(Some(copy));
+            }
+        }
+        self.read_local_copy()
     }
 
-    /// Identifies the present version of the local copy; `None` if there is none.
+    /// The content with the age that it had when it was written.
+    fn read_local_copy(&self) -> io::Result<Option<LocalCopy>> {
+        let Some(mut file) = self.open_copy_file("json", MAX_BYTES)? else { return Ok(None) };
+        let mut text = Vec::new();
+        file.read_to_end(&mut text)?;
+        let Some(version) = version_in(&text) else { return Ok(None) };
+        // One that was being written when the power went is replaced soon.
+        let copy = serde_json::from_slice::<LocalCopy>(&text[HEAD..]).ok();
+        Ok(copy.map(|copy| LocalCopy { version, ..copy }))
+    }
+
+    /// Identifies what the local copy says at present; `None` if there is none. A newer age leaves it the same.
     pub fn local_copy_stamp(&self) -> Option<CopyStamp> {
-        let stat =
-            rustix::fs::statat(&*self.repository_dir().ok()?, self.copy_file("json"), rustix::fs::AtFlags::SYMLINK_NOFOLLOW)
-                .ok()?;
+        self.stamp_of("json")
+    }
+
+    pub(super) fn stamp_of(&self, kind: &str) -> Option<CopyStamp> {
+        let dir = self.repository_dir().ok()?;
+        let stat = rustix::fs::statat(&*dir, self.copy_file(kind), rustix::fs::AtFlags::SYMLINK_NOFOLLOW).ok()?;
         #[allow(clippy::unnecessary_cast, reason = "narrower on some systems")]
         Some(CopyStamp {
             inode: stat.st_ino as u64,
@@ -78,16 +120,5 @@ impl Workspace {
     /// What this checkout is called on the board. Found once, for a process that takes part in the fleet.
     pub fn fleet_checkout(&self) -> Option<CheckoutId> {
         self.fleet()?.checkout(|| Some(self.checkout().ok()?.id()))
-    }
-
-    fn open_copy(&self) -> io::Result<Option<File>> {
-        let dir = match self.repository_dir() {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            dir => dir?,
-        };
-        match state_dir::open_file(&dir, &self.copy_file("json"), MAX_BYTES) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            file => file.map(Some),
-        }
     }
 }

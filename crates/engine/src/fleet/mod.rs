@@ -4,6 +4,7 @@
 mod activity;
 mod board_index;
 mod branch_changes;
+mod copy_age;
 mod file_forecasts;
 mod forecasts;
 mod fork_point;
@@ -25,4 +26,4 @@ pub use self::{
     place::{OpenServer, board_file, board_place, open_board},
     repository_id::{IdOrigin, KnownRepository, RepositoryIdError, host},
 };
-pub use crate::fleet_link::{BoardCalls, FleetLink, LocalCopy, LostClaim, LostThing};
+pub use crate::fleet_link::{BoardCalls, CopyAge, CopyVersion, FleetLink, LocalCopy, LostClaim, LostThing};

@@ -294,7 +294,7 @@ fn a_hook_reads_no_more_of_a_large_board_than_of_a_small_one() {
         board.apply(clones.board.news(None).unwrap());
         let whole = LocalCopy { read_at: Some(board.now), board, ..LocalCopy::default() };
         let workspace = clones.open("mine", Policy::default());
-        workspace.write_board_index(&whole).unwrap();
+        workspace.write_local_copy(&whole).unwrap();
         let path = RelPath::new("src/a.txt").unwrap();
         let before = bytes_read();
         let part = workspace.board_about(std::slice::from_ref(&path)).unwrap().unwrap();
@@ -339,7 +339,7 @@ fn a_hook_finds_the_claims_that_its_session_has_lost() {
         taken_by: None,
     };
     let copy = LocalCopy { lost: vec![lost("claude-1", 3), lost("claude-2", 4)], ..LocalCopy::default() };
-    workspace.write_board_index(&copy).unwrap();
+    workspace.write_local_copy(&copy).unwrap();
     let mut session = Session::continued(workspace, SessionId("claude-1".to_owned()));
     let told: Vec<String> =
         session.foreign_tools().lost_claims().iter().map(|lost| render::notice::notice(&lost.notice)).collect();

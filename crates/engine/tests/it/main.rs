@@ -12,6 +12,7 @@ mod file_tracker;
 mod fixture;
 mod fleet_gate;
 mod instructions;
+mod local_copy;
 mod provenance;
 mod repo_state;
 mod repository_ids;

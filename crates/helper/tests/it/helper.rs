@@ -294,6 +294,32 @@ fn a_helper_that_starts_during_an_outage_keeps_the_last_copy_and_its_age() {
 }
 
 #[test]
+fn a_copy_without_news_is_refreshed_but_not_written_again() {
+    let machine = Machine::new();
+    let running = machine.start();
+    let place = machine.place("one", None);
+    running.helper.look(&place).unwrap();
+    let workspace = machine.open("one");
+    let first = machine.copy(None);
+    let stamp = workspace.local_copy_stamp().unwrap();
+    // The helper reads the board each second, and the second time on its own.
+    for _ in 0..2 {
+        let before = machine.copy(None).read_at;
+        until("the board was read again", || machine.copy(None).read_at > before);
+    }
+    let later = machine.copy(None);
+    assert_eq!((workspace.local_copy_stamp(), later.version), (Some(stamp), first.version));
+    // A copy that was removed comes back, though there is nothing new.
+    std::fs::remove_file(machine.at("one/.git/surehand/board.json")).unwrap();
+    until("the copy is back", || machine.copy(None).read_at > later.read_at);
+    let stamp = workspace.local_copy_stamp();
+    running.helper.report(&place, vec![report("a", None)]).unwrap();
+    until("the agent is known", || machine.copy(None).board.agents.len() == 1);
+    assert_ne!(workspace.local_copy_stamp(), stamp, "a page learns of it");
+    running.stop();
+}
+
+#[test]
 fn a_report_that_nobody_heard_is_taken_by_the_next_helper() {
     let machine = Machine::new();
     for session in ["a", "b", "a"] {

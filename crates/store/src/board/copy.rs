@@ -39,9 +39,9 @@ const MOST_HEADLINES: usize = 200;
 const ENDED: Millis = 60 * 60 * 1000;
 
 impl BoardCopy {
-    /// Takes in news. Returns whether they say anything new.
+    /// Takes in news. Returns whether the copy says anything else than before, apart from the time.
     pub fn apply(&mut self, news: News) -> bool {
-        let before = (!news.is_everything).then(|| news.is_empty());
+        let is_quiet = !news.is_everything && news.is_empty();
         if news.is_everything {
             *self = Self::default();
         }
@@ -62,17 +62,20 @@ impl BoardCopy {
                 self.headlines.push_back(headline);
             }
         }
-        self.forget_old();
-        before != Some(true)
+        let has_forgotten = self.forget_old();
+        !is_quiet || has_forgotten
     }
 
-    fn forget_old(&mut self) {
-        let now = self.now;
+    /// Forgets what is no longer of interest. Returns whether there was any.
+    fn forget_old(&mut self) -> bool {
+        let sizes = |copy: &Self| [copy.claims.len(), copy.agents.len(), copy.changes.len(), copy.headlines.len()];
+        let (now, before) = (self.now, sizes(self));
         self.claims.retain(|_, claim| claim.is_held(now));
         self.agents.retain(|_, presence| now < presence.until.saturating_add(ENDED));
         self.changes.retain(|_, files| !files.is_empty());
         let extra = self.headlines.len().saturating_sub(MOST_HEADLINES);
         self.headlines.drain(..extra);
+        sizes(self) != before
     }
 
     /// The claim of another agent on this path that holds at this time of the board.
@@ -209,5 +212,26 @@ mod tests {
         assert_eq!(serde_json::from_str::<BoardCopy>(&text).unwrap(), follower);
         let quiet = board.news(follower.cursor.as_ref()).unwrap();
         assert!(!follower.apply(quiet), "nothing is new");
+    }
+
+    #[test]
+    fn what_ends_by_itself_is_a_change() {
+        let mut board = SqliteBoard::in_memory().unwrap();
+        let claim = PathClaimRequest {
+            id: ClaimId("c".into()),
+            by: AgentId("a".into()),
+            pattern: PathPattern::new("src/**").unwrap(),
+            lease: Duration::from_secs(60),
+        };
+        board.claim_paths(&claim).unwrap();
+        let mut copy = BoardCopy::default();
+        copy.apply(board.news(None).unwrap());
+        let mut quiet = || board.news(copy.cursor.as_ref()).unwrap();
+        let (news, mut later) = (quiet(), quiet());
+        assert!(!copy.apply(news));
+        later.now += 60_000;
+        let last = later.clone();
+        assert!(copy.apply(later) && copy.claims.is_empty());
+        assert!(!copy.apply(last));
     }
 }
