@@ -18,7 +18,10 @@ use surehand_engine::{
     fleet::{CopyVersion, LocalCopy, LostClaim, SavedReports, agent_of, board_place, host, open_board},
     store::{
         Millis,
-        board::{Agent, AgentId, Board, BoardAnswer, BoardBounds, BoardCall, BoardCopy, BoardError, BoardFailure, RepositoryId},
+        board::{
+            Agent, AgentId, Board, BoardAnswer, BoardBounds, BoardCall, BoardCopy, BoardError, BoardFailure, CopyChange,
+            RepositoryId,
+        },
     },
 };
 
@@ -75,6 +78,8 @@ pub(crate) struct BoardWorker {
     /// Whether the local copy says something else than its last version.
     is_news: bool,
     written: Option<Instant>,
+    /// When to write signs of life that the file does not have.
+    due: Option<Instant>,
     checkouts: BTreeMap<PathBuf, WatchedCheckout>,
     agents: LivingAgents,
     held: HeldClaims,
@@ -107,6 +112,7 @@ impl BoardWorker {
             copy,
             is_news: true,
             written: None,
+            due: None,
             checkouts: BTreeMap::new(),
             agents: LivingAgents::default(),
             held: HeldClaims::default(),
@@ -383,7 +389,16 @@ impl BoardWorker {
             self.checkouts.values_mut().for_each(WatchedCheckout::start_over);
             self.beaten = None;
         }
-        self.is_news |= self.copy.board.apply(news) || self.copy.trouble.is_some();
+        self.is_news |= self.copy.trouble.is_some();
+        match self.copy.board.apply(news) {
+            CopyChange::Nothing => {}
+            // A fleet gives signs of life all the time. The last written copy knows the agents as alive for some more seconds.
+            CopyChange::SignsOfLife { spare } => {
+                let due = Instant::now() + Duration::from_millis(spare.unsigned_abs() / 2);
+                self.due = Some(self.due.map_or(due, |known| known.min(due)));
+            }
+            CopyChange::Content => self.is_news = true,
+        }
         let lost = self.held.take_lost(&self.copy.board);
         self.note_lost(lost);
         self.held.take_in(&self.copy.board, |agent| self.agents.knows(agent));
@@ -428,11 +443,12 @@ impl BoardWorker {
 
     /// Writes the local copy, once for all worktrees of a repository; only its age where what it says is there already.
     fn write_copies(&mut self) {
+        self.is_news |= self.due.is_some_and(|due| due <= Instant::now());
         if !self.is_news && !is_due(self.written, NEWS_EVERY) {
             return;
         }
         if self.is_news {
-            self.copy.version = CopyVersion::fresh();
+            (self.copy.version, self.due) = (CopyVersion::fresh(), None);
         }
         let mut written = Vec::new();
         for watched in self.checkouts.values() {

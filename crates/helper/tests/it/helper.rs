@@ -17,7 +17,7 @@ use surehand_engine::{
     client_process::ClientProcess,
     fleet::{FleetOverview, LocalCopy},
     store::board::{
-        AgentId, BoardAnswer, BoardCall, BoardError, ClaimId, NewTask, SqliteBoard, TaskChoice, TaskClaimRequest, TaskEnd,
+        AgentId, Board, BoardAnswer, BoardCall, BoardError, ClaimId, NewTask, SqliteBoard, TaskChoice, TaskClaimRequest, TaskEnd,
     },
 };
 use surehand_helper::{AgentReport, Helper, HelperError, RuntimeDir, ServeError, ServeOptions, WorkspacePlace, serve};
@@ -91,8 +91,7 @@ impl Machine {
     fn options(&self, program: &str, idle: Duration) -> ServeOptions {
         let (file, is_up) = (self.at("server.db"), self.is_server_up.clone());
         let connect = move |_: &str, _: &_| match is_up.load(Ordering::SeqCst) {
-            true => Ok(Box::new(Outage { board: SqliteBoard::open(&file)?, is_up: is_up.clone() })
-                as Box<dyn surehand_engine::store::board::Board>),
+            true => Ok(Box::new(Outage { board: SqliteBoard::open(&file)?, is_up: is_up.clone() }) as Box<dyn Board>),
             false => Err(unreachable()),
         };
         ServeOptions { dir: self.runtime(), program: program.to_owned(), idle, connect: Arc::new(connect) }
@@ -135,7 +134,7 @@ fn report(session: &str, process: Option<&Child>) -> AgentReport {
 }
 
 #[track_caller]
-fn until(what: &str, is_so: impl Fn() -> bool) {
+fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !is_so() {
         assert!(begun.elapsed() < Duration::from_secs(60), "{what}");
@@ -316,6 +315,31 @@ fn a_copy_without_news_is_refreshed_but_not_written_again() {
     running.helper.report(&place, vec![report("a", None)]).unwrap();
     until("the agent is known", || machine.copy(None).board.agents.len() == 1);
     assert_ne!(workspace.local_copy_stamp(), stamp, "a page learns of it");
+    running.stop();
+}
+
+#[test]
+fn a_heartbeat_alone_does_not_write_the_copy_again() {
+    let machine = Machine::new();
+    let url = Some("postgresql://server/boards");
+    let running = machine.start();
+    // With a short lease heartbeats are frequent.
+    let place = machine.place("one", url);
+    let place = WorkspacePlace { board: BoardConfig { lease: 2, ..place.board }, ..place };
+    running.helper.report(&place, vec![report("a", None)]).unwrap();
+    until("the agent is known", || machine.copy(url).board.agents.len() == 1);
+    let mut board = SqliteBoard::open(&machine.at("server.db")).unwrap();
+    let id = AgentId("a".to_owned());
+    let mut on_board = || board.news(None).unwrap().agents.into_iter().find(|presence| presence.agent.id == id).unwrap();
+    let mut last = on_board();
+    until("a copy that is newer than a heartbeat is without it", || {
+        let copy = machine.copy(url);
+        let known = &copy.board.agents[&id];
+        assert!(known.is_alive(copy.board.now), "{known:?}");
+        let is_without = known.seen < last.seen && copy.read_at > Some(last.seen);
+        last = on_board();
+        is_without
+    });
     running.stop();
 }
 

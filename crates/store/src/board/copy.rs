@@ -38,10 +38,25 @@ const MOST_HEADLINES: usize = 200;
 /// How long an agent that has ended is remembered.
 const ENDED: Millis = 60 * 60 * 1000;
 
+/// What news have changed in a copy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CopyChange {
+    /// Nothing apart from the time.
+    Nothing,
+    /// Only the last signs of life of agents that are alive.
+    SignsOfLife {
+        /// For how many milliseconds the copy as it was still says correctly who is alive.
+        spare: Millis,
+    },
+    /// What it says.
+    Content,
+}
+
 impl BoardCopy {
-    /// Takes in news. Returns whether the copy says anything else than before, apart from the time.
-    pub fn apply(&mut self, news: News) -> bool {
+    /// Takes in news. Returns what they have changed.
+    pub fn apply(&mut self, news: News) -> CopyChange {
         let is_quiet = !news.is_everything && news.is_empty();
+        let spare = self.spare_without(&news);
         if news.is_everything {
             *self = Self::default();
         }
@@ -63,7 +78,25 @@ impl BoardCopy {
             }
         }
         let has_forgotten = self.forget_old();
-        !is_quiet || has_forgotten
+        match spare {
+            Some(spare) if !has_forgotten => CopyChange::SignsOfLife { spare },
+            None if is_quiet && !has_forgotten => CopyChange::Nothing,
+            _ => CopyChange::Content,
+        }
+    }
+
+    /// For how long this copy says who is alive without these news; `None` if they are not only signs of life.
+    fn spare_without(&self, news: &News) -> Option<Millis> {
+        let spare = |sign: &Presence| {
+            let known = self.agents.get(&sign.agent.id)?;
+            let is_sign = known.agent == sign.agent && known.is_alive(news.now) && known.until <= sign.until;
+            is_sign.then_some(known.until - news.now)
+        };
+        let News { cursor: _, now: _, is_everything, checkouts, agents, tasks, paths, changes, headlines } = news;
+        let is_else =
+            !(checkouts.is_empty() && tasks.is_empty() && paths.is_empty() && changes.is_empty() && headlines.is_empty());
+        // An agent of which this does not hold comes first.
+        if *is_everything || is_else { None } else { agents.iter().map(spare).min().flatten() }
     }
 
     /// Forgets what is no longer of interest. Returns whether there was any.
@@ -193,7 +226,7 @@ mod tests {
         for (number, step) in steps.iter_mut().enumerate() {
             step(&mut board);
             let news = board.news(follower.cursor.as_ref()).unwrap();
-            assert!(follower.apply(news), "step {number} is news");
+            assert_eq!(follower.apply(news), CopyChange::Content, "step {number} is news");
             let (agent, other, now) = (AgentId("a".into()), AgentId("b".into()), follower.now);
             let is_claimed = (4..7).contains(&number);
             assert_eq!(follower.claim_of_another(&path("src/a.rs"), &other, now).is_some(), is_claimed, "step {number}");
@@ -211,7 +244,7 @@ mod tests {
         let text = serde_json::to_string(&follower).unwrap();
         assert_eq!(serde_json::from_str::<BoardCopy>(&text).unwrap(), follower);
         let quiet = board.news(follower.cursor.as_ref()).unwrap();
-        assert!(!follower.apply(quiet), "nothing is new");
+        assert_eq!(follower.apply(quiet), CopyChange::Nothing);
     }
 
     #[test]
@@ -228,10 +261,41 @@ mod tests {
         copy.apply(board.news(None).unwrap());
         let mut quiet = || board.news(copy.cursor.as_ref()).unwrap();
         let (news, mut later) = (quiet(), quiet());
-        assert!(!copy.apply(news));
+        assert_eq!(copy.apply(news), CopyChange::Nothing);
         later.now += 60_000;
         let last = later.clone();
-        assert!(copy.apply(later) && copy.claims.is_empty());
-        assert!(!copy.apply(last));
+        assert_eq!((copy.apply(later), copy.claims.len()), (CopyChange::Content, 0));
+        assert_eq!(copy.apply(last), CopyChange::Nothing);
+    }
+
+    #[test]
+    fn a_sign_of_life_changes_no_more_than_that() {
+        let mut board = SqliteBoard::in_memory().unwrap();
+        board.heartbeat(&[beat("a"), beat("b")]).unwrap();
+        let mut copy = BoardCopy::default();
+        copy.apply(board.news(None).unwrap());
+        let cursor = copy.cursor.clone();
+        let mut after = |beats: &[Heartbeat], pause: Millis| {
+            board.heartbeat(beats).unwrap();
+            let mut news = board.news(cursor.as_ref()).unwrap();
+            news.agents.iter_mut().for_each(|presence| presence.until += pause);
+            news.now = copy.now + pause;
+            news
+        };
+        let ends_at = |copy: &BoardCopy, name: &str| copy.agents[&AgentId(name.into())].until - copy.now;
+        let left = ends_at(&copy, "a").min(ends_at(&copy, "b"));
+        let both = after(&[beat("a"), beat("b")], 40_000);
+        let elsewhere = Heartbeat { agent: Agent { branch: Some("new".into()), ..beat("b").agent }, ..beat("b") };
+        let moved = after(&[elsewhere], 40_000);
+        let new = after(&[beat("c")], 40_000);
+        let late = after(&[beat("a"), beat("b")], 70_000);
+        let check = |news: &News, expected: CopyChange| assert_eq!(copy.clone().apply(news.clone()), expected, "{news:?}");
+        check(&both, CopyChange::SignsOfLife { spare: left - 40_000 });
+        check(&moved, CopyChange::Content);
+        check(&new, CopyChange::Content);
+        check(&late, CopyChange::Content);
+        let mut gone = both;
+        gone.agents.iter_mut().for_each(|presence| presence.until = copy.now);
+        check(&gone, CopyChange::Content);
     }
 }

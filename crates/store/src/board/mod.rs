@@ -24,7 +24,7 @@ mod values;
 use std::time::Duration;
 
 pub use calls::{BoardAnswer, BoardCall, BoardFailure};
-pub use copy::BoardCopy;
+pub use copy::{BoardCopy, CopyChange};
 pub use error::BoardError;
 pub use sqlite::{BoardSummary, SqliteBoard};
 pub use task_state::{ClaimEnd, TaskState};
