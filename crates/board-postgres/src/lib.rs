@@ -76,11 +76,6 @@ impl PostgresBoard {
         Ok(Self { link, executor: Executor::new()?, seen: None, notified: None })
     }
 
-    /// The server, without the password.
-    pub fn place(&self) -> &str {
-        self.link.place()
-    }
-
     /// Runs an operation. If the connection turns out to be broken, connects again and sends the operation once more,
     /// because the server may have restarted since the last one.
     fn run<T>(&mut self, work: impl AsyncFn(&Session) -> Result<T, Failure>) -> Result<T, BoardError> {

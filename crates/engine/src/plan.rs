@@ -41,11 +41,6 @@ pub(crate) enum PlanStep {
 }
 
 impl EditPlan {
-    /// The edit that was planned.
-    pub fn edit(&self) -> &Edit {
-        &self.edit
-    }
-
     /// The planned change of each file.
     pub fn changes(&self) -> impl Iterator<Item = &Planned> {
         let files = match &self.step {

@@ -41,7 +41,6 @@ fn a_wrong_password_is_no_outage_and_is_never_shown() {
         assert!(error.to_string().contains("password authentication failed"), "{error}");
         assert!(!format!("{error} {error:?}").contains("hunter2"), "{error:?}");
     }
-    assert!(!wrong.place().contains("hunter2"));
     assert!(denied(&url("")).contains("password missing"));
     let nowhere = refused(&format!("postgres://me:pass%40word@127.0.0.1:{}/nowhere", server.port()));
     assert!(nowhere.contains("\"nowhere\" does not exist"), "{nowhere}");

@@ -14,7 +14,7 @@ use std::ops::Range;
 
 use self::place::Segment;
 pub use self::{
-    part::{LeftCause, LeftLines, Part, Scope},
+    part::{LeftCause, LeftLines, Part},
     place::Places,
 };
 use crate::line_map::LineMap;

@@ -12,15 +12,6 @@ use super::{
 };
 use crate::{lines::LineNo, text::Text};
 
-/// What is taken.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Scope {
-    /// Only lines that the chosen steps wrote.
-    OwnLines,
-    /// And what others have made of them since.
-    WithLaterEdits,
-}
-
 /// A text with the lines of some steps.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Part {
@@ -58,10 +49,10 @@ pub enum LeftCause {
 impl Weave {
     /// Makes of the text `base`, whose lines are in these places, what it would be with the changes of the chosen steps. `present` is the
     /// text that the weave has reached.
-    pub fn part(&self, base: (&Text, &Places), present: &Text, scope: Scope, is_chosen: impl Fn(usize) -> bool) -> Part {
+    pub fn part(&self, base: (&Text, &Places), present: &Text, is_chosen: impl Fn(usize) -> bool) -> Part {
         let segments = without_restored(self.segments(base.1), base.0, present);
         let mut plan = PartPlan { weave: self, groups: Groups::of(self, &segments), segments: &segments, is_chosen };
-        let mut verdicts = plan.verdicts(scope);
+        let mut verdicts = plan.verdicts();
         let around = plan.leave_without_place(&mut verdicts);
         let mut writer = PartWriter { base: base.0, present, lines: Vec::new() };
         for segment in &segments {
@@ -184,7 +175,7 @@ impl<F: Fn(usize) -> bool> PartPlan<'_, F> {
     }
 
     /// What is done with each group.
-    fn verdicts(&mut self, scope: Scope) -> Vec<Verdict> {
+    fn verdicts(&mut self) -> Vec<Verdict> {
         let count = self.weave.hunks.len();
         let (mut has_chosen, mut has_others) = (vec![false; count], self.groups.is_about_oldest.clone());
         for hunk in (0..count as u32).filter(|hunk| self.groups.takes_part[*hunk as usize]).collect::<Vec<_>>() {
@@ -200,10 +191,7 @@ impl<F: Fn(usize) -> bool> PartPlan<'_, F> {
             (true, true) if self.groups.is_about_oldest[group] || !self.is_chosen(group as u32) => {
                 Verdict::Leave(LeftCause::ReplacesOthers)
             }
-            (true, true) => match scope {
-                Scope::WithLaterEdits => Verdict::Take,
-                Scope::OwnLines => Verdict::Leave(LeftCause::ReplacedByOthers),
-            },
+            (true, true) => Verdict::Leave(LeftCause::ReplacedByOthers),
         };
         (0..count).map(verdict).collect()
     }

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use surehand_core::{
     Content, ContentHash, LineNo, RelPath, Text,
-    attribution::{Part, Places, Scope, Weave},
+    attribution::{Part, Places, Weave},
 };
 
 use super::{
@@ -304,7 +304,7 @@ impl FileReading {
         let history = LineHistory::follow(sources.workspace, self.steps.clone(), present.clone(), &marked);
         let chosen = |step: usize| history.step(step).is_some_and(|step| sources.is_of_session(step));
         let places = if before.is_some() { history.place(&base) } else { Places::default() };
-        let part_of = |base: &Text, present: &Text| history.weave.part((base, &places), present, Scope::OwnLines, chosen);
+        let part_of = |base: &Text, present: &Text| history.weave.part((base, &places), present, chosen);
         let part = part_of(&base, present);
         let of_step =
             |step: &usize| history.author(*step).map_or(LineAuthor::Outside { by: history.begins_at() }, LineAuthor::of);
@@ -405,7 +405,7 @@ impl OwnLines {
             let line = *origins.get(&(step, line))?;
             Some(self.base.full_line(LineNo::at_index(line)).to_owned())
         });
-        let part = self.weave.part((base, &places), &self.present, Scope::OwnLines, |step| self.chosen.contains(&step));
+        let part = self.weave.part((base, &places), &self.present, |step| self.chosen.contains(&step));
         part.left.is_empty().then_some(part.content)
     }
 }

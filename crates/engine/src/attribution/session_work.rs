@@ -142,11 +142,6 @@ impl LeftWork {
     pub(crate) fn whole(why: LeftWhy, others: Vec<LineAuthor>) -> Self {
         Self { lines: 0..0, removed: 0..0, why, others }
     }
-
-    /// Whether it is about all that the session did to the file.
-    pub fn is_whole(&self) -> bool {
-        self.lines.is_empty() && self.removed.is_empty()
-    }
 }
 
 /// Why the work of a session cannot be shown.

@@ -29,7 +29,6 @@ use crate::{
 pub struct BranchChanges {
     fork: ForkPoint,
     files: BTreeMap<RelPath, KnownChange>,
-    is_whole: bool,
 }
 
 /// A changed file.
@@ -55,24 +54,14 @@ impl BranchChanges {
     /// Finds what a checkout has changed.
     pub fn find(workspace: &Workspace) -> Result<Self, ForkPointError> {
         let fork = workspace.fork_point()?;
-        let mut changes = Self { fork, files: BTreeMap::new(), is_whole: true };
+        let mut changes = Self { fork, files: BTreeMap::new() };
         changes.refresh(workspace)?;
         Ok(changes)
-    }
-
-    /// The fork point that the changes start from.
-    pub fn fork_point(&self) -> &ForkPoint {
-        &self.fork
     }
 
     /// The changed files, by their paths in the work tree.
     pub fn files(&self) -> impl Iterator<Item = &FileChange> {
         self.files.values().map(|known| &known.change)
-    }
-
-    /// Whether these are all of them: beyond 20,000, files are left out.
-    pub fn is_whole(&self) -> bool {
-        self.is_whole
     }
 
     /// Looks at all files again, and returns those whose change is not what it was. Files that are as at the fork point
@@ -83,7 +72,6 @@ impl BranchChanges {
         let fork = ForkPoint::find(&git, &objects, Some(&self.fork))?;
         let look = Look { workspace, git: &git, objects: &objects, fork: &fork, index: OnceCell::new() };
         let mut candidates = look.candidates()?;
-        self.is_whole = candidates.len() <= MOST_FILES;
         while candidates.len() > MOST_FILES {
             candidates.pop_last();
         }
@@ -125,19 +113,6 @@ impl BranchChanges {
         self.files.retain(|path, _| !before.contains_key(path));
         self.files.extend(after);
         Ok(news)
-    }
-}
-
-impl Workspace {
-    /// How one file differs from the fork point; [`ContentChange::Same`] if it does not. The path is one of the
-    /// workspace.
-    pub fn change_since(&self, fork: &ForkPoint, path: &RelPath) -> Result<FileChange, ForkPointError> {
-        let git = self.git_dirs().ok_or(ForkPointError::NoRepository)?;
-        let objects = Objects::of(&git.common);
-        let in_tree = self.copy.in_tree(path);
-        let base = git::entry_at(&objects, &fork.tree, in_tree.as_str())?;
-        let look = Look { workspace: self, git: &git, objects: &objects, fork, index: OnceCell::new() };
-        Ok(look.change(path, base)?.map_or_else(|| unchanged(fork, in_tree, base), |known| known.change))
     }
 }
 

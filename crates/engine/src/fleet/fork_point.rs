@@ -49,11 +49,6 @@ impl ForkPoint {
     pub fn commit(&self) -> String {
         self.commit.to_string()
     }
-
-    /// The commit at HEAD of the checkout.
-    pub fn head(&self) -> String {
-        self.branches.head.to_string()
-    }
 }
 
 impl Workspace {

@@ -23,7 +23,7 @@ pub use self::{
     gate::FleetWarning,
     local_copy::CopyStamp,
     overview::{AgentEntry, ChangeEntry, ClaimEntry, FleetOverview, StoryEntry, TaskEntry},
-    place::{OpenServer, board_file, board_place, open_board},
+    place::{OpenServer, board_place, open_board},
     repository_id::{IdOrigin, KnownRepository, RepositoryIdError, host},
 };
 pub use crate::fleet_link::{BoardCalls, CopyAge, CopyVersion, FleetLink, LocalCopy, LostClaim, LostThing};

@@ -1,12 +1,10 @@
 //! Where the board of a repository is, and how it is opened.
 
-use std::path::PathBuf;
-
 use surehand_store::board::{Board, BoardError, RepositoryId, SqliteBoard};
 
 use crate::{
     config::BoardConfig,
-    state_dir::{StateHome, inventory, make_board_dir},
+    state_dir::{StateHome, make_board_dir},
 };
 
 /// Opens the board of a repository on the server with this URL. The program provides it, so that this crate needs no
@@ -34,11 +32,6 @@ pub fn open_board(
 }
 
 const BOARD_FILE: &str = "board.db";
-
-/// The file that holds the board of a repository, unless a server does; `None` without a directory for it.
-pub fn board_file(home: &StateHome, repository: &RepositoryId) -> Option<PathBuf> {
-    Some(inventory::home_dir(home)?.join(inventory::BOARDS).join(&repository.0).join(BOARD_FILE))
-}
 
 /// Where the board is, in words and without a password.
 pub fn board_place(config: &BoardConfig) -> String {

@@ -78,11 +78,22 @@ impl Machine {
         differing.lines().chain(unknown.lines()).map(str::to_owned).collect()
     }
 
+    /// How a file of this checkout differs from its fork point.
+    fn change(&self, workspace: &Workspace, place: &str, path: &RelPath) -> FileChange {
+        let changes = BranchChanges::find(workspace).unwrap();
+        changes.files().find(|change| change.path == *path).cloned().unwrap_or_else(|| {
+            let fork_point = workspace.fork_point().unwrap().commit();
+            let entry = self.git(place, &format!("ls-tree {fork_point} -- {path}"));
+            let base = entry.split_whitespace().nth(2).map(str::to_owned);
+            FileChange { path: path.clone(), fork_point, base, change: ContentChange::Same, by: None, revision: 0 }
+        })
+    }
+
     /// The forecast for the content that a file of `place` has, with what `other` has changed.
     fn forecast(&self, place: &str, other: &str, path: &str) -> Forecast {
         let (mine, theirs) = (self.open(place), self.open(other));
         let path = RelPath::new(path).unwrap();
-        let change = theirs.change_since(&theirs.fork_point().unwrap(), &path).unwrap();
+        let change = self.change(&theirs, other, &path);
         let content = fs::read(self.path(place).join(path.as_str())).ok();
         Forecaster::new(&mine, &mine.fork_point().unwrap()).unwrap().forecast(content.as_deref(), &change, None)
     }
@@ -173,8 +184,7 @@ fn in_a_shallow_clone_whose_history_does_not_meet_changes_start_at_head() {
     let head = machine.git("second", "rev-parse HEAD");
     machine.write("second/a", "x\n");
     let changes = BranchChanges::find(&machine.open("second")).unwrap();
-    assert_eq!(changes.fork_point().commit(), head.trim());
-    assert_eq!(changes.files().count(), 1);
+    assert_eq!(changes.files().map(|change| change.fork_point.as_str()).collect::<Vec<_>>(), [head.trim()]);
     // What the other side reports starts at a commit that is not here.
     assert_eq!(machine.forecast("second", "first", "a"), Forecast::Unknown(Unknown::NoBase));
 }
@@ -244,9 +254,6 @@ fn files_that_a_sparse_checkout_leaves_out_are_not_deleted() {
     machine.git("first", "sparse-checkout set --no-cone --no-sparse-index /in/");
     assert!(!machine.path("first/out").exists());
     assert!(machine.changes("first").is_empty());
-    let workspace = machine.open("first");
-    let change = workspace.change_since(&workspace.fork_point().unwrap(), &RelPath::new("out/b").unwrap()).unwrap();
-    assert_eq!(change.change, ContentChange::Same);
 }
 
 #[test]
@@ -279,15 +286,14 @@ fn branches_made_from_each_other_meet_at_the_commit_they_share() {
     machine.write("onward/a", lines(9).replace("line 5\n", "of onward\n"));
     let (mine, theirs) = (machine.open("onward"), machine.open("beside"));
     let path = RelPath::new("a").unwrap();
-    let their_fork = theirs.fork_point().unwrap();
-    let change = theirs.change_since(&their_fork, &path).unwrap();
+    let change = machine.change(&theirs, "beside", &path);
     let forecaster = Forecaster::new(&mine, &mine.fork_point().unwrap()).unwrap();
     let content = fs::read(machine.path("onward/a")).unwrap();
     // The other side has the line as it was when this branch was made.
     let their_head = forecaster.head_at(&machine.path("beside")).unwrap();
     assert_eq!(forecaster.forecast(Some(&content), &change, Some(&their_head)), Forecast::Clean);
 
-    assert_eq!(their_head, their_fork.head());
+    assert_eq!(their_head, machine.git("beside", "rev-parse HEAD").trim());
     assert_eq!(forecaster.head_at(&machine.path("first")).unwrap(), machine.git("first", "rev-parse HEAD").trim());
     machine.git(".", "clone -q first second");
     assert_eq!(forecaster.head_at(&machine.path("second")), None, "a clone is another repository");
@@ -380,7 +386,8 @@ proptest! {
             prop_assert_eq!(&reported, &by_path(changes.files().cloned()));
         }
         let fork = machine.git("beside", "merge-base HEAD main");
-        prop_assert_eq!(changes.fork_point().commit(), fork.trim());
+        prop_assert_eq!(workspace.fork_point().unwrap().commit(), fork.trim());
+        prop_assert!(changes.files().all(|change| change.fork_point == fork.trim()));
         let fresh = BranchChanges::find(&workspace).unwrap();
         prop_assert_eq!(by_path(fresh.files().cloned()), reported);
         let paths: BTreeSet<String> = fresh.files().map(|change| change.path.to_string()).collect();

@@ -8,7 +8,7 @@ use std::{
 
 use surehand_engine::{
     BoardConfig, Config, StateHome, Workspace,
-    fleet::{IdOrigin, RepositoryIdError, board_file, open_board},
+    fleet::{IdOrigin, RepositoryIdError, open_board},
     store::board::BoardError,
 };
 use tempfile::TempDir;
@@ -108,7 +108,7 @@ fn only_its_owner_can_read_a_board_and_a_server_is_opened_by_the_program() {
     let nowhere = |url: &str, _: &_| Err(BoardError::Unreachable { place: url.to_owned(), why: "it is a test".to_owned() });
     let mut board = open_board(&BoardConfig::default(), &machine.home(), &id, &nowhere).unwrap();
     board.join(&workspace.checkout().unwrap()).unwrap();
-    let file = board_file(&machine.home(), &id).unwrap();
+    let file = machine.home().user.unwrap().join("boards").join(&id.0).join("board.db");
     let mode = |path: &Path| std::fs::metadata(path).unwrap().mode() & 0o777;
     assert!(file.is_file());
     assert_eq!((mode(file.parent().unwrap()), mode(file.parent().unwrap().parent().unwrap())), (0o700, 0o700));

@@ -125,11 +125,6 @@ impl BoardCopy {
         let others = self.changes.iter().filter(move |(checkout, _)| *checkout != here);
         others.filter_map(move |(checkout, files)| Some((checkout, files.get(path)?)))
     }
-
-    /// The agents that are alive at this time of the board.
-    pub fn living(&self, now: Millis) -> impl Iterator<Item = &Presence> {
-        self.agents.values().filter(move |presence| presence.is_alive(now))
-    }
 }
 
 impl News {
@@ -240,7 +235,7 @@ mod tests {
             whole.now = follower.now;
             assert_eq!(follower, whole, "step {number}");
         }
-        assert_eq!(follower.living(follower.now).count(), 2);
+        assert_eq!(follower.agents.values().filter(|presence| presence.is_alive(follower.now)).count(), 2);
         let text = serde_json::to_string(&follower).unwrap();
         assert_eq!(serde_json::from_str::<BoardCopy>(&text).unwrap(), follower);
         let quiet = board.news(follower.cursor.as_ref()).unwrap();

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::{AnyHunk, any_step, fitted, text};
 use crate::{
-    attribution::{LeftCause, Part, Places, Scope, Weave, WeaveState},
+    attribution::{LeftCause, Part, Places, Weave, WeaveState},
     line_map::LineMap,
     lines::LineNo,
     text::Text,
@@ -46,9 +46,9 @@ impl Story {
     }
 
     /// The steps put on a text that the history had.
-    fn part(&self, base: usize, chosen: &[usize], scope: Scope) -> Part {
+    fn part(&self, base: usize, chosen: &[usize]) -> Part {
         let places = Places::from(&self.states[base]);
-        self.weave.part((&self.texts[base], &places), self.present(), scope, |step| chosen.contains(&step))
+        self.weave.part((&self.texts[base], &places), self.present(), |step| chosen.contains(&step))
     }
 
     /// The steps put on a text that it never had.
@@ -56,13 +56,13 @@ impl Story {
         let places = self
             .weave
             .place(base, self.present(), |step, line| Some(self.texts[step].full_line(LineNo::at_index(line)).to_owned()));
-        self.weave.part((base, &places), self.present(), Scope::OwnLines, |step| chosen.contains(&step))
+        self.weave.part((base, &places), self.present(), |step| chosen.contains(&step))
     }
 }
 
 #[track_caller]
 fn check(texts: &[&str], chosen: &[usize], expected: &str) {
-    let part = Story::of(texts).part(0, chosen, Scope::OwnLines);
+    let part = Story::of(texts).part(0, chosen);
     assert_eq!((part.content.as_str(), part.left.as_slice()), (expected, &[][..]));
 }
 
@@ -99,7 +99,7 @@ fn a_line_gets_an_ending_when_others_come_below_it() {
 
 #[track_caller]
 fn check_left(texts: &[&str], chosen: usize, expected: &str, why: LeftCause, others: &[usize]) {
-    let part = Story::of(texts).part(0, &[chosen], Scope::OwnLines);
+    let part = Story::of(texts).part(0, &[chosen]);
     assert_eq!(part.content, expected);
     let [left] = &part.left[..] else { panic!("{:?}", part.left) };
     assert_eq!((left.why, left.others.as_slice()), (why, others));
@@ -111,10 +111,8 @@ fn lines_that_others_have_replaced_are_left() {
     check_left(&texts, 1, "a\nb\nc\n", LeftCause::ReplacedByOthers, &[2]);
     check_left(&texts, 2, "a\nb\nc\n", LeftCause::ReplacesOthers, &[1]);
     let story = Story::of(&texts);
-    assert_eq!(story.part(0, &[1], Scope::WithLaterEdits).content, "a\nx\nY\nc\n");
-    assert_eq!(story.part(0, &[2], Scope::WithLaterEdits).content, "a\nb\nc\n");
-    assert_eq!(story.part(0, &[1, 2], Scope::OwnLines).content, "a\nx\nY\nc\n");
-    let left = &story.part(0, &[1], Scope::OwnLines).left[0];
+    assert_eq!(story.part(0, &[1, 2]).content, "a\nx\nY\nc\n");
+    let left = &story.part(0, &[1]).left[0];
     assert_eq!((left.lines.clone(), left.removed.clone()), (1..2, 1..2));
 }
 
@@ -141,7 +139,7 @@ fn equal_lines_are_those_of_the_steps_whose_other_lines_are_there() {
     let texts = ["a\n}\nz\n", "a\n}\nfn s\n}\nz\n", "a\n}\nfn s\n}\nfn t\n}\nz\n"];
     let story = Story::of(&texts);
     for (first, next) in [(1, 2), (2, 1)] {
-        let committed = story.part(0, &[first], Scope::OwnLines);
+        let committed = story.part(0, &[first]);
         let both = story.part_on(&text(&committed.content), &[next]);
         assert_eq!((both.content.as_str(), both.left.as_slice()), (texts[2], &[][..]), "{next} after {first}");
     }
@@ -186,10 +184,10 @@ proptest! {
         let all: Vec<usize> = (1..=steps.len()).collect();
 
         // All steps make the present text, and none the base.
-        prop_assert_eq!(story.part(0, &all, Scope::OwnLines), Part { content: story.present().as_str().to_owned(), left: Vec::new() });
-        prop_assert_eq!(story.part(base, &[], Scope::OwnLines), Part { content: story.texts[base].as_str().to_owned(), left: Vec::new() });
+        prop_assert_eq!(story.part(0, &all), Part { content: story.present().as_str().to_owned(), left: Vec::new() });
+        prop_assert_eq!(story.part(base, &[]), Part { content: story.texts[base].as_str().to_owned(), left: Vec::new() });
 
-        let part = story.part(base, &chosen, Scope::OwnLines);
+        let part = story.part(base, &chosen);
         let (base_lines, present_lines) = (lines_of(story.texts[base].as_str()), lines_of(story.present().as_str()));
         let is_chosen = |line: &str| chosen.contains(&line.split('.').next().unwrap().parse().unwrap());
         for line in part.content.lines() {
