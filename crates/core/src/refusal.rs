@@ -10,7 +10,7 @@ use crate::{
     forecast::Collision,
     hash::{Anchor, ContentHash},
     lines::{LineNo, LineRange, LineSet},
-    outcome::undo::NotUndone,
+    outcome::undo::{NotUndone, UndoKind},
     path::RelPath,
     view::View,
 };
@@ -177,6 +177,8 @@ pub enum Cause {
     },
     /// Nothing can be taken back without overwriting later changes.
     ChangedSince {
+        /// Whether something was to be taken back or, as a redo, to be brought back.
+        undo: UndoKind,
         /// What is left, for each file.
         left: Vec<NotUndone>,
     },

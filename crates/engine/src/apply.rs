@@ -144,7 +144,7 @@ impl Session {
                 for left in &left {
                     left.text.iter().for_each(|text| self.record_shown(&left.path, text, &left.shown()));
                 }
-                ChangeOutcome { entries, undid: undo.undid, left, ..ChangeOutcome::of(change, tool, files) }
+                ChangeOutcome { entries, undo: undo.kind, undid: undo.undid, left, ..ChangeOutcome::of(change, tool, files) }
             }
             PlanStep::Change(files) => {
                 let change = fresh_change();

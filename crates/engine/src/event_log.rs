@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use surehand_core::{RelPath, undo::UndoneHunk};
+use surehand_core::{RelPath, outcome::UndoneEdit, undo::UndoneHunk};
 use surehand_store::{ChangeId, EventFilter, FileEvent, SessionId, StoreError};
 
 use crate::{change_log::ChangeSelection, workspace::Workspace};
@@ -120,6 +120,29 @@ impl EventLog {
     /// What an event does to others.
     pub(crate) fn role(&self, event: &FileEvent) -> EventRole {
         self.place_of(event).map_or(EventRole::Change, |index| self.roles[index])
+    }
+
+    /// The edits that a change is about in the end, newest first: itself, or what it took or brought back.
+    pub(crate) fn edits_of(&self, event: &FileEvent) -> Vec<UndoneEdit> {
+        let mut looked_at: BTreeSet<usize> = self.by_change.get(&event.change).into_iter().flatten().copied().collect();
+        let mut open: Vec<usize> = looked_at.iter().copied().collect();
+        let mut edits = BTreeSet::new();
+        while let Some(index) = open.pop() {
+            let undone = if self.roles[index] == EventRole::Change { Vec::new() } else { self.undone_by(index) };
+            // What it undid may be no longer on record. Then it stands for itself.
+            if undone.is_empty() {
+                edits.insert(index);
+            }
+            open.extend(undone.into_iter().filter(|undone| looked_at.insert(*undone)));
+        }
+        let mut named: Vec<UndoneEdit> = Vec::new();
+        for event in edits.into_iter().map(|index| &self.events[index]) {
+            if !named.iter().any(|edit| edit.change == event.change) {
+                let FileEvent { change, tool, session, .. } = event.clone();
+                named.push(UndoneEdit { change, tool, session });
+            }
+        }
+        named
     }
 
     /// The number of the file that an event is about.

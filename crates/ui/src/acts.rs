@@ -12,7 +12,7 @@ use surehand_engine::{
         Refusal,
         edit::{UndoRequest, UndoTarget, WhoseChanges},
         file_diff::FileDiff,
-        render,
+        render::{self, PersonWords},
     },
     json as shown,
     rescued::{Rescue, RescuePlace},
@@ -105,8 +105,8 @@ pub(crate) fn carry_out(live: &LiveState, request: &Request) -> Result<Value, Ap
     let workspace = live.workspace();
     let mut session = session(workspace);
     match request {
-        Request::Undo { what, force } => Ok(outcome(&session.undo(&undo_request(workspace, what, *force)?))),
-        Request::Redo {} => Ok(outcome(&session.undo(&redo_request()))),
+        Request::Undo { what, force } => outcome(workspace, &session.undo(&undo_request(workspace, what, *force)?)),
+        Request::Redo {} => outcome(workspace, &session.undo(&redo_request())),
         Request::Restore { to, paths } => {
             let request = restore_request(workspace, to, paths)?;
             let plan = session.plan_restore(&request).map_err(ApiError::absent)?;
@@ -171,13 +171,14 @@ fn file(diff: &FileDiff) -> Value {
     json!({ "path": diff.path_after(), "diff": text })
 }
 
-fn outcome(outcome: &Outcome) -> Value {
-    let reply = render::Reply::of(outcome, &ToolNames::default());
-    let mut said = reply.result;
-    said["text"] = outcome.refusal().map_or(reply.text, why_not).into();
-    said
+fn outcome(workspace: &Workspace, outcome: &Outcome) -> Result<Value, ApiError> {
+    let mut said = render::json(outcome, &ToolNames::default());
+    let names = workspace.session_names().map_err(ApiError::absent)?;
+    let person = PersonWords { path: &str::to_owned, session: &|session| names.name(session) };
+    said["text"] = render::text_for_person(outcome, person).into();
+    Ok(said)
 }
 
 fn why_not(refusal: &Refusal) -> String {
-    render::refusal::for_person(refusal, str::to_owned)
+    render::refusal::for_person(refusal, PersonWords { path: &str::to_owned, session: &SessionId::to_string })
 }

@@ -2,20 +2,21 @@
 
 use std::{
     io::{self, IsTerminal},
+    path::Path,
     process::ExitCode,
     sync::{Arc, atomic::AtomicBool},
 };
 
 use signal_hook::{consts::signal, flag};
 use surehand_engine::{
-    Workspace,
-    attribution::{SessionCommit, SessionCommitError, SessionCommitPlan, SessionCommitRequest, SessionFile},
+    SessionId, Workspace,
+    attribution::{SessionCommit, SessionCommitError, SessionCommitPlan, SessionCommitRequest, SessionFile, WorkBase},
     core::RelPath,
     json,
     render::count,
 };
 
-use super::session_work::WorkWords;
+use super::session_work::{WorkWords, has_work};
 use crate::{args::CommitArgs, local_paths::LocalPaths, output, workspace};
 
 pub(crate) fn run(args: &CommitArgs) -> anyhow::Result<ExitCode> {
@@ -24,7 +25,8 @@ pub(crate) fn run(args: &CommitArgs) -> anyhow::Result<ExitCode> {
         false => workspace::open(&args.state.place)?,
     };
     let session = workspace::find_session(&workspace, &args.session)?;
-    let elsewhere = workspace::other_roots(&session, workspace.path())?;
+    let mut elsewhere = workspace::other_roots(&session, workspace.path())?;
+    elsewhere.retain(|root| may_have_work(root, &session));
     let request = SessionCommitRequest { session, paths: paths(&workspace, &args.paths)? };
     let report = CommitReport::new(&workspace, args)?;
     let done = match args.dry_run {
@@ -38,7 +40,7 @@ pub(crate) fn run(args: &CommitArgs) -> anyhow::Result<ExitCode> {
         }
     };
     for root in elsewhere {
-        anstream::eprintln!("note: this session has worked in {} as well; commit that there", root.display());
+        anstream::eprintln!("note: this session has lines to commit in {} as well; commit them there", root.display());
     }
     match done {
         Ok((plan, commit)) => report.done(&plan, commit.as_ref()),
@@ -48,6 +50,18 @@ pub(crate) fn run(args: &CommitArgs) -> anyhow::Result<ExitCode> {
             Ok(ExitCode::FAILURE)
         }
         Err(error) => Err(error.into()),
+    }
+}
+
+/// Whether a session has something to commit in this work tree. Where that cannot be told it may have, and only a person can find out.
+fn may_have_work(root: &Path, session: &SessionId) -> bool {
+    let Ok(workspace) = workspace::open_read_only(&workspace::at(root)) else { return true };
+    let request = SessionCommitRequest { session: session.clone(), paths: Vec::new() };
+    match workspace.plan_session_commit(&request) {
+        Ok(plan) => !plan.files.is_empty(),
+        Err(SessionCommitError::NoRepository | SessionCommitError::Nothing) => false,
+        // A merge there, for example, has to be finished first.
+        Err(_) => has_work(&workspace, session, WorkBase::Commit).unwrap_or(true),
     }
 }
 

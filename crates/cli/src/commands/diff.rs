@@ -15,7 +15,7 @@ use surehand_engine::{
     json,
 };
 
-use super::session_work::WorkWords;
+use super::session_work::{WorkWords, has_work};
 use crate::{args::DiffArgs, display::diff::coloured, local_paths::LocalPaths, output, pager, workspace};
 
 pub(crate) fn run(args: &DiffArgs) -> anyhow::Result<ExitCode> {
@@ -83,7 +83,12 @@ fn of_session(args: &DiffArgs, here: &Arc<Workspace>, session: &SessionId) -> an
     let mut text = Vec::new();
     if args.patch {
         text = here.patch_of(&work.files)?;
-        others.iter().for_each(|root| anstream::eprintln!("note: there is more in {}", root.display()));
+        for root in &others {
+            let there = workspace::open_read_only(&workspace::at(root))?;
+            if has_work(&there, session, base)? {
+                anstream::eprintln!("note: there is more in {}", root.display());
+            }
+        }
     }
     let mut is_anything = show(args, here, work, &mut files, &mut text)?;
     for root in others.iter().filter(|_| !args.patch) {

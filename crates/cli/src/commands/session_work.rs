@@ -1,12 +1,18 @@
 //! Words for the work of a session, and for what of it is left out.
 
 use surehand_engine::{
-    attribution::{LeftWhy, LeftWork, LineAuthor, SessionFile},
+    SessionId, Workspace,
+    attribution::{LeftWhy, LeftWork, LineAuthor, SessionFile, SessionWorkError, WorkBase},
     render::count,
     session_names::SessionNames,
 };
 
 use crate::local_paths::LocalPaths;
+
+/// Whether any work of a session there is not left out.
+pub(super) fn has_work(workspace: &Workspace, session: &SessionId, base: WorkBase) -> Result<bool, SessionWorkError> {
+    Ok(workspace.session_work(session, base)?.files.iter().any(SessionFile::is_changed))
+}
 
 /// What the work of a session is put into words with.
 pub(super) struct WorkWords<'a> {

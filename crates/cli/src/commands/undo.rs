@@ -6,8 +6,13 @@ use serde_json::Value;
 use surehand_engine::{
     Outcome, Session, SessionId, ToolNames, Workspace,
     change_log::ChangeSelection,
-    core::{Cause, Refusal, edit::UndoRequest},
-    render::{Reply, refusal::for_person},
+    core::{
+        Cause,
+        edit::UndoRequest,
+        outcome::undo::UndoKind,
+        render::{PersonWords, text_for_person},
+    },
+    render::{self, Reply},
 };
 
 use crate::{args::UndoArgs, local_paths::LocalPaths, output, workspace};
@@ -36,57 +41,64 @@ pub(crate) fn run(args: &UndoArgs) -> anyhow::Result<ExitCode> {
 
 /// Reports what an undo or redo did, or on standard error why it did nothing.
 pub(super) fn report(outcome: &Outcome, workspace: &Workspace, json: bool) -> anyhow::Result<ExitCode> {
-    let Some(refusal) = outcome.refusal() else {
-        return output::print_reply(Reply::of(outcome, &ToolNames::default()), json);
-    };
-    let why = why_not(refusal, &LocalPaths::to(workspace.path()));
-    let mut reply = Reply::of(outcome, &ToolNames::default());
+    let text = words(outcome, workspace, json);
     if json {
-        reply.text = why;
-        return output::print_reply(reply, json);
+        return output::print_reply(Reply { text, ..Reply::of(outcome, &ToolNames::default()) }, json);
     }
-    output::print_error(&why, json);
-    Ok(ExitCode::FAILURE)
+    if outcome.is_refused() {
+        output::print_error(&text, json);
+        return Ok(ExitCode::FAILURE);
+    }
+    output::print(&text)?;
+    Ok(ExitCode::SUCCESS)
 }
 
-/// Why nothing was undone, for a person.
-fn why_not(refusal: &Refusal, local_paths: &LocalPaths) -> String {
-    let why = for_person(refusal, |path| local_paths.shown(path));
-    match refusal.cause {
-        Cause::ChangedSince { .. } => format!("{why}\nhint: --force takes back the change, and what was written over it"),
-        _ => why,
+/// What was done or why nothing was, for a person. In JSON, all paths are relative to the root of the workspace.
+fn words(outcome: &Outcome, workspace: &Workspace, json: bool) -> String {
+    let local_paths = if json { LocalPaths::default() } else { LocalPaths::to(workspace.path()) };
+    let names = workspace.session_names();
+    // It has happened, so it is reported in any case.
+    let name = |session: &SessionId| names.as_ref().map_or_else(|_| session.to_string(), |names| names.name(session));
+    let person = PersonWords { path: &|path| local_paths.shown(path), session: &name };
+    let mut text = text_for_person(outcome, person);
+    if let Some(Cause::ChangedSince { undo, .. }) = outcome.refusal().map(|refusal| &refusal.cause) {
+        text.push_str(match undo {
+            UndoKind::Undo => "\nhint: --force takes back the change, and what was written over it",
+            UndoKind::Redo => "\nhint: --force brings the change back, over what was written since",
+        });
     }
+    text
 }
 
 /// Takes back the changes of a session in each of its workspaces, and reports each result.
 fn undo_everywhere(sessions: Vec<(PathBuf, Session)>, request: &UndoRequest, json: bool) -> anyhow::Result<ExitCode> {
-    let undone = |(root, mut session): (PathBuf, Session)| (root, session.undo(request));
-    let mut outcomes: Vec<(PathBuf, Outcome)> = sessions.into_iter().map(undone).collect();
+    let mut outcomes: Vec<(PathBuf, Outcome, String)> = Vec::new();
+    for (root, mut session) in sessions {
+        let outcome = session.undo(request);
+        let text = words(&outcome, session.workspace(), json);
+        outcomes.push((root, outcome, text));
+    }
     // It is an error only if there is nothing to take back in any of them.
-    if outcomes.iter().any(|(_, outcome)| outcome.refusal().is_none()) {
+    if outcomes.iter().any(|(_, outcome, _)| !outcome.is_refused()) {
         let is_nothing =
             |outcome: &Outcome| outcome.refusal().is_some_and(|refusal| matches!(refusal.cause, Cause::CannotUndo { .. }));
-        outcomes.retain(|(_, outcome)| !is_nothing(outcome));
+        outcomes.retain(|(_, outcome, _)| !is_nothing(outcome));
     } else {
         outcomes.truncate(1);
     }
-    let is_refused = outcomes.iter().any(|(_, outcome)| outcome.refusal().is_some());
+    let is_refused = outcomes.iter().any(|(_, outcome, _)| outcome.is_refused());
     if json {
-        let objects = outcomes.iter().map(|(root, outcome)| {
-            let Reply { text, mut result, .. } = Reply::of(outcome, &ToolNames::default());
-            let why = outcome.refusal().map(|refusal| why_not(refusal, &LocalPaths::to(root)));
-            (result["text"], result["workspace"]) = (why.unwrap_or(text).into(), root.to_string_lossy().into());
+        let objects = outcomes.into_iter().map(|(root, outcome, text)| {
+            let mut result = render::json(&outcome, &ToolNames::default());
+            (result["text"], result["workspace"]) = (text.into(), root.to_string_lossy().into());
             result
         });
         output::print(&format!("{:#}\n", Value::Array(objects.collect())))?;
     } else {
-        for (root, outcome) in &outcomes {
-            let local_paths = LocalPaths::to(root);
-            match outcome.refusal() {
-                Some(refusal) => {
-                    output::print_error(&format!("in {}: {}", root.display(), why_not(refusal, &local_paths)), false)
-                }
-                None => output::print(&format!("in {}:\n{}", root.display(), Reply::of(outcome, &ToolNames::default()).text))?,
+        for (root, outcome, text) in &outcomes {
+            match outcome.is_refused() {
+                true => output::print_error(&format!("in {}: {text}", root.display()), false),
+                false => output::print(&format!("in {}:\n{text}", root.display()))?,
             }
         }
     }

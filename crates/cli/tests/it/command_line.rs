@@ -358,7 +358,7 @@ fn what_others_wrote_stays_when_a_change_is_undone() {
     fs::write(dir.path().join("a.txt"), "one\n2\nii\nthree\nIV\nfive\nsix\n").unwrap();
     assert_snapshot!(surehand(dir.path(), &["undo"]), @"
     $ surehand undo
-    Undid multi_edit (in part). Later changes are kept; what could not be undone is listed below:
+    Undid multi_edit {change} by ann (in part). Later changes are kept; what could not be undone is listed below:
     a.txt edited (+1 -2, now 6 lines, version b76d86)
      1|one
     -2|2
@@ -389,7 +389,7 @@ fn what_others_wrote_stays_when_a_change_is_undone() {
         let redone = surehand(dir.path(), &["redo"]);
         allow_duplicates! { assert_snapshot!(redone, @"
         $ surehand redo
-        Undid undo. The files are as they were before:
+        Redid multi_edit {change} by ann. The files are as they were before the undo:
         a.txt edited (+2 -1, now 7 lines, version 281198)
          1|one
         -2|two
@@ -404,6 +404,109 @@ fn what_others_wrote_stays_when_a_change_is_undone() {
         surehand(dir.path(), &["undo"]);
         assert_eq!(fs::read_to_string(dir.path().join("a.txt")).unwrap(), undone);
     }
+}
+
+#[test]
+fn undo_and_redo_name_the_change_its_author_and_files_as_seen_from_here() {
+    let dir = surehand_testkit::repository();
+    let sub = dir.path().join("sub");
+    fs::create_dir(&sub).unwrap();
+    fs::write(sub.join("a.txt"), "one\ntwo\n").unwrap();
+    let call = |tool: &str, arguments: &str| surehand(dir.path(), &["call", tool, arguments, "--session", "ann"]);
+    call("read_file", r#"{"path": "sub/a.txt"}"#);
+    call("edit_file", r#"{"path": "sub/a.txt", "old_string": "two", "new_string": "2"}"#);
+    call("write_file", r#"{"path": "new.txt", "content": "new\n"}"#);
+    assert_snapshot!(surehand(&sub, &["undo", "../new.txt"]), @"
+    $ surehand undo ../new.txt
+    Undid write_file {change} by ann. The files are as they were before:
+    ../new.txt deleted (1 line, version 7aa7a5; redo brings it back)
+    [exit 0]
+    ");
+    assert_snapshot!(surehand(&sub, &["redo"]), @"
+    $ surehand redo
+    Redid write_file {change} by ann. The files are as they were before the undo:
+    ../new.txt created (1 line, version 7aa7a5)
+    [exit 0]
+    ");
+    assert_snapshot!(surehand(&sub, &["undo", "a.txt"]), @"
+    $ surehand undo a.txt
+    Undid edit_file {change} by ann. The files are as they were before:
+    a.txt edited (+1 -1, now 2 lines, version c3f9c8)
+     1|one
+    -2|2
+    +2|two
+    [exit 0]
+    ");
+    assert_snapshot!(surehand(&sub, &["redo", "--json"]), @r#"
+    $ surehand redo --json
+    {
+      "change": "{change}",
+      "diff": " 1|one\n-2|two\n+2|2\n",
+      "files": [
+        {
+          "diff": " 1|one\n-2|two\n+2|2\n",
+          "first_changed_line": 2,
+          "path": "sub/a.txt",
+          "shifted": [],
+          "shown": [
+            {
+              "end": 2,
+              "start": 1
+            }
+          ],
+          "total_lines": 2,
+          "version": "b8c083898d90038ced2e04df2f932eefa7d187080dee0d9942be12c156d95034"
+        }
+      ],
+      "first_changed_line": 2,
+      "path": "sub/a.txt",
+      "redone": [
+        {
+          "change": "{change}",
+          "session": "ann",
+          "tool": "edit_file"
+        }
+      ],
+      "shifted": [],
+      "shown": [
+        {
+          "end": 2,
+          "start": 1
+        }
+      ],
+      "success": true,
+      "text": "Redid edit_file {change} by ann. The files are as they were before the undo:\nsub/a.txt edited (+1 -1, now 2 lines, version b8c083)\n 1|one\n-2|two\n+2|2\n",
+      "total_lines": 2,
+      "undone": [
+        "{change}"
+      ],
+      "version": "b8c083898d90038ced2e04df2f932eefa7d187080dee0d9942be12c156d95034"
+    }
+    [exit 0]
+    "#);
+    fs::write(sub.join("a.txt"), "one\nII\n").unwrap();
+    assert_snapshot!(surehand(&sub, &["undo", "a.txt"]), @"
+    $ surehand undo a.txt
+    [standard error]
+    error: what was written has been changed since; nothing was undone
+    not undone in a.txt, line 2: changed since
+    -2|II
+    +|two
+    hint: --force takes back the change, and what was written over it
+    [exit 1]
+    ");
+    surehand(&sub, &["undo", "../new.txt"]);
+    fs::write(dir.path().join("new.txt"), "mine\n").unwrap();
+    assert_snapshot!(surehand(&sub, &["redo"]), @"
+    $ surehand redo
+    [standard error]
+    error: what the undo left has been changed since; nothing was redone
+    not redone in ../new.txt, line 1: cannot be told from equal lines beside it
+    -1|mine
+    +|new
+    hint: --force brings the change back, over what was written since
+    [exit 1]
+    ");
 }
 
 #[test]
@@ -440,7 +543,7 @@ fn what_was_done_can_be_looked_at_and_taken_back() {
     ");
     assert_snapshot!(surehand(dir.path(), &["undo"]), @"
     $ surehand undo
-    Undid write_file. The files are as they were before:
+    Undid write_file {change} by command line. The files are as they were before:
     sub/b.txt deleted (1 line, version 7aa7a5; redo brings it back)
     [exit 0]
     ");
@@ -487,7 +590,7 @@ fn what_was_done_can_be_looked_at_and_taken_back() {
         }
       ],
       "success": true,
-      "text": "Undid edit_file. The files are as they were before:\na.txt edited (+1 -2, now 2 lines, version c3f9c8)\n-1|uno\n+1|one\n 2|two\n-3|three\n",
+      "text": "Undid edit_file {change} by command line. The files are as they were before:\na.txt edited (+1 -2, now 2 lines, version c3f9c8)\n-1|uno\n+1|one\n 2|two\n-3|three\n",
       "total_lines": 2,
       "undone": [
         "{change}"

@@ -124,6 +124,7 @@ For a file that was read or changed. `multi_edit`, `apply_patch`, `undo` and `re
 | `rewrites` | `write_file` | How often it was written in full with little change. |
 | `change` | after a change | The name of the change, for `undo`, `log` and `diff`. |
 | `undone` | `undo` | The changes that were undone, with nothing left of them. |
+| `redone` | `undo`, if it took an undo back | The changes that are there again: `{change, tool, session}` of each. |
 | `partly_undone` | `undo`, if something was left | The changes that were undone in part. |
 | `left` | `undo` and `restore`, if something was left; also in a refusal | What was left: `[{path, why, hunks}]`, `hunks: [{change, why, lines, below, wanted}]`. `lines` are the present lines, `{start, end}`, or null for a place below line `below`; `wanted` are the lines that would come. `why` is `lines_changed`, `lines_in_doubt`, `unencodable`, `encoding_changed`, `deleted`, `not_text`, `not_kept`, `moved`, `name_taken`, `entry_changed` or, with a sentence in `reason`, `failed`. |
 | `entries` | `undo` and `restore`, if links, directories or permissions came back | What the paths are now: `[{path, is}]`; `is` is `link` (with `target`), `directory`, `file` (with `mode` if only that changed) or `nothing`. |
@@ -313,7 +314,7 @@ of a rescued file from what is there now to what was rescued. Of a run: as in `s
     Documented {
         name: "redo",
         ends: "1 if it is refused, because nothing can be brought back without losing later changes, or because there is no undo to take back",
-        json: "A result object, as of `undo`.",
+        json: "A result object, as of `undo`: `undone` names the undos that were taken back, and `redone: [{change, tool, session}]` the changes that are there again.",
     },
     Documented {
         name: "scan",

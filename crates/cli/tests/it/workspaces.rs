@@ -90,7 +90,41 @@ fn a_session_is_asked_about_and_undone_in_all_its_workspaces() {
     assert_eq!(diff.as_array().unwrap().len(), 2, "{diff}");
     let output = machine.run(&machine.at("project"), &["undo", "--session", "claude-s"], "");
     assert!(output.status.success(), "{output:?}");
+    let said = String::from_utf8(output.stdout).unwrap();
+    let heads: Vec<&str> = said.lines().filter(|line| line.starts_with("in ")).collect();
+    let at = |path: &str| format!("in {}:", machine.at(path).display());
+    assert_eq!(heads, [at("project"), at("project/vendor/lib")], "{said}");
+    assert_eq!(said.matches(" by claude s. The files are as they were before:\na.txt edited (+1 -1").count(), 2, "{said}");
     for path in ["project/a.txt", "project/vendor/lib/a.txt"] {
         assert_eq!(fs::read_to_string(machine.at(path)).unwrap(), "one\ntwo\nthree\n", "{path}");
     }
+}
+
+#[test]
+fn only_work_trees_with_something_to_commit_are_named() {
+    let machine = Machine::new();
+    for root in ["project", "project/vendor/lib"] {
+        let git = "git add a.txt && git -c user.name=Ada -c user.email=a@b commit -qm first";
+        assert!(Command::new("sh").args(["-c", git]).current_dir(machine.at(root)).status().unwrap().success());
+    }
+    machine.edit("project/vendor/lib", "project/a.txt", "two", "TWO");
+    machine.edit("project/vendor/lib", "project/vendor/lib/a.txt", "three", "THREE");
+    let notes = |directory: &str, arguments: &[&str]| {
+        let output = machine.run(&machine.at(directory), arguments, "");
+        String::from_utf8(output.stderr).unwrap().replace(machine.dir.path().canonicalize().unwrap().to_str().unwrap(), "")
+    };
+    let (dry_run, patch) = (["commit", "--session", "claude-s", "--dry-run"], ["diff", "--session", "claude-s", "--patch"]);
+    let there = "note: this session has lines to commit in /project/vendor/lib as well; commit them there\n";
+    assert_eq!(notes("project", &dry_run), there);
+    assert_eq!(notes("project", &patch), "note: there is more in /project/vendor/lib\n");
+    for (name, value) in [("user.name", "Ada"), ("user.email", "a@b")] {
+        let set = Command::new("git").args(["config", name, value]).current_dir(machine.at("project/vendor/lib")).status();
+        assert!(set.unwrap().success());
+    }
+    let there = notes("project/vendor/lib", &["commit", "--session", "claude-s", "-m", "work"]);
+    assert_eq!(there, "note: this session has lines to commit in /project as well; commit them there\n");
+    assert_eq!(notes("project", &dry_run), "", "all of it is committed there");
+    assert_eq!(notes("project", &patch), "");
+    let found = ["diff", "--session", "claude-s", "--patch", "--committed"];
+    assert_eq!(notes("project", &found), "note: there is more in /project/vendor/lib\n");
 }

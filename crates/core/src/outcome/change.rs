@@ -4,12 +4,12 @@ use crate::{
     content::Content,
     excerpt::Excerpt,
     file_diff::FileDiff,
-    ids::ChangeId,
+    ids::{ChangeId, SessionId},
     line_map::LineMap,
     line_numbers::LineNumbers,
     lines::{LineNo, LineRange, LineSet},
     notice::ChangeAuthor,
-    outcome::undo::{EntryOutcome, NotUndone, UndoExtent},
+    outcome::undo::{EntryOutcome, NotUndone, UndoExtent, UndoKind},
     path::RelPath,
     plan::{FileAction, Planned, Rebased},
     short_diff::ShortDiff,
@@ -27,7 +27,9 @@ pub struct ChangeOutcome {
     pub tool: Tool,
     /// What was done to each file.
     pub files: Vec<FileOutcome>,
-    /// The changes that it undid, newest first.
+    /// Whether it took changes back or, as a redo, brought them back. Not meant of other changes.
+    pub undo: UndoKind,
+    /// The changes that it undid, newest first. A redo undid undos.
     pub undid: Vec<UndoneChange>,
     /// What it left of them.
     pub left: Vec<NotUndone>,
@@ -42,10 +44,21 @@ pub struct ChangeOutcome {
 pub struct UndoneChange {
     /// Its id.
     pub change: ChangeId,
-    /// The tool that made it, as the log names it.
-    pub tool: String,
     /// How much of it was taken back.
     pub extent: UndoExtent,
+    /// The edits that it is about, newest first: itself, or if it is an undo or redo, what that took or brought back.
+    pub edits: Vec<UndoneEdit>,
+}
+
+/// An edit that was taken or brought back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UndoneEdit {
+    /// The id of the change.
+    pub change: ChangeId,
+    /// The tool that made it, as the log names it.
+    pub tool: String,
+    /// The session that made it.
+    pub session: SessionId,
 }
 
 /// A write of the content that the file already has. Nothing was written.
@@ -126,7 +139,7 @@ pub enum WriteMethod {
 impl ChangeOutcome {
     /// A change of files, and nothing else.
     pub fn of(change: ChangeId, tool: Tool, files: Vec<FileOutcome>) -> Self {
-        Self { change, tool, files, undid: Vec::new(), left: Vec::new(), entries: Vec::new(), rewrites: 0 }
+        Self { change, tool, files, undo: UndoKind::Undo, undid: Vec::new(), left: Vec::new(), entries: Vec::new(), rewrites: 0 }
     }
 
     /// How the lines of its files are numbered.

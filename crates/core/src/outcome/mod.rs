@@ -11,7 +11,9 @@ pub mod search;
 pub mod undo;
 
 pub use self::{
-    change::{ChangeOutcome, ChangedBefore, FileOutcome, Landed, RewrittenFile, SameContent, UndoneChange, WriteMethod},
+    change::{
+        ChangeOutcome, ChangedBefore, FileOutcome, Landed, RewrittenFile, SameContent, UndoneChange, UndoneEdit, WriteMethod,
+    },
     list::Listing,
     read::{ReadResult, UnchangedRead},
     scope::{SearchArea, SearchScope, SkippedFiles},

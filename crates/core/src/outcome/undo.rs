@@ -10,6 +10,15 @@ use crate::{
     text::Text,
 };
 
+/// Whether changes are taken back or brought back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UndoKind {
+    /// Changes are taken back.
+    Undo,
+    /// Undos are taken back, so that what they undid is there again.
+    Redo,
+}
+
 /// How much of a change an undo took back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UndoExtent {

@@ -7,7 +7,7 @@ use crate::{
     line_map::LineShift,
     line_numbers::LineNumbers,
     lines::LineNo,
-    outcome::{ChangeOutcome, ChangedBefore, FileOutcome, Landed, RewrittenFile, SameContent},
+    outcome::{ChangeOutcome, ChangedBefore, FileOutcome, Landed, RewrittenFile, SameContent, undo::UndoKind},
     path::RelPath,
     plan::{FileAction, Planned, Rebased},
     render::{
@@ -17,7 +17,7 @@ use crate::{
     },
     short_diff::{ROW_CHARS, ShortDiff, ShortDiffRow},
     text::{LineEnding, Text},
-    tool::{Tool, ToolNames},
+    tool::Tool,
 };
 
 /// The reply mentions repeated rewrites from this one on.
@@ -25,12 +25,12 @@ pub(super) const REWRITES_SAID_FROM: u32 = 3;
 
 /// The reply to a change.
 pub fn changed(changed: &ChangeOutcome, audience: ReplyAudience<'_>) -> String {
-    let mut text = undone_changes(&changed.undid, &changed.left, audience.names);
+    let mut text = undone_changes(changed, audience);
     changed.told().for_each(|file| text.push_str(&file_outcome(file, changed, audience)));
-    text.push_str(&entries(&changed.entries));
-    text.push_str(&not_undone(&changed.left, audience));
+    text.push_str(&entries(&changed.entries, audience));
+    text.push_str(&not_undone(changed.undo, &changed.left, audience));
     if let Some(file) = changed.files.first() {
-        text.push_str(&rewrites(file.planned.path(), changed.rewrites, audience.names));
+        text.push_str(&rewrites(file.planned.path(), changed.rewrites, audience));
     }
     text
 }
@@ -39,13 +39,13 @@ pub fn changed(changed: &ChangeOutcome, audience: ReplyAudience<'_>) -> String {
 pub fn same_content(same: &SameContent, audience: ReplyAudience<'_>) -> String {
     let SameContent { path, text, rewrites: times } = same;
     let version = text.version().short();
-    let again = rewrites(path, *times, audience.names);
+    let again = rewrites(path, *times, audience);
     format!("{SAME_CONTENT}: {path} (version {version}); nothing was written.\n{again}")
 }
 
 fn file_outcome(file: &FileOutcome, changed: &ChangeOutcome, audience: ReplyAudience<'_>) -> String {
     let (planned, numbers) = (&file.planned, changed.numbers());
-    let headline = headline(planned, changed.tool, audience.names);
+    let headline = headline(planned, changed, audience);
     if !matches!(planned.act(), FileAction::Write { .. }) {
         return format!("{headline}\n");
     }
@@ -54,22 +54,25 @@ fn file_outcome(file: &FileOutcome, changed: &ChangeOutcome, audience: ReplyAudi
         Landed::Rewritten(rewritten) => {
             (rewritten_after(planned.path(), rewritten, numbers, audience), rewritten.rebased.as_ref())
         }
-        Landed::Gone => (removed_after(planned.path()), None),
+        Landed::Gone => (removed_after(planned.path(), audience), None),
     };
     let others = change_of_others.map(|others| rebased(others, numbers, audience)).unwrap_or_default();
     format!("{headline}\n{after}{others}")
 }
 
 /// The headline: what was done.
-fn headline(planned: &Planned, tool: Tool, names: &ToolNames) -> String {
-    let path = planned.path();
+fn headline(planned: &Planned, changed: &ChangeOutcome, audience: ReplyAudience<'_>) -> String {
+    let path = audience.path(planned.path());
     let back = |what: &str| {
-        let undo = names.get(Tool::Undo).map(|undo| if tool == Tool::Undo { "redo" } else { undo });
+        let undo = audience.names.get(Tool::Undo).map(|undo| match (changed.tool, changed.undo) {
+            (Tool::Undo, UndoKind::Undo) => "redo",
+            _ => undo,
+        });
         undo.map(|undo| format!("; {undo} brings {what}")).unwrap_or_default()
     };
     match (planned.act(), planned.text()) {
         (FileAction::Remove, _) => format!("{path} deleted ({}{})", size(planned.base()), back("it back")),
-        (FileAction::Move { to }, _) => format!("{path} moved to {to} ({})", size(planned.base())),
+        (FileAction::Move { to }, _) => format!("{path} moved to {} ({})", audience.path(to), size(planned.base())),
         (FileAction::Write { content, .. }, None) => format!("{path} written ({})", size(Some(content))),
         (FileAction::Write { content, .. }, Some(_)) if planned.is_new() && planned.origin().is_none() => {
             let anew = if planned.is_made_anew() { "; it was gone since you read it, deleted or moved" } else { "" };
@@ -86,7 +89,7 @@ fn headline(planned: &Planned, tool: Tool, names: &ToolNames) -> String {
             let added: usize = hunks.iter().map(|hunk| hunk.after.len()).sum();
             let removed: usize = hunks.iter().map(|hunk| hunk.before.len()).sum();
             let places = if planned.replacements() > 1 { format!("{} places, ", planned.replacements()) } else { String::new() };
-            let moved = planned.origin().map(|origin| format!("{} moved to {path} and", origin.path));
+            let moved = planned.origin().map(|origin| format!("{} moved to {path} and", audience.path(&origin.path)));
             let what = moved.unwrap_or_else(|| path.to_string());
             format!("{what} edited ({places}+{added} -{removed}, now {lines}, version {version})")
         }
@@ -216,7 +219,7 @@ fn open_end(text: &Text, line: LineNo) -> &'static str {
 
 /// The current lines, if another program rewrote the file right after we wrote it.
 fn rewritten_after(path: &RelPath, rewritten: &RewrittenFile, numbers: LineNumbers, audience: ReplyAudience<'_>) -> String {
-    let version = rewritten.text.version().short();
+    let (path, version) = (audience.path(path), rewritten.text.version().short());
     format!(
         "note: {path} was rewritten right after; it is version {version} now. What differs from what you sent ({}), as it is now{}",
         describe_lines(&rewritten.affected),
@@ -225,7 +228,8 @@ fn rewritten_after(path: &RelPath, rewritten: &RewrittenFile, numbers: LineNumbe
 }
 
 /// A note that another program removed the file right after we wrote it.
-fn removed_after(path: &RelPath) -> String {
+fn removed_after(path: &RelPath, audience: ReplyAudience<'_>) -> String {
+    let path = audience.path(path);
     format!("note: another program removed {path} right after it was written\n")
 }
 
@@ -233,11 +237,12 @@ fn removed_after(path: &RelPath) -> String {
 pub(super) const SAME_CONTENT: &str = "File already exists with identical content";
 
 /// A warning that a session keeps rewriting the same file.
-fn rewrites(path: &RelPath, times: u32, names: &ToolNames) -> String {
+fn rewrites(path: &RelPath, times: u32, audience: ReplyAudience<'_>) -> String {
     if times < REWRITES_SAID_FROM {
         return String::new();
     }
-    let small = names.edit().map(|edit| format!("; for a small change use {edit}")).unwrap_or_default();
+    let path = audience.path(path);
+    let small = audience.names.edit().map(|edit| format!("; for a small change use {edit}")).unwrap_or_default();
     format!(
         "note: this is rewrite {times} of {path} in this session, each nearly the same as the one before. \
          The file is there and holds what you wrote. If it does what it should, go on to what is still open{small}.\n"

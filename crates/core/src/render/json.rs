@@ -12,8 +12,9 @@ use super::{
 use crate::{
     line_numbers::LineNumbers,
     outcome::{
-        ChangeOutcome, Done, FileOutcome, Forgotten, Landed, Outcome, RefusedOutcome, SearchResult, WriteMethod,
-        search::FileMatches, undo::UndoExtent,
+        ChangeOutcome, Done, FileOutcome, Forgotten, Landed, Outcome, RefusedOutcome, SearchResult, UndoneEdit, WriteMethod,
+        search::FileMatches,
+        undo::{UndoExtent, UndoKind},
     },
     plan::FileAction,
     refusal::{Cause, Mismatch},
@@ -144,6 +145,11 @@ fn change(changed: &ChangeOutcome, names: &ToolNames) -> Map<String, Value> {
             undone.map(|undid| &undid.change).collect::<Vec<_>>()
         };
         fields.insert("undone".to_owned(), json!(undone(false)));
+        if changed.undo == UndoKind::Redo {
+            let edit = |edit: &UndoneEdit| json!({ "change": edit.change, "tool": edit.tool, "session": edit.session });
+            let edits = changed.undid.iter().flat_map(|undid| &undid.edits);
+            fields.insert("redone".to_owned(), edits.map(edit).collect());
+        }
         if !changed.left.is_empty() {
             fields.insert("partly_undone".to_owned(), json!(undone(true)));
             fields.insert("left".to_owned(), not_undone_json(&changed.left));
@@ -245,7 +251,7 @@ fn refusal(refused: &RefusedOutcome, names: &ToolNames) -> Value {
         // The version that the remaps and ranges belong to.
         fields.insert("version".to_owned(), json!(view.version()));
     }
-    if let Cause::ChangedSince { left } = &refusal.cause {
+    if let Cause::ChangedSince { left, .. } = &refusal.cause {
         fields.insert("left".to_owned(), not_undone_json(left));
     }
     if !refusal.mismatches().is_empty() {

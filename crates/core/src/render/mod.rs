@@ -21,8 +21,11 @@ mod undo;
 
 pub use self::json::json;
 pub use crate::line_numbers::LineNumbers;
+use std::fmt;
+
 use crate::{
     excerpt::clip,
+    ids::SessionId,
     lines::LineSet,
     notice::Notice,
     outcome::{ChangedBefore, CommandEffects, Done, Forgotten, Outcome, OutcomeNotes},
@@ -55,6 +58,22 @@ pub struct ReplyAudience<'a> {
     /// The tool names that the model knows.
     pub names: &'a ToolNames,
     lines: LinesOfFiles,
+    person: Option<PersonWords<'a>>,
+}
+
+/// How paths and sessions are called in a text for a person.
+#[derive(Clone, Copy)]
+pub struct PersonWords<'a> {
+    /// A path of the workspace.
+    pub path: &'a dyn Fn(&str) -> String,
+    /// A session.
+    pub session: &'a dyn Fn(&SessionId) -> String,
+}
+
+impl fmt::Debug for PersonWords<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PersonWords").finish_non_exhaustive()
+    }
 }
 
 /// Where the model finds the lines of files.
@@ -69,12 +88,22 @@ enum LinesOfFiles {
 impl<'a> ReplyAudience<'a> {
     /// A model that knows the tools by these names.
     pub fn new(names: &'a ToolNames) -> Self {
-        Self { names, lines: LinesOfFiles::Here }
+        Self { names, lines: LinesOfFiles::Here, person: None }
+    }
+
+    /// A person, with tools by these names.
+    fn person(names: &'a ToolNames, person: PersonWords<'a>) -> Self {
+        Self { names, lines: LinesOfFiles::Here, person: Some(person) }
+    }
+
+    /// A path, as the reader knows it.
+    fn path(self, path: &RelPath) -> String {
+        self.person.map_or_else(|| path.to_string(), |person| (person.path)(path.as_str()))
     }
 
     /// A model whose prompt shows the lines of files elsewhere.
     pub fn with_open_files(names: &'a ToolNames) -> Self {
-        Self { names, lines: LinesOfFiles::Elsewhere }
+        Self { names, lines: LinesOfFiles::Elsewhere, person: None }
     }
 
     fn sees_lines(self) -> bool {
@@ -85,6 +114,14 @@ impl<'a> ReplyAudience<'a> {
 /// An outcome as text, for a model that knows the tools by these names.
 pub fn text(outcome: &Outcome, names: &ToolNames) -> String {
     text_for(outcome, ReplyAudience::new(names))
+}
+
+/// The outcome of an undo as text, for the person who asked for it.
+pub fn text_for_person(outcome: &Outcome, person: PersonWords<'_>) -> String {
+    match &outcome.result {
+        Ok(_) => text_for(outcome, ReplyAudience::person(&ToolNames::default(), person)),
+        Err(refused) => refusal::for_person(&refused.refusal, person),
+    }
 }
 
 /// The text as the content of a JSON string, appended to `out`.
@@ -150,7 +187,7 @@ fn notes(notes: &OutcomeNotes, audience: ReplyAudience<'_>) -> String {
         text.push_str(&changed_elsewhere(&notes.changed_elsewhere));
     }
     for warning in &notes.warnings {
-        text.push_str(&format!("note: {}\n", notice::notice(warning)));
+        text.push_str(&format!("note: {}\n", notice::notice_naming(warning, |path| audience.path(path))));
     }
     text
 }

@@ -8,24 +8,30 @@ use crate::{
 
 /// A notice as one line.
 pub fn notice(notice: &Notice) -> String {
+    notice_naming(notice, RelPath::to_string)
+}
+
+/// The same, with another name for each path.
+pub(super) fn notice_naming(notice: &Notice, name: impl Fn(&RelPath) -> String) -> String {
     match notice {
         Notice::Rescued { path, to } => {
+            let path = name(path);
             format!(
                 "another program wrote into {path} while it was being replaced; its text is kept in {to}, and is not in {path}"
             )
         }
-        Notice::Completed { paths } => format!("a change that a crash interrupted was complete: {}", list(paths)),
+        Notice::Completed { paths } => format!("a change that a crash interrupted was complete: {}", list(paths, name)),
         Notice::TakenBack { paths, kept } if kept.is_empty() => {
-            format!("a change that a crash interrupted was rolled back, nothing of it remains: {}", list(paths))
+            format!("a change that a crash interrupted was rolled back, nothing of it remains: {}", list(paths, name))
         }
         Notice::TakenBack { paths, kept } => format!(
             "a change that a crash interrupted was rolled back ({}), except in files that another program has changed since: {}",
-            list(paths),
-            list(kept)
+            list(paths, &name),
+            list(kept, &name)
         ),
         Notice::NotRecovered { why } => format!("a change that a crash interrupted could not be recovered yet ({why}); the next start tries again"),
         Notice::ChangedOutside { files } => {
-            format!("changed since you read {}: {}", if files.len() == 1 { "it" } else { "them" }, changed(files))
+            format!("changed since you read {}: {}", if files.len() == 1 { "it" } else { "them" }, changed(files, name))
         }
         Notice::NotWatching { why } => {
             format!("Surehand cannot watch this workspace ({why}); it checks the files themselves instead")
@@ -45,6 +51,7 @@ pub fn notice(notice: &Notice) -> String {
             "the record of changes was lost; the list of files was rebuilt from the files on disk, and there are no tasks".to_owned()
         }
         Notice::Claimed { path, pattern, by } => {
+            let path = name(path);
             format!("{by} has claimed {pattern}, so {path} is its work at present; agree with it, or work on something else")
         }
         Notice::ClaimLost { what, by } => claim_lost(what, by.as_deref()),
@@ -66,16 +73,16 @@ fn claim_lost(what: &LostClaimOn, by: Option<&str>) -> String {
     }
 }
 
-fn changed(files: &[ChangedFile]) -> String {
+fn changed(files: &[ChangedFile], name: impl Fn(&RelPath) -> String) -> String {
     const MAX: usize = 20;
-    let name = |file: &ChangedFile| {
+    let line = |file: &ChangedFile| {
         let deleted = if file.deleted { Some("gone") } else { None };
         match [deleted, by(file.by)].into_iter().flatten().collect::<Vec<_>>().join(" ") {
-            said if said.is_empty() => file.path.to_string(),
-            said => format!("{} ({said})", file.path),
+            said if said.is_empty() => name(&file.path),
+            said => format!("{} ({said})", name(&file.path)),
         }
     };
-    join_first(files.iter().map(name), MAX, "more")
+    join_first(files.iter().map(line), MAX, "more")
 }
 
 /// The author of a change, if known.
@@ -88,7 +95,7 @@ pub(super) fn by(by: ChangeAuthor) -> Option<&'static str> {
     }
 }
 
-fn list(paths: &[RelPath]) -> String {
+fn list(paths: &[RelPath], name: impl Fn(&RelPath) -> String) -> String {
     const MAX: usize = 10;
-    join_first(paths.iter(), MAX, "more")
+    join_first(paths.iter().map(name), MAX, "more")
 }

@@ -6,16 +6,16 @@ use crate::{
     excerpt::{Excerpt, clip},
     line_numbers::LineNumbers,
     lines::LineNo,
-    outcome::RefusedOutcome,
+    outcome::{RefusedOutcome, undo::UndoKind},
     refusal::{
         BatchKind, BatchPlace, Cause, CreatedBy, IfRepeated, Mismatch, MismatchKind, NearestLines, PartialUse, PrefixedText,
         Refusal, Remap, Retry, SameLooks, Unencodable,
     },
     render::{
-        ReplyAudience, count, describe_lines,
+        PersonWords, ReplyAudience, count, describe_lines,
         first_difference::{first_difference, name_differences},
         join_first,
-        undo::not_undone,
+        undo::{not_undone, past},
     },
     tool::{Tool, ToolNames},
 };
@@ -28,14 +28,15 @@ pub fn refusal(refusal: &Refusal, repeat: u32, audience: ReplyAudience<'_>) -> S
     format!("{PREFIX}{}\n", body(refusal, repeat, audience))
 }
 
-/// The text for a person who asked for an undo: what is the case, and nothing of tools. `name` shows a path.
-pub fn for_person(refusal: &Refusal, name: impl Fn(&str) -> String) -> String {
-    let path = refusal.path.as_deref().map(name).unwrap_or_default();
+/// The text for a person who asked for an undo: what is the case, and nothing of tools.
+pub fn for_person(refusal: &Refusal, person: PersonWords<'_>) -> String {
+    let path = refusal.path.as_deref().map(person.path).unwrap_or_default();
     let names = ToolNames::reading_with("look at");
+    let audience = ReplyAudience::person(&names, person);
     match &refusal.cause {
-        Cause::ChangedSince { left } => {
-            let left = not_undone(left, ReplyAudience::new(&names));
-            format!("what was written has been changed since; nothing was undone\n{}", left.trim_end())
+        Cause::ChangedSince { undo, left } => {
+            let (changed, left) = (changed_since(*undo), not_undone(*undo, left, audience));
+            format!("{changed}; nothing was {}\n{}", past(*undo), left.trim_end())
         }
         Cause::Claimed { pattern, by } => format!("{path}: {by} has claimed {pattern}"),
         Cause::Collides { collision } => super::collision::collision(collision).unwrap_or_default(),
@@ -50,7 +51,14 @@ pub fn for_person(refusal: &Refusal, name: impl Fn(&str) -> String) -> String {
         Cause::CannotUndo { why } | Cause::BadArguments { why } | Cause::Conflict { why } | Cause::Io { why } => {
             in_file(&path, why)
         }
-        _ => explain(refusal, ReplyAudience::new(&names)),
+        _ => explain(refusal, audience),
+    }
+}
+
+fn changed_since(undo: UndoKind) -> &'static str {
+    match undo {
+        UndoKind::Undo => "what was written has been changed since",
+        UndoKind::Redo => "what the undo left has been changed since",
     }
 }
 
@@ -289,14 +297,16 @@ fn explain(refusal: &Refusal, audience: ReplyAudience<'_>) -> String {
         ),
         Cause::Unencodable { why, encoding } => unencodable(path, *why, encoding),
         Cause::BadPatch { line, why } => format!("line {line} of the patch: {why}. Nothing was written."),
-        Cause::ChangedSince { left } => {
+        Cause::ChangedSince { undo, left } => {
             let force = names
                 .get(Tool::Undo)
                 .map(|undo| format!(", edit the file, or {undo} with force"))
                 .unwrap_or(" or edit the file".to_owned());
             format!(
-                "nothing was undone: what was written has been changed since.\n{}Leave it{force}.",
-                not_undone(left, audience)
+                "nothing was {}: {}.\n{}Leave it{force}.",
+                past(*undo),
+                changed_since(*undo),
+                not_undone(*undo, left, audience)
             )
         }
         Cause::TooLarge { unit, size, limit, setting } => in_file(
@@ -633,6 +643,7 @@ mod tests {
                     };
                     let path = RelPath::new("a.txt").unwrap();
                     Cause::ChangedSince {
+                        undo: UndoKind::Undo,
                         left: vec![NotUndone { path, text: Some(text("one\n")), hunks: vec![hunk], why: None }],
                     }
                 }

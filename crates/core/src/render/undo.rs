@@ -6,41 +6,65 @@ use crate::{
     excerpt::clip,
     lines::{LineNo, LineRange},
     outcome::{
-        UndoneChange,
-        undo::{EntryOutcome, EntryState, LeftHunk, NotUndone, NotUndoneCause, UndoExtent},
+        ChangeOutcome, UndoneEdit,
+        undo::{EntryOutcome, EntryState, LeftHunk, NotUndone, NotUndoneCause, UndoExtent, UndoKind},
     },
     render::{ReplyAudience, count, join_first},
     short_diff::ROW_CHARS,
-    tool::{Tool, ToolNames},
+    tool::Tool,
 };
 
-/// Which changes were taken back and how far, by the tools that made them, newest first.
-pub(super) fn undone_changes(undid: &[UndoneChange], left: &[NotUndone], names: &ToolNames) -> String {
+/// Which changes were taken or brought back and how far, by the tools that made them, newest first. People are told which change
+/// it is, and whose.
+pub(super) fn undone_changes(changed: &ChangeOutcome, audience: ReplyAudience<'_>) -> String {
     const MAX: usize = 8;
+    let ChangeOutcome { undo, undid, left, .. } = changed;
     if undid.is_empty() {
         return String::new();
     }
-    let name = |undid: &UndoneChange| {
-        let tool = match Tool::named(&undid.tool) {
-            Some(tool) => names.get(tool).unwrap_or("an edit"),
-            None => &undid.tool,
-        };
-        let partly = if undid.extent == UndoExtent::Partly { " (in part)" } else { "" };
-        format!("{tool}{partly}")
+    let edits: Vec<String> = undid
+        .iter()
+        .flat_map(|undid| undid.edits.iter().map(|edit| name(edit, undid.extent == UndoExtent::Partly, audience)))
+        .collect();
+    let own = if edits.len() == 1 { "Only the lines that it wrote" } else { "Only the lines that they wrote" };
+    let edits = join_first(edits.into_iter(), MAX, "more");
+    let is_whole = undid.iter().all(|undid| undid.extent == UndoExtent::Whole);
+    let (did, before) = match undo {
+        UndoKind::Undo => ("Undid", "before"),
+        UndoKind::Redo => ("Redid", "before the undo"),
     };
-    let undone = join_first(undid.iter().map(name), MAX, "more");
-    let rest = match (left.is_empty(), undid.iter().all(|undid| undid.extent == UndoExtent::Whole)) {
-        (true, true) => "The files are as they were before:",
-        (true, false) => "Only the lines that it wrote; later changes are kept:",
-        (false, _) => "Later changes are kept; what could not be undone is listed below:",
+    let rest = match (left.is_empty(), is_whole) {
+        (true, true) => format!("The files are as they were {before}:"),
+        (true, false) => format!("{own}; later changes are kept:"),
+        (false, _) => format!("Later changes are kept; what could not be {} is listed below:", past(*undo)),
     };
-    format!("Undid {undone}. {rest}\n")
+    format!("{did} {edits}. {rest}\n")
+}
+
+/// `edit_file`; for a person `edit_file 1f3a5b7c by claude 3f2a`.
+fn name(edit: &UndoneEdit, is_partly: bool, audience: ReplyAudience<'_>) -> String {
+    let tool = match Tool::named(&edit.tool) {
+        Some(tool) => audience.names.get(tool).unwrap_or("an edit"),
+        None => &edit.tool,
+    };
+    let by = audience.person.map(|person| format!(" {} by {}", edit.change, (person.session)(&edit.session)));
+    let partly = if is_partly { " (in part)" } else { "" };
+    format!("{tool}{}{partly}", by.unwrap_or_default())
+}
+
+/// `undone` or `redone`.
+pub(super) fn past(undo: UndoKind) -> &'static str {
+    match undo {
+        UndoKind::Undo => "undone",
+        UndoKind::Redo => "redone",
+    }
 }
 
 /// What became of paths besides the content of files.
-pub(super) fn entries(entries: &[EntryOutcome]) -> String {
+pub(super) fn entries(entries: &[EntryOutcome], audience: ReplyAudience<'_>) -> String {
     const MAX: usize = 20;
-    let mut text: String = entries.iter().take(MAX).map(|entry| format!("{} {}\n", entry.path, state(&entry.is))).collect();
+    let line = |entry: &EntryOutcome| format!("{} {}\n", audience.path(&entry.path), state(&entry.is));
+    let mut text: String = entries.iter().take(MAX).map(line).collect();
     if entries.len() > MAX {
         text.push_str(&format!("[{} more]\n", count(entries.len() - MAX, "path")));
     }
@@ -70,28 +94,28 @@ pub(super) fn entries_json(entries: &[EntryOutcome]) -> Value {
 }
 
 /// What was left of each file, and why.
-pub(super) fn not_undone(left: &[NotUndone], audience: ReplyAudience<'_>) -> String {
+pub(super) fn not_undone(undo: UndoKind, left: &[NotUndone], audience: ReplyAudience<'_>) -> String {
     const MAX_FILES: usize = 10;
-    let mut text: String = left.iter().take(MAX_FILES).map(|left| file(left, audience)).collect();
+    let mut text: String = left.iter().take(MAX_FILES).map(|left| file(undo, left, audience)).collect();
     if left.len() > MAX_FILES {
-        text.push_str(&format!("[{} more not undone]\n", count(left.len() - MAX_FILES, "file")));
+        text.push_str(&format!("[{} more not {}]\n", count(left.len() - MAX_FILES, "file"), past(undo)));
     }
     text
 }
 
-fn file(left: &NotUndone, audience: ReplyAudience<'_>) -> String {
-    let path = &left.path;
+fn file(undo: UndoKind, left: &NotUndone, audience: ReplyAudience<'_>) -> String {
+    let (undone, path) = (past(undo), audience.path(&left.path));
     let mut text = match &left.why {
-        Some(why) => format!("not undone in {path}: {}\n", cause(why)),
+        Some(why) => format!("not {undone} in {path}: {}\n", cause(why, audience)),
         None => String::new(),
     };
     let hunks = left.shown_hunks();
     text.extend(hunks.iter().map(|hunk| {
         let rows = if audience.sees_lines() { rows(left, hunk) } else { String::new() };
-        format!("not undone in {path}, {}: {}\n{rows}", place(hunk), cause(&hunk.why))
+        format!("not {undone} in {path}, {}: {}\n{rows}", place(hunk), cause(&hunk.why, audience))
     }));
     if left.hunks.len() > hunks.len() {
-        text.push_str(&format!("[{} more not undone in {path}]\n", count(left.hunks.len() - hunks.len(), "place")));
+        text.push_str(&format!("[{} more not {undone} in {path}]\n", count(left.hunks.len() - hunks.len(), "place")));
     }
     text
 }
@@ -125,7 +149,7 @@ fn rows(left: &NotUndone, hunk: &LeftHunk) -> String {
     text
 }
 
-fn cause(why: &NotUndoneCause) -> String {
+fn cause(why: &NotUndoneCause, audience: ReplyAudience<'_>) -> String {
     let why = match why {
         NotUndoneCause::LinesChanged => "changed since",
         NotUndoneCause::LinesInDoubt => "cannot be told from equal lines beside it",
@@ -136,7 +160,9 @@ fn cause(why: &NotUndoneCause) -> String {
         NotUndoneCause::NotKept => "it has changed since, and the versions to compare are no longer kept",
         NotUndoneCause::Moved => "it was moved since, and keeps its name",
         NotUndoneCause::EntryChanged => "its permissions have changed since, or it is something else now",
-        NotUndoneCause::NameTaken(name) => return format!("another file is called {name} now, so it keeps its name"),
+        NotUndoneCause::NameTaken(name) => {
+            return format!("another file is called {} now, so it keeps its name", audience.path(name));
+        }
         NotUndoneCause::Failed(why) => return why.clone(),
     };
     why.to_owned()

@@ -10,7 +10,7 @@ use surehand_core::{
     edit::{UndoRequest, UndoTarget, WhoseChanges},
     outcome::{
         UndoneChange,
-        undo::{NotUndone, NotUndoneCause, UndoExtent},
+        undo::{NotUndone, NotUndoneCause, UndoExtent, UndoKind},
     },
     plan::{self, RestoredContent},
     refusal::{BatchKind, BatchPlace},
@@ -37,8 +37,8 @@ pub(crate) struct UndoPlan {
     pub undid: Vec<UndoneChange>,
     /// What is left of them.
     pub left: Vec<NotUndone>,
-    /// Whether it takes undos back.
-    is_redo: bool,
+    /// Whether it takes changes back, or undos.
+    pub kind: UndoKind,
     /// What to record with each file that is written.
     records: HashMap<RelPath, UndoRecord>,
     /// What to record of files that are not written.
@@ -77,7 +77,10 @@ struct FileUndo {
 impl UndoPlan {
     /// The tool under whose name it is recorded, and what it takes back of each file.
     pub(crate) fn origin(&self) -> ChangeOrigin<'static> {
-        let tool = if self.is_redo { REDO } else { Tool::Undo.name() };
+        let tool = match self.kind {
+            UndoKind::Undo => Tool::Undo.name(),
+            UndoKind::Redo => REDO,
+        };
         let entries = self.entries.iter().map(|entry| (entry.path().clone(), entry.record())).collect();
         ChangeOrigin { tool, undoes: self.records.clone(), entries }
     }
@@ -129,7 +132,7 @@ impl Session {
             files: Vec::new(),
             undid: Vec::new(),
             left: Vec::new(),
-            is_redo: false,
+            kind: UndoKind::Undo,
             records: HashMap::new(),
             unwritten,
             entries: Vec::new(),
@@ -181,13 +184,14 @@ impl Session {
         let is_anything_done = !entries.is_empty() || files.iter().any(|file| !file.files.is_empty());
         let of_mode = changed.iter().filter(|entry| !entry.is_of_kind()).map(|entry| NotUndone::whole(entry.path()));
         let left: Vec<NotUndone> = files.iter().filter_map(|file| file.left.clone()).chain(of_mode).collect();
+        let is_redo = !events.is_empty() && events.iter().all(|event| log.role(event) == EventRole::Undo);
+        let kind = if is_redo { UndoKind::Redo } else { UndoKind::Undo };
         if !is_anything_done && !left.is_empty() {
-            let cause = Cause::ChangedSince { left };
+            let cause = Cause::ChangedSince { undo: kind, left };
             let [only] = &files[..] else { return Err(Refusal::of_call(cause)) };
             return Err(Refusal::of(&only.paths[0], cause));
         }
-        let undid = undone_changes(&events, &files);
-        let is_redo = !events.is_empty() && events.iter().all(|event| log.role(event) == EventRole::Undo);
+        let undid = undone_changes(log, &events, &files);
         let (mut planned, mut records, mut unwritten) = (Vec::new(), HashMap::new(), Vec::new());
         for file in files {
             if file.is_entry {
@@ -199,7 +203,7 @@ impl Session {
                 planned.extend(file.files);
             }
         }
-        Ok(UndoPlan { files: planned, undid, left, is_redo, records, unwritten, entries, events, force })
+        Ok(UndoPlan { files: planned, undid, left, kind, records, unwritten, entries, events, force })
     }
 
     pub(crate) fn replan_undo(&mut self, plan: UndoPlan) -> Result<UndoPlan, Refusal> {
@@ -325,7 +329,7 @@ impl Session {
             let left = NotUndone { path: net.path_after.clone(), text: None, hunks: Vec::new(), why: Some(why.clone()) };
             return match force {
                 // To overwrite the other file as well is more than was asked for.
-                true => Err(Refusal::of(&net.path_before, Cause::ChangedSince { left: vec![left] })),
+                true => Err(Refusal::of(&net.path_before, Cause::ChangedSince { undo: UndoKind::Undo, left: vec![left] })),
                 false => Ok(Err(why)),
             };
         }
@@ -473,7 +477,7 @@ impl FileUndo {
 }
 
 /// What is taken back of each change, newest first.
-fn undone_changes(events: &[FileEvent], files: &[FileUndo]) -> Vec<UndoneChange> {
+fn undone_changes(log: &EventLog, events: &[FileEvent], files: &[FileUndo]) -> Vec<UndoneChange> {
     let mut undone: Vec<UndoneChange> = Vec::new();
     for event in events {
         let mut of_change = files.iter().filter(|file| file.changes.contains(&event.change));
@@ -487,7 +491,7 @@ fn undone_changes(events: &[FileEvent], files: &[FileUndo]) -> Vec<UndoneChange>
             (true, false) => UndoExtent::ByLines,
             (false, _) => UndoExtent::Partly,
         };
-        undone.push(UndoneChange { change: event.change.clone(), tool: event.tool.clone(), extent });
+        undone.push(UndoneChange { change: event.change.clone(), extent, edits: log.edits_of(event) });
     }
     undone
 }

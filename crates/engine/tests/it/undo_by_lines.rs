@@ -51,7 +51,7 @@ fn extents(outcome: &Outcome) -> Vec<UndoExtent> {
 
 fn left(outcome: &Outcome) -> Vec<NotUndoneCause> {
     let left = match outcome.refusal() {
-        Some(surehand_engine::Refusal { cause: surehand_engine::core::Cause::ChangedSince { left }, .. }) => left,
+        Some(surehand_engine::Refusal { cause: surehand_engine::core::Cause::ChangedSince { left, .. }, .. }) => left,
         Some(refusal) => panic!("{refusal}"),
         None => &outcome.changed().unwrap().left,
     };
@@ -225,5 +225,31 @@ fn endings_encodings_and_open_ends_stay() {
         assert_eq!(String::from_utf8_lossy(&now), expected, "{path}");
         assert!(!undo(&mut bob, UndoTarget::File(path.to_owned())).is_refused());
         assert_eq!(fs::read(dir.path().join(path)).unwrap(), before, "{path}");
+    }
+}
+
+#[test]
+fn a_redo_names_the_edit_that_is_there_again() {
+    let dir = lay_out(&[("a.txt", LINES)]);
+    let mut session = session(dir.path());
+    replace(&mut session, "a.txt", "two", "2");
+    let edited = content(dir.path(), "a.txt");
+    let logged = session.workspace().log(&Default::default(), 1).unwrap().remove(0);
+    let said = |outcome: &Outcome| render::text(outcome, &ToolNames::default()).lines().next().unwrap().to_owned();
+    for _ in 0..3 {
+        // The last change is the edit, and after a redo the redo: either way it is the edit that is taken back.
+        let undo = undone(&mut session, UndoTarget::Last);
+        assert_eq!(said(&undo), "Undid edit_file. The files are as they were before:");
+        let redo = undone(&mut session, UndoTarget::LastUndo);
+        assert_eq!(said(&redo), "Redid edit_file. The files are as they were before the undo:");
+        for outcome in [undo, redo] {
+            let changed = outcome.changed().unwrap();
+            let edits: Vec<_> = changed.undid.iter().flat_map(|undid| &undid.edits).collect();
+            assert_eq!(
+                edits.iter().map(|edit| (&edit.change, &edit.session)).collect::<Vec<_>>(),
+                [(&logged.change, &logged.session)]
+            );
+        }
+        assert_eq!(content(dir.path(), "a.txt"), edited);
     }
 }
