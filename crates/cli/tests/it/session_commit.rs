@@ -425,6 +425,28 @@ fn an_undo_is_not_the_work_of_another() {
 }
 
 #[test]
+fn what_a_restore_brings_back_is_the_work_of_those_who_wrote_it() {
+    for loss in ["rm a.txt", "git checkout -q a.txt", "echo of a script > a.txt"] {
+        let stage = stage();
+        edit(&stage, "alice", "a.txt", "line 3.", "three");
+        // Only the checkpoint sees this.
+        replace(&stage, "a.txt", "line 9.", "a person");
+        let before = fs::read(stage.at("a.txt")).unwrap();
+        stage.json(&["checkpoint", "kept"]);
+        stage.shell(loss);
+        let restored = stage.surehand(&["restore", "--to", "kept", "--yes"]);
+        assert!(restored.status.success(), "{restored:?}");
+        assert_eq!(fs::read(stage.at("a.txt")).unwrap(), before);
+        let blame = String::from_utf8(stage.surehand(&["blame", "a.txt"]).stdout).unwrap();
+        let by = |line: &str| blame.lines().find(|shown| shown.ends_with(line)).unwrap().to_owned();
+        assert!(by("three").contains(" alice ") && by("a person").contains(" outside "), "{loss}: {blame}");
+        commit(&stage, "alice");
+        assert_eq!(changed(&git(&stage, &["show", "HEAD"])), ["-line 3.", "+three"], "{loss}");
+        assert_eq!(changed(&git(&stage, &["diff", "HEAD"])), ["-line 9.", "+a person"], "{loss}");
+    }
+}
+
+#[test]
 fn without_git_there_is_a_diff_and_no_commit() {
     let stage = stage();
     fs::remove_dir_all(stage.at(".git")).unwrap();

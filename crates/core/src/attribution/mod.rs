@@ -59,15 +59,14 @@ const ALIVE: u32 = u32::MAX;
 /// The hunk that stands for the text at the beginning.
 const OLDEST: u32 = 0;
 
-/// Which lines a text had at one point of its history.
+/// Which lines a text had at one point of its history, and what had taken out those that it had no more.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct WeaveState(Vec<LineSpan>);
+pub struct WeaveState(Vec<Run>);
 
-/// Lines with consecutive identities.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct LineSpan {
-    id: LineId,
-    len: u32,
+impl WeaveState {
+    fn alive(&self) -> impl Iterator<Item = &Run> {
+        self.0.iter().filter(|run| run.died == ALIVE)
+    }
 }
 
 /// Lines of the present text that one step wrote.
@@ -137,34 +136,34 @@ impl Weave {
 
     /// The lines that the text has now.
     pub fn state(&self) -> WeaveState {
-        let alive = self.runs.iter().filter(|run| run.died == ALIVE);
-        WeaveState(alive.map(|run| LineSpan { id: run.id, len: run.len }).collect())
+        WeaveState(self.runs.clone())
     }
 
-    /// The next step, which made the text again what it was: the lines are the same ones, and belong to those who wrote them.
+    /// The next step, which made the text again what it was: the lines are the same ones, and belong to those who wrote them. What was
+    /// gone is gone again by those who had taken it out, so that one who had replaced a line is not left with half of that.
     pub fn go_back_to(&mut self, state: &WeaveState) {
         self.steps += 1;
         let died = self.hunks.len() as u32;
         self.hunks.push(HunkOrigin { step: self.steps, adds: false });
         let mut back = state.0.clone();
-        back.sort_by_key(|span| span.id);
+        back.sort_by_key(|then| then.id);
         let mut runs = Vec::with_capacity(self.runs.len());
         for run in &self.runs {
             let end = run.id.line + run.len;
             let mut at = run.id.line;
-            let from = back.partition_point(|span| (span.id.born, span.id.line + span.len) <= (run.id.born, at));
+            let from = back.partition_point(|then| (then.id.born, then.id.line + then.len) <= (run.id.born, at));
             let part = |from: u32, to: u32, died: u32| Run { id: LineId { line: from, ..run.id }, len: to - from, died };
             let gone = if run.died == ALIVE { died } else { run.died };
-            for span in back[from..].iter().take_while(|span| span.id.born == run.id.born && span.id.line < end) {
-                let (start, stop) = (span.id.line.max(at), (span.id.line + span.len).min(end));
+            for then in back[from..].iter().take_while(|then| then.id.born == run.id.born && then.id.line < end) {
+                let (start, stop) = (then.id.line.max(at), (then.id.line + then.len).min(end));
                 runs.extend((at < start).then(|| part(at, start, gone)));
-                runs.push(part(start, stop, ALIVE));
+                runs.push(part(start, stop, then.died));
                 at = stop;
             }
             runs.extend((at < end).then(|| part(at, end, gone)));
         }
         self.runs = runs;
-        self.alive = state.0.iter().map(|span| span.len as usize).sum();
+        self.alive = state.alive().map(|run| run.len as usize).sum();
     }
 
     /// Who wrote the present lines, from top to bottom, and which of them are in another text.

@@ -41,12 +41,12 @@ impl From<&WeaveState> for Places {
     /// The text is the one that the weave had then.
     fn from(state: &WeaveState) -> Self {
         let mut at = 0;
-        let placed = |span: &super::LineSpan| {
+        let placed = |span: &super::Run| {
             let lines = at..at + span.len as usize;
             at = lines.end;
             PlacedLines { lines, at: Some(span.id) }
         };
-        Self(state.0.iter().map(placed).collect())
+        Self(state.alive().map(placed).collect())
     }
 }
 

@@ -17,6 +17,7 @@ use super::{
 use crate::{
     checkpoint::read_file,
     git::blame::{CommitInfo, CommittedRuns, commits_of_lines},
+    restore::TOOL as RESTORE,
     workspace::Workspace,
 };
 
@@ -258,7 +259,7 @@ fn lines_to_ask_about(history: &LineHistory<'_>, owned: &[OwnedLines]) -> Vec<Ra
 fn may_be_fetched(by: Option<&StepAuthor>) -> bool {
     match by {
         None | Some(StepAuthor::Outside { .. }) => true,
-        Some(StepAuthor::Change { tool, .. }) => tool.starts_with(FileEvent::COMMAND) || tool == "restore",
+        Some(StepAuthor::Change { tool, .. }) => tool.starts_with(FileEvent::COMMAND) || tool == RESTORE,
     }
 }
 

@@ -5,7 +5,7 @@ use surehand_core::{ContentHash, LineMap, RelPath};
 use surehand_store::{ChangeId, ContentDelta, EventFilter, FileEvent, IncidentKind, Millis, SessionId, StoreError};
 
 use super::session_work::git_mode;
-use crate::workspace::Workspace;
+use crate::{restore::TOOL as RESTORE, workspace::Workspace};
 
 /// What changed a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -69,8 +69,12 @@ impl FileSteps {
             if let Some(last) = steps.last()
                 && last.after != step.before
             {
-                let gap = FileStep::outside(&last.name_after, last.after, step.before);
-                steps.push(gap);
+                let (name, mut left) = (last.name_after.clone(), last.after);
+                if step.brings_back_unrecorded(&steps) {
+                    steps.push(FileStep::outside(&name, left, step.after));
+                    left = step.after;
+                }
+                steps.push(FileStep::outside(&name, left, step.before));
             }
             // A file that only got another name has the same lines.
             if step.before != step.after || step.name_before != step.name_after {
@@ -122,6 +126,13 @@ impl FileStep {
             lines: None,
             delta: None,
         }
+    }
+
+    /// Whether a restore brought back what no recorded step had left. Then another program had made it of what the last step left,
+    /// before it was lost, and a checkpoint kept it. Otherwise every line would be the restore's.
+    fn brings_back_unrecorded(&self, steps: &[Self]) -> bool {
+        let is_restore = matches!(&self.by, StepAuthor::Change { tool, .. } if tool == RESTORE);
+        is_restore && self.after.is_some() && !steps.iter().any(|step| step.before == self.after || step.after == self.after)
     }
 
     /// Whether it changed nothing but the name.

@@ -43,7 +43,7 @@ pub struct Restored {
 }
 
 /// The name of this tool in the log.
-pub(super) const TOOL: &str = "restore";
+pub(crate) const TOOL: &str = "restore";
 
 /// As what a restore is recorded.
 struct RestoreRecord<'a> {

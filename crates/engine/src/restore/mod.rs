@@ -20,13 +20,13 @@ use rustix::fs::FileType;
 use surehand_core::{ContentHash, OutsideState, Refusal, RelPath, outcome::undo::EntryOutcome};
 use surehand_store::{Checkpoint, CheckpointId, CheckpointInfo, EventFilter, FileEvent, Millis, NotKept, StoreError};
 
-pub(crate) use self::entry_undo::EntryUndo;
 use self::picture::{Content, Picture, Thing, is_same_content};
 pub use self::{
     apply::Restored,
     kept_work::KeptFile,
     target::{RestoreTo, RestoreToError, reads_as_time},
 };
+pub(crate) use self::{apply::TOOL, entry_undo::EntryUndo};
 use crate::{
     checkpoint::{CheckpointError, CheckpointRequest, NestedPaths, lstat, read_file},
     disk::{

@@ -105,10 +105,10 @@ proptest! {
 
 impl WeaveState {
     fn ids(&self) -> Vec<LineId> {
-        let of_span = |span: &LineSpan| {
-            let LineSpan { id, len } = *span;
+        let of_span = |span: &Run| {
+            let Run { id, len, .. } = *span;
             (0..len).map(move |nth| LineId { line: id.line + nth, ..id })
         };
-        self.0.iter().flat_map(of_span).collect()
+        self.alive().flat_map(of_span).collect()
     }
 }

@@ -92,6 +92,18 @@ fn changed_and_changed_back_is_no_change() {
 }
 
 #[test]
+fn what_came_back_is_the_work_of_its_author_removals_included() {
+    let mut story = Story::of(&["a\nb\nc\n", "a\nB\nc\n", "a\nB\nC\n"]);
+    // As by `git stash; git stash pop`, of all that was done and of a part.
+    for state in [0, 2, 1, 2] {
+        story.weave.go_back_to(&story.states[state].clone());
+        story.texts.push(story.texts[state].clone());
+    }
+    assert_eq!(story.part(0, &[1]), Part { content: "a\nB\nc\n".to_owned(), left: Vec::new() });
+    assert_eq!(story.part(0, &[2]), Part { content: "a\nb\nC\n".to_owned(), left: Vec::new() });
+}
+
+#[test]
 fn a_line_gets_an_ending_when_others_come_below_it() {
     check(&["a", "a\nx\n", "a\nx\ny\n"], &[2], "a\ny\n");
     check(&["a\r\nb", "a\r\nx\r\nb"], &[1], "a\r\nx\r\nb");
