@@ -44,7 +44,7 @@ def check_tools(who, tools):
 
 async def python_sdk(mode, protocol):
     who = f"python {mode}"
-    with tempfile.TemporaryDirectory() as root, tempfile.TemporaryFile("w+") as stderr:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as root, tempfile.TemporaryFile("w+") as stderr:
         with check(f"{who}: the connection holds until the client hangs up, and the server says nothing on stderr"):
             server = StdioServerParameters(command=BINARY, args=["mcp", "--root", root], env=ENVIRONMENT)
             async with Client(stdio_client(server, errlog=stderr), mode=mode, read_timeout_seconds=5) as client:
@@ -62,7 +62,7 @@ async def python_sdk(mode, protocol):
 async def python_sdk_over_http(mode, protocol):
     who = f"python http {mode}"
     with check(f"{who}: the connection holds until the client hangs up, and the server ends well"):
-        with tempfile.TemporaryDirectory() as root, http_server(BINARY, root) as url:
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as root, http_server(BINARY, root) as url:
             async with Client(url, mode=mode, read_timeout_seconds=5) as client:
                 with check(f"{who}: the protocol is {protocol}"):
                     assert client.protocol_version == protocol, client.protocol_version
@@ -168,19 +168,19 @@ def as_json(model):
 
 def inspector(era):
     """One process, and so one session, for each call."""
-    with tempfile.TemporaryDirectory() as root:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as root:
         options = [f"-e{name}={value}" for name, value in ENVIRONMENT.items()]
         inspect(f"inspector {era}", era, root, [*options, BINARY, "mcp", "--root", root])
 
 
 def inspector_over_http(era):
     with check(f"inspector http {era}: the server ends well"):
-        with tempfile.TemporaryDirectory() as root, http_server(BINARY, root) as url:
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as root, http_server(BINARY, root) as url:
             inspect(f"inspector http {era}", era, root, [url, "--transport", "http"])
 
 
 def inspect(who, era, root, server):
-    with tempfile.TemporaryDirectory() as home:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as home:
 
         def ask(*options, code=0):
             command = ["mcp-inspector", "--cli", "--format", "json", "--connect-timeout", "5000", "--protocol-era", era, *options]
