@@ -144,7 +144,11 @@ mod tests {
             let lines: Vec<&str> = before.as_str().split_inclusive('\n').collect();
             let line = line.min(lines.len() - 1);
             let start: usize = lines[..line].iter().map(|line| line.len()).sum();
-            let texts = Reformatted::between(&before, &after).expect("only the gaps differ");
+            let Some(texts) = Reformatted::between(&before, &after) else {
+                // Only the gaps differ, which by chance makes the same lines in another order.
+                prop_assert!(is_reordered(before.as_str(), after.as_str()));
+                return Ok(());
+            };
             if let Some(place) = texts.place(&(start..start + lines[line].len())) {
                 prop_assert_eq!(lines[line], &after.as_str()[place.clone()]);
                 prop_assert_eq!(words(&before.as_str()[..start]).len(), words(&after.as_str()[..place.start]).len());
