@@ -16,7 +16,7 @@ use surehand_core::{
 };
 use surehand_store::{ChangeId, EntryChange, EventFilter, FileEvent, Millis, PathEntry, SessionId, StoreError};
 
-use crate::{attribution::git_mode, random::random, workspace::Workspace};
+use crate::{git::git_mode, random::random, workspace::Workspace};
 
 /// Selects changes.
 #[derive(Debug, Clone, PartialEq, Eq)]

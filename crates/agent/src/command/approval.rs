@@ -258,7 +258,7 @@ mod tests {
     #[test]
     fn programs_of_the_workspace_are_not_trusted() {
         let root = Path::new("/w");
-        let trusted = ["/usr/bin", "bin", "", "/w/bin", "/work/bin"].map(|dir| holds_trusted_programs(Path::new(dir), root));
+        let trusted = ["/usr/bin", "bin", "", "/w/bin", "/ww/bin"].map(|dir| holds_trusted_programs(Path::new(dir), root));
         assert_eq!(trusted, [true, false, false, false, true]);
     }
 }

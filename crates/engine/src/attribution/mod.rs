@@ -12,6 +12,4 @@ pub use blame::{Blame, BlameError, BlamedLines, LineAuthor};
 pub use session_commit::{SessionCommit, SessionCommitError, SessionCommitPlan, SessionCommitRequest};
 pub use session_work::{LeftWhy, LeftWork, PatchError, SessionFile, SessionWork, SessionWorkError, WorkBase, WorkSide};
 
-pub(crate) use session_work::git_mode;
-
 pub use crate::git::{blame::CommitInfo, program::GitError};

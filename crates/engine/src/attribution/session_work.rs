@@ -21,6 +21,7 @@ use crate::{
     change_log::NetChange,
     git::{
         conversion::Conversions,
+        git_mode,
         program::GitError,
         scratch::{ScratchRepository, TreeFile},
     },
@@ -294,11 +295,6 @@ pub enum PatchError {
     /// Git failed.
     #[error(transparent)]
     Git(#[from] GitError),
-}
-
-/// The mode that git has for these permissions of a file.
-pub(crate) fn git_mode(permissions: u32) -> u32 {
-    if permissions & 0o100 != 0 { 0o100_755 } else { 0o100_644 }
 }
 
 /// The mode of a file, as git knows it.

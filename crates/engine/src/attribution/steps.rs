@@ -4,8 +4,7 @@
 use surehand_core::{ContentHash, LineMap, RelPath};
 use surehand_store::{ChangeId, ContentDelta, EventFilter, FileEvent, IncidentKind, Millis, SessionId, StoreError};
 
-use super::session_work::git_mode;
-use crate::{restore::TOOL as RESTORE, workspace::Workspace};
+use crate::{git::git_mode, restore::TOOL as RESTORE, workspace::Workspace};
 
 /// What changed a file.
 #[derive(Debug, Clone, PartialEq, Eq)]

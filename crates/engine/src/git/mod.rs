@@ -46,6 +46,11 @@ pub(crate) struct CannotTell {
     pub why: String,
 }
 
+/// The mode that git has for these permissions of a file.
+pub(crate) fn git_mode(permissions: u32) -> u32 {
+    if permissions & 0o100 != 0 { 0o100_755 } else { 0o100_644 }
+}
+
 impl CannotTell {
     fn of(path: &std::path::Path, why: impl ToString) -> Self {
         Self { path: path.display().to_string(), why: why.to_string() }
