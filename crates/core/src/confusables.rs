@@ -2,7 +2,7 @@
 //! They are used to compare texts and to name differences; no text is ever changed.
 //!
 //! The tables are our own because they are short and have names: Unicode's list of confusables has 6,000 entries and no
-//! names, and a model that is told `U+2019 (right single quotation mark)` knows what to type.
+//! names, and a model that reads `U+2019 (right single quotation mark)` knows what to type.
 
 use std::borrow::Cow;
 
@@ -13,9 +13,9 @@ use unicode_normalization::char::{decompose_canonical, is_combining_mark};
 pub(crate) enum Looks {
     Blank,
     Invisible,
-    /// Like these plain characters.
+    /// Looks like these plain characters.
     Like(&'static str),
-    /// Like itself.
+    /// Looks like no other character.
     Itself,
 }
 
@@ -42,7 +42,7 @@ fn plain_twin(c: char) -> Option<&'static str> {
     LIKE.iter().find(|(twin, ..)| *twin == c).map(|(_, plain, _)| *plain).or_else(|| LETTERS.iter().find_map(letter))
 }
 
-/// Appends what a character looks like, as a letter and its marks; nothing for an invisible one.
+/// Appends the look of a character, as a letter and its marks; nothing for an invisible one.
 pub(crate) fn fold(c: char, into: &mut String) {
     match looks(c) {
         Looks::Blank | Looks::Invisible => {}
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_told_by_its_looks_has_a_name() {
+    fn a_character_whose_look_is_ambiguous_has_a_name() {
         let check = |c: char, expected: &str| assert_eq!(name(c).as_deref().unwrap_or("none"), expected);
         check('\u{2019}', "right single quotation mark");
         check('\u{a0}', "no-break space");

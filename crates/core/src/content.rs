@@ -10,23 +10,23 @@ use crate::{
 /// The whole content of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Content {
-    /// Text.
+    /// Text in any supported encoding.
     Text(Text),
     /// Binary content, or text over the size limit. It can be moved, deleted and restored, but not shown or edited.
     Blob(Blob),
 }
 
-/// Bytes that are not taken as text. Cheap to clone.
+/// Bytes that are not treated as text. Cheap to clone.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Blob(Arc<(Vec<u8>, ContentHash)>);
 
 impl Content {
-    /// Takes these bytes as text if they are text.
+    /// Classifies these bytes as text if they are text.
     pub fn new(bytes: Vec<u8>) -> Self {
         Self::with_reason(bytes).0
     }
 
-    /// The same, with the reason if they are not text.
+    /// Like [`Content::new`], with the reason if the bytes are not text.
     pub fn with_reason(bytes: Vec<u8>) -> (Self, Option<NotText>) {
         match Text::try_new(bytes) {
             Ok(text) => (Content::Text(text), None),
@@ -34,7 +34,7 @@ impl Content {
         }
     }
 
-    /// The exact bytes.
+    /// The exact bytes of the file.
     pub fn bytes(&self) -> &[u8] {
         match self {
             Content::Text(text) => text.bytes(),
@@ -42,7 +42,7 @@ impl Content {
         }
     }
 
-    /// Their version.
+    /// The version of these bytes.
     pub fn version(&self) -> ContentHash {
         match self {
             Content::Text(text) => text.version(),
@@ -66,18 +66,18 @@ impl AsRef<[u8]> for Content {
 }
 
 impl Blob {
-    /// Takes these bytes as they are.
+    /// Wraps these bytes without examining them.
     pub fn new(bytes: Vec<u8>) -> Self {
         let version = ContentHash::of(&bytes);
         Self(Arc::new((bytes, version)))
     }
 
-    /// The bytes.
+    /// The exact bytes of the file.
     pub fn bytes(&self) -> &[u8] {
         &self.0.0
     }
 
-    /// Their version.
+    /// The version of these bytes.
     pub fn version(&self) -> ContentHash {
         self.0.1
     }

@@ -15,21 +15,20 @@ pub enum Encoding {
     Utf16Le,
     /// UTF-16, big-endian, with a byte order mark.
     Utf16Be,
-    /// A legacy encoding, detected by how the bytes look.
+    /// A legacy encoding, guessed from the bytes.
     Legacy(&'static legacy::Encoding),
 }
 
 pub(crate) struct Decoded {
-    /// The text, with a byte order mark if there is one.
+    /// The text, including a byte order mark if the bytes have one.
     pub content: String,
-    /// The encoding.
     pub encoding: Encoding,
     /// Whether encoding the text gives exactly the same bytes.
     pub is_exact: bool,
 }
 
 impl Encoding {
-    /// Its usual name.
+    /// The usual name of the encoding.
     pub fn name(self) -> &'static str {
         match self {
             Encoding::Utf8 => "UTF-8",
@@ -116,7 +115,7 @@ pub(crate) fn decode_legacy(bytes: &[u8]) -> Result<Decoded, NotText> {
     inexact.ok_or(NotText::Encoding { at: 0 })
 }
 
-/// Whether there are more control characters near the start than text has.
+/// Whether the start has more control characters than text does.
 fn has_many_controls(bytes: &[u8]) -> bool {
     let start = &bytes[..bytes.len().min(8192)];
     let is_odd = |byte: &&u8| **byte < 0x20 && !matches!(**byte, b'\t' | b'\n' | b'\r' | 0x0b | 0x0c | 0x1b);
@@ -145,7 +144,7 @@ mod tests {
     const FRENCH: &str = "# Un café à la crème, s'il vous plaît\nnom = \"Zoé\"\n";
 
     #[test]
-    fn encodings_are_told_by_what_the_bytes_look_like() {
+    fn an_encoding_is_guessed_from_the_bytes() {
         check("é".as_bytes(), "UTF-8", "é");
         check(b"\xff\xfeh\0i\0\n\0", "UTF-16LE", "\u{feff}hi\n");
         check(b"\xfe\xff\0h\0i\0\n", "UTF-16BE", "\u{feff}hi\n");
@@ -163,12 +162,12 @@ mod tests {
             Ok(edited) => assert_eq!(Text::new(edited.bytes().to_vec()).unwrap().as_str(), short),
             Err(unfit) => assert!(matches!(unfit, Unfit::Mistakable { .. })),
         }
-        // What is plain ASCII reads the same in all of them.
+        // Plain ASCII is the same in all of them.
         assert!(text.with("int main() {}\n".to_owned()).is_ok());
     }
 
     #[test]
-    fn what_is_no_text_in_any_encoding_is_told_apart() {
+    fn bytes_that_are_text_in_no_encoding_are_binary() {
         let not_text = |bytes: &[u8]| Text::new(bytes.to_vec()).unwrap_err();
         assert_eq!(not_text(b"\x1f\x8b\x08\x00\x01"), NotText::Binary);
         assert_eq!(not_text(b"\x01\x02\x03\xff\xfe\x80\x05"), NotText::Binary);
@@ -184,7 +183,7 @@ mod tests {
                 if let Ok(again) = text.with(text.as_str().to_owned()) {
                     prop_assert_eq!(again.bytes(), &bytes[..]);
                 }
-                // Whatever is written is read as what was meant.
+                // The written bytes are read as the intended text.
                 if let Ok(edited) = text.with(format!("{}end\n", text.as_str())) {
                     let read = Text::new(edited.bytes().to_vec()).unwrap();
                     prop_assert_eq!(read.as_str(), edited.as_str());

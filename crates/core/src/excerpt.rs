@@ -9,7 +9,7 @@ use crate::{
 /// Lines of a file that a model knows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KnownLines {
-    /// The file.
+    /// The path of the file.
     pub path: RelPath,
     /// The version that the numbers refer to.
     pub text: Text,
@@ -17,7 +17,7 @@ pub struct KnownLines {
     pub lines: LineSet,
 }
 
-/// Some lines of a text, bounded. Lines that do not fit are named, not shown.
+/// Some lines of a text, bounded. Lines that do not fit are listed by number.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Excerpt {
     /// The lines that are shown, cut where they are too long.

@@ -20,30 +20,30 @@ pub struct FileDiff {
     path_before: RelPath,
     path_after: RelPath,
     kind: DiffKind,
-    /// As git writes them, before and after.
+    /// The modes before and after, as git writes them.
     modes: (Option<u32>, Option<u32>),
     body: DiffBody,
 }
 
-/// What happened to a file as a whole.
+/// The change of a file as a whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DiffKind {
-    /// Nothing: path and content are the same.
+    /// Path and content are the same.
     Unchanged,
-    /// It has other content under the same path.
+    /// The content differs, the path is the same.
     Edited,
-    /// It was not there before.
+    /// The file is new.
     Created,
-    /// It is no longer there.
+    /// The file was removed.
     Deleted,
-    /// It has another path, and perhaps other content.
+    /// The path differs, and perhaps the content.
     Renamed,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum DiffBody {
-    /// Without hunks if no line differs: an empty file came or went, it was only renamed, or only its encoding is
-    /// another.
+    /// Has no hunks if no line differs: an empty file was created or deleted, the file was only renamed, or only its
+    /// encoding changed.
     Text(Vec<DiffHunk>),
     Binary,
 }
@@ -51,18 +51,18 @@ enum DiffBody {
 /// Lines that changed, with the lines around them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DiffHunk {
-    /// The index of its first line in the old text.
+    /// The 0-based index of its first line in the old text.
     pub start_before: usize,
-    /// The index of its first line in the new text.
+    /// The 0-based index of its first line in the new text.
     pub start_after: usize,
-    /// Its lines, from top to bottom.
+    /// The lines of the hunk, from top to bottom.
     pub rows: Vec<DiffRow>,
 }
 
 /// A line of a hunk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DiffRow {
-    /// Which side has it.
+    /// The side that has the line.
     pub kind: RowKind,
     /// The line without its newline. The carriage return of a CRLF ending is part of it.
     pub text: String,
@@ -73,11 +73,11 @@ pub struct DiffRow {
 /// Which side of a diff has a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RowKind {
-    /// Both.
+    /// A line of both texts.
     Same,
-    /// The new one.
+    /// A line of the new text only.
     Added,
-    /// The old one.
+    /// A line of the old text only.
     Removed,
 }
 
@@ -85,7 +85,8 @@ pub enum RowKind {
 pub const NO_NEWLINE: &str = "\\ No newline at end of file";
 
 impl FileDiff {
-    /// Compares a file before and after, each with the path that it has and its content if it is there.
+    /// Compares a file before and after. Each side is given by its path and its content; the content is `None` if the
+    /// file does not exist.
     pub fn between(before: (&RelPath, Option<&Content>), after: (&RelPath, Option<&Content>)) -> Self {
         let kind = match (before.1, after.1) {
             _ if before == after => DiffKind::Unchanged,
@@ -98,7 +99,8 @@ impl FileDiff {
         Self { path_before: before.0.clone(), path_after: after.0.clone(), kind, modes: (None, None), body }
     }
 
-    /// The same with the modes of the file, as git has them (`100644`). A file whose mode alone is another counts as edited.
+    /// This diff with the modes of the file, as git writes them (`100644`). A file whose mode alone differs counts as
+    /// edited.
     #[must_use]
     pub fn with_modes(mut self, before: Option<u32>, after: Option<u32>) -> Self {
         self.modes = (before, after);
@@ -113,17 +115,17 @@ impl FileDiff {
         (before != after).then_some((before, after))
     }
 
-    /// The path it had, also of a file that was created.
+    /// The path before the change; for a created file, its path.
     pub fn path_before(&self) -> &RelPath {
         &self.path_before
     }
 
-    /// The path it has, also of a file that was deleted.
+    /// The path after the change; for a deleted file, its path.
     pub fn path_after(&self) -> &RelPath {
         &self.path_after
     }
 
-    /// What happened to it as a whole.
+    /// The change of the file as a whole.
     pub fn kind(&self) -> DiffKind {
         self.kind
     }
@@ -133,7 +135,7 @@ impl FileDiff {
         self.body == DiffBody::Binary
     }
 
-    /// Where its lines differ, from top to bottom.
+    /// The changed lines with their context, from top to bottom.
     pub fn hunks(&self) -> &[DiffHunk] {
         match &self.body {
             DiffBody::Text(hunks) => hunks,
@@ -141,12 +143,12 @@ impl FileDiff {
         }
     }
 
-    /// How many lines were added.
+    /// The number of added lines.
     pub fn added(&self) -> usize {
         self.count(RowKind::Added)
     }
 
-    /// How many lines were removed.
+    /// The number of removed lines.
     pub fn removed(&self) -> usize {
         self.count(RowKind::Removed)
     }
@@ -182,8 +184,8 @@ impl FileDiff {
         headings
     }
 
-    /// This diff with `redact` applied to its paths and to the text of each row. `redact` must not add newlines; a path
-    /// that it turns into something that is no path stays as it is.
+    /// This diff with `redact` applied to its paths and to the text of each row. `redact` must not add newlines. A path
+    /// stays as it is if the redacted one is not valid.
     #[must_use]
     pub fn redacted<'a>(&'a self, redact: impl Fn(&'a str) -> Cow<'a, str>) -> Self {
         let path = |path: &'a RelPath| RelPath::new(&redact(path.as_str())).unwrap_or_else(|_| path.clone());
@@ -212,7 +214,7 @@ impl DiffHunk {
 }
 
 impl RowKind {
-    /// What stands in front of the line.
+    /// The character in front of the line.
     pub fn sign(self) -> char {
         match self {
             RowKind::Same => ' ',
@@ -222,7 +224,7 @@ impl RowKind {
     }
 }
 
-/// A unified diff; nothing for a file that is unchanged.
+/// A unified diff; empty for an unchanged file.
 impl fmt::Display for FileDiff {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.headings().iter().try_for_each(|heading| writeln!(f, "{heading}"))?;
@@ -254,7 +256,7 @@ fn compare(before: Option<&Content>, after: Option<&Content>) -> DiffBody {
     if before == after {
         return DiffBody::Text(Vec::new());
     }
-    let empty = Text::of(String::new()).expect("nothing is text");
+    let empty = Text::of(String::new()).expect("an empty string is text");
     let text = |content: Option<&Content>| content.map_or(Some(empty.clone()), |content| content.text().cloned());
     let (Some(old), Some(new)) = (text(before), text(after)) else { return DiffBody::Binary };
     let map = LineMap::between(&old, &new);
@@ -431,7 +433,7 @@ mod tests {
     }
 
     proptest! {
-        /// What is shown can be read back, by ourselves at least.
+        /// A printed diff can be parsed again, at least by Surehand.
         #[test]
         fn a_shown_difference_is_a_patch(before in "([a-c]{1,2}\n){1,15}", after in "([a-c]{1,2}\n){1,15}") {
             prop_assume!(before != after);

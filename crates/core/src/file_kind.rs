@@ -1,9 +1,9 @@
-//! The kind of a file, by its name alone: one word for the snapshot that a model reads, and a short type for other
-//! programs. No decision depends on it, so the table has common extensions only.
+//! The kind of a file, judged by its name alone: one word for the snapshot that a model reads, and a short type for
+//! other programs. No decision depends on it, so the table has common extensions only.
 
 use crate::path::RelPath;
 
-/// Each word, and the endings that it stands for, in small letters.
+/// Each kind, and its extensions in lower case.
 const KINDS: &[(&str, &[&str])] = &[
     ("archive", &["7z", "bz2", "gz", "jar", "rar", "tar", "tgz", "whl", "xz", "zip", "zst"]),
     ("assembly", &["asm", "s"]),
@@ -67,7 +67,7 @@ const KINDS: &[(&str, &[&str])] = &[
     ("zig", &["zig"]),
 ];
 
-/// The same for files that are known by what stands before the first dot or dash of their name.
+/// Kinds of files that are identified by their name up to its first dot or dash.
 const NAMES: &[(&str, &[&str])] = &[
     ("config", &["editorconfig", "env", "gitattributes", "gitignore"]),
     ("dockerfile", &["containerfile", "dockerfile"]),
@@ -76,7 +76,7 @@ const NAMES: &[(&str, &[&str])] = &[
     ("ruby", &["gemfile", "rakefile"]),
 ];
 
-/// Endings that mean the same, with the usual one.
+/// Extensions with the same meaning, and the usual one.
 const USUAL_ENDINGS: &[(&str, &str)] = &[
     ("cc", "cpp"),
     ("cxx", "cpp"),
@@ -89,15 +89,15 @@ const USUAL_ENDINGS: &[(&str, &str)] = &[
     ("yml", "yaml"),
 ];
 
-/// What the file at this path is, in one word: `rust`, `markdown`, `image`; `file` where the name does not say it.
+/// The kind of the file at this path in one word: `rust`, `markdown`, `image`; `file` if the name does not show it.
 pub fn kind_of(path: &RelPath) -> &'static str {
     let name = path.name().to_ascii_lowercase();
     let by_ending = ending(&name).and_then(|ending| look_up(KINDS, ending));
     by_ending.or_else(|| look_up(NAMES, name_without_ending(&name))).unwrap_or("file")
 }
 
-/// The same for programs: `go`, `md`, `yaml`. It is the ending of the name in its usual spelling, or the name of a
-/// known file without one (`makefile`); `file` where neither says anything.
+/// The type of the file for programs: `go`, `md`, `yaml`. It is the extension in its usual spelling, or the name of a
+/// known file without one (`makefile`); otherwise `file`.
 pub fn type_of(path: &RelPath) -> String {
     let name = path.name().to_ascii_lowercase();
     let known_name = || Some(name.trim_start_matches('.')).filter(|name| look_up(NAMES, name).is_some());
@@ -110,12 +110,12 @@ fn look_up(table: &[(&'static str, &[&str])], word: &str) -> Option<&'static str
     table.iter().find(|(_, words)| words.contains(&word)).map(|(kind, _)| *kind)
 }
 
-/// What follows the last dot. The dot of a hidden file is part of its name.
+/// The text after the last dot. The dot of a hidden file is part of its name.
 fn ending(name: &str) -> Option<&str> {
     name.get(1..)?.rsplit_once('.').map(|(_, ending)| ending)
 }
 
-/// `dockerfile` of `Dockerfile.dev`, `license` of `LICENSE-MIT`, `gitignore` of `.gitignore`.
+/// For example `dockerfile` for `Dockerfile.dev`, `license` for `LICENSE-MIT`, `gitignore` for `.gitignore`.
 fn name_without_ending(name: &str) -> &str {
     let name = name.trim_start_matches('.');
     name.split(['.', '-']).next().unwrap_or(name)

@@ -1,17 +1,17 @@
-//! The known files of a repository, and which of them matter most: there may be a hundred thousand, and a prompt has
-//! room for a few lines.
+//! The known files of a repository, and the ones among them that matter most: a repository may have a hundred thousand
+//! files, and a prompt has room for a few lines.
 
 use std::{cmp::Ordering, ops::Deref, sync::OnceLock};
 
 use crate::repo_state::{FileState, FileStatus};
 
-/// The files that were touched, by path, and how many others there are.
+/// The files that were touched, by path, and the number of all other files.
 #[derive(Debug, Default)]
 pub struct FileList {
     touched: Vec<FileState>,
     untouched: Vec<(String, usize)>,
     few_untouched: Vec<FileState>,
-    /// Computed on demand, because a list that has not changed is shown again and again.
+    /// Computed on demand, because an unchanged list is shown again and again.
     overview: OnceLock<Overview>,
 }
 
@@ -45,7 +45,7 @@ impl FileList {
     }
 }
 
-/// The files that were touched.
+/// Dereferences to the files that were touched.
 impl Deref for FileList {
     type Target = [FileState];
 
@@ -116,7 +116,7 @@ fn is_in(file: &FileState, directory: &str) -> bool {
     file.path.as_str().strip_prefix(directory).is_some_and(|name| !name.as_bytes().contains(&b'/'))
 }
 
-/// Each directory once, sorted by path.
+/// Merges entries for the same directory, and sorts by path.
 fn together(mut directories: Vec<(&str, usize)>) -> Vec<(&str, usize)> {
     directories.sort_by_key(|(path, _)| *path);
     directories.dedup_by(|(next, more), (path, files)| {

@@ -1,7 +1,7 @@
-//! Whether two versions of a file that are still being worked on will conflict when git merges them, and on which lines.
+//! Forecasts whether two versions of a file in two checkouts will conflict when git merges them, and on which lines.
 //!
-//! A forecast calls nothing a conflict that git would merge. What cannot be known (their text is not shared, the base is
-//! not at hand, the comparison would take too long) is [`Forecast::Unknown`].
+//! A forecast reports no conflict where git would merge. If the answer is not known (the text is not shared, the base
+//! is missing, the comparison would take too long), it is [`Forecast::Unknown`].
 
 use std::{borrow::Cow, ops::Range};
 
@@ -17,41 +17,41 @@ use crate::{
 /// A version of a file, as far as it is known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Version<'a> {
-    /// Its whole content.
+    /// The whole content of the version.
     Content(&'a [u8]),
-    /// Its differences from the base, as [`merge3::hunks`] finds them.
+    /// The differences from the base, as computed by [`merge3::hunks`].
     Hunks(Vec<VersionHunk<'a>>),
-    /// It was deleted, or moved elsewhere.
+    /// The file was deleted, or moved elsewhere.
     Deleted,
-    /// Some other content that is binary.
+    /// Binary content that differs from the base and is not known.
     Binary,
 }
 
 /// Lines of the base that a version replaced.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VersionHunk<'a> {
-    /// The lines of the base, and those of the version.
+    /// The lines of the base, and their replacement in the version.
     pub lines: Hunk,
-    /// The text of the latter, with its line breaks, if it is known.
+    /// The text of the replacement, with its line endings, if it is known.
     pub text: Option<&'a str>,
 }
 
-/// What a merge of two versions will do.
+/// The predicted result of merging two versions.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Forecast {
-    /// They go together: they changed different lines, or made the same change, or one of them is the base.
+    /// No conflict: the versions changed different lines, or made the same change, or one of them is the base.
     Clean,
-    /// They conflict on these lines.
+    /// The versions conflict on these lines.
     SameLines(Vec<Conflict>),
     /// One side changed the file, and the other one deleted it. If it was moved, git may find its new place.
     Deleted {
-        /// The side that deleted it.
+        /// The side that deleted the file.
         by: Side,
     },
-    /// Both sides changed the file, and git takes it for binary.
+    /// Both sides changed the file, and git treats it as binary.
     Binary,
-    /// It cannot be said.
+    /// The result cannot be predicted.
     Unknown(Unknown),
 }
 
@@ -59,9 +59,9 @@ pub enum Forecast {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Side {
-    /// My side.
+    /// The caller's version.
     Mine,
-    /// Their side.
+    /// The other checkout's version.
     Theirs,
 }
 
@@ -69,25 +69,26 @@ pub enum Side {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Unknown {
-    /// Both sides changed these lines. It is a conflict unless they made the same change, and their text is not known.
-    /// For a binary file there are no lines.
+    /// Both sides changed these lines, and their text is not known, so they conflict unless they made the same change.
+    /// Empty for a binary file.
     NotShared(Vec<Conflict>),
-    /// The base is not at hand.
+    /// The base is not available.
     NoBase,
-    /// The differences are not from this base.
+    /// The differences were not computed from this base.
     OtherBase,
     /// The comparison would take too long.
     TooMuchWork,
 }
 
-/// Says whether my version and theirs will conflict. A file that did not exist at the fork point has an empty base.
+/// Predicts whether my version and theirs will conflict. A file that did not exist at the fork point has an empty base.
 ///
 /// ```
 /// use surehand_core::forecast::{Forecast, Version, forecast};
 ///
 /// let base = b"a\nb\nc\n";
 /// let (mine, theirs) = (Version::Content(b"a\nB\nc\n"), Version::Content(b"a\nb\nC\n"));
-/// assert!(matches!(forecast(base, &mine, &theirs), Forecast::SameLines(conflicts) if conflicts[0].my_change == (1..2)));
+/// let forecast = forecast(base, &mine, &theirs);
+/// assert!(matches!(forecast, Forecast::SameLines(conflicts) if conflicts[0].my_change == (1..2)));
 /// ```
 pub fn forecast(base: &[u8], mine: &Version<'_>, theirs: &Version<'_>) -> Forecast {
     let is_same = mine == theirs && matches!(mine, Version::Content(_) | Version::Deleted);
@@ -113,7 +114,7 @@ fn forecast_texts(base: &[u8], mine: &Version<'_>, theirs: &Version<'_>) -> Resu
         };
     }
     let overlaps = merge3::overlaps(&mine.hunks(base)?, &theirs.hunks(base)?);
-    // Sides with different numbers of lines are not the same.
+    // Two sides with different numbers of lines cannot be the same.
     let certain: Vec<Conflict> =
         overlaps.iter().filter(|conflict| conflict.mine.len() != conflict.theirs.len()).cloned().collect();
     match (overlaps.is_empty(), certain.is_empty()) {
@@ -211,7 +212,7 @@ fn lines_or_neighbours(lines: &Range<usize>) -> LineRange {
 }
 
 impl Forecast {
-    /// The conflicts that are certain, and those that are possible.
+    /// The certain or the possible conflicts, whichever the forecast has.
     pub fn conflicts(&self) -> &[Conflict] {
         match self {
             Forecast::SameLines(conflicts) | Forecast::Unknown(Unknown::NotShared(conflicts)) => conflicts,
@@ -219,7 +220,7 @@ impl Forecast {
         }
     }
 
-    /// The same forecast, but only with the conflicts on these lines of mine: those that an edit touched.
+    /// This forecast, limited to the conflicts on these lines of mine: those that an edit touched.
     #[must_use]
     pub fn on_lines(&self, edited: &LineSet) -> Forecast {
         let on_them = |conflicts: &Vec<Conflict>| -> Vec<Conflict> {
@@ -242,12 +243,12 @@ impl Forecast {
 pub struct Collision {
     /// The other agent, such as `codex 71c0`; `None` if only the checkout is known.
     pub agent: Option<String>,
-    /// The branch of its checkout.
+    /// The branch of the other checkout.
     pub branch: Option<String>,
-    /// The file.
+    /// The file that both checkouts changed.
     pub path: RelPath,
-    /// When it last changed the file.
+    /// Seconds since the other agent last changed the file.
     pub seconds_ago: Option<u64>,
-    /// What a merge will do.
+    /// The predicted result of the merge.
     pub forecast: Forecast,
 }

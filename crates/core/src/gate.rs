@@ -21,12 +21,12 @@ use crate::{
     view::View,
 };
 
-/// What is at a path now.
+/// The current state of a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Present {
-    /// Nothing.
+    /// No file.
     Absent,
-    /// Text.
+    /// A text file.
     Text(Text),
     /// A file that cannot be shown, because it is binary or too large.
     Blob(Blob, Cause),
@@ -53,22 +53,23 @@ impl Present {
     }
 }
 
-/// What Surehand knows about what a session has seen of a file.
+/// How far Surehand has tracked what a session has seen of a file.
 #[derive(Debug, Clone, Copy)]
 pub enum Tracking<'a> {
     /// There is no tracker, so nothing is refused as unread or stale.
     Off,
     /// The session has not seen the file.
     Unseen,
-    /// The session was told that the current file cannot be shown, and has sent the same call again.
+    /// The session was warned that the current file cannot be shown, and has sent the same call again.
     Warned,
-    /// The session has seen lines of it.
+    /// The session has seen some lines of the file.
     Seen {
-        /// Which lines, and of which version.
+        /// The seen lines, and the version they belong to.
         view: &'a View,
         /// The text of that version, if it is still stored.
         text: Option<&'a Text>,
-        /// How its lines moved since, if the changes themselves are recorded and no comparison needs to guess.
+        /// How its lines have moved since, if every change in between was recorded. A comparison of the texts would
+        /// have to guess.
         provenance: Option<&'a LineMap>,
     },
 }
@@ -76,15 +77,15 @@ pub enum Tracking<'a> {
 /// A file that a call wants to change, with everything that the decision depends on.
 #[derive(Debug, Clone, Copy)]
 pub struct Target<'a> {
-    /// Its canonical path.
+    /// The canonical path of the file.
     pub path: &'a RelPath,
-    /// What the session has seen.
+    /// The lines that the session has seen.
     pub tracking: Tracking<'a>,
-    /// What is there now.
+    /// The file as it is now.
     pub present: &'a Present,
-    /// The policy in force.
+    /// The session's policy.
     pub policy: &'a Policy,
-    /// The limits in force.
+    /// The session's limits.
     pub limits: &'a Limits,
 }
 
@@ -163,13 +164,13 @@ pub fn take_away(target: &Target<'_>) -> Result<(), Refusal> {
     }
 }
 
-/// Why a file is not there: it never was, as far as the session knows, or it was deleted.
+/// The cause for a missing file: deleted if the session has seen it, else it never existed.
 fn missing_cause(target: &Target<'_>) -> Cause {
     if target.view().is_some() { Cause::Deleted } else { Cause::NoSuchFile }
 }
 
 /// Lets the replacement of a whole file pass. A file that cannot be shown is replaced only if the session sends the
-/// call twice. Without a tracker, the second call cannot be told from the first, so the file must be deleted.
+/// call twice. Without a tracker, the second call cannot be distinguished from the first, so the file must be deleted.
 pub fn overwrite(target: &Target<'_>) -> Result<(), Refusal> {
     let text = match (target.present, target.tracking) {
         (Present::Absent, _) | (Present::Blob(..), Tracking::Warned) => return Ok(()),
@@ -231,8 +232,8 @@ pub(crate) fn refuse_stale(target: &Target<'_>, now: &Text, anchors: Option<&[An
     target.refuse(Cause::Stale { affected, fresh, mismatches, remaps, anchors, total_lines }).teaching(view_after)
 }
 
-/// The same if the text that the session saw is no longer stored: nothing can be carried over, so every line counts as
-/// new.
+/// Like [`refuse_stale`], but the text that the session saw is no longer stored. Nothing can be carried over, so every
+/// line counts as new.
 fn stale_without_text(target: &Target<'_>, now: &Text, anchors: Option<&[Anchor]>) -> Refusal {
     let (affected, total_lines) = (LineSet::whole(now.line_count()), now.line_count());
     let fresh = Excerpt::of(now, &affected);
@@ -243,16 +244,16 @@ fn stale_without_text(target: &Target<'_>, now: &Text, anchors: Option<&[Anchor]
     target.refuse(Cause::Stale { affected, fresh, mismatches, remaps, anchors, total_lines }).teaching(view_after)
 }
 
-/// The line that an anchor means.
+/// The line that an anchor refers to.
 struct MeantLine<'a> {
     anchor: Anchor,
-    /// What the session was shown under its number.
+    /// The text that the session was shown under this number.
     shown: Option<&'a str>,
     /// Where the line is now, if that is proven.
     place: Option<LineNo>,
 }
 
-/// What the anchors mean, without duplicates.
+/// The lines that the anchors refer to, without duplicates.
 fn meant_lines<'a>(anchors: &[Anchor], view: &View, proof: &Proof<'_>, seen: &'a Text) -> Vec<MeantLine<'a>> {
     let is_proven = |line: &LineNo| proof.covers(&[*line].into_iter().collect());
     let mut meant: Vec<MeantLine<'a>> = Vec::new();
@@ -335,14 +336,14 @@ mod tests {
             unshown(IfRepeated::Replaces)
         );
         assert_eq!(write(Tracking::Warned, &present, "x"), Ok(()));
-        // What could not be written the second time is not asked for.
+        // A write that would fail the second time is not asked for.
         assert!(matches!(write(Tracking::Unseen, &present, "\0"), Err(Cause::BadArguments { .. })));
         let too_large = Present::Unreadable(Cause::TooLargeToKeep { size: 9, limit: 8 });
         assert!(matches!(write(Tracking::Warned, &too_large, "x"), Err(Cause::TooLargeToKeep { .. })));
     }
 
     proptest! {
-        /// A stale refusal is all it takes: the call that comes next is judged by what is there now.
+        /// One stale refusal is enough: the next call is judged against the current file.
         #[test]
         fn after_a_stale_refusal_the_next_call_is_not_stale(before in "([a-d]{1,2}\n){0,12}", after in "([a-d]{1,2}\n){1,12}", line in 0usize..12) {
             let (before, after) = (text(&before), text(&after));
@@ -350,9 +351,9 @@ mod tests {
             let old = after.line(crate::LineNo::at_index(line.min(after.line_count() - 1))).to_owned();
             let refusal = edit(&View::whole(&before), &before, &after, &old).unwrap_err();
             prop_assert_eq!(refusal.code(), crate::refusal::RefusalCode::Stale);
-            let told = refusal.view_after.clone().unwrap();
-            prop_assert!(told.is_whole(), "everything that changed was shown");
-            match edit(&told, &after, &after, &old) {
+            let known = refusal.view_after.clone().unwrap();
+            prop_assert!(known.is_whole(), "everything that changed was shown");
+            match edit(&known, &after, &after, &old) {
                 Ok(_) => {}
                 Err(again) => prop_assert_eq!(again.code(), crate::refusal::RefusalCode::Ambiguous),
             }

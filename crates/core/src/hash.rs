@@ -25,7 +25,7 @@ macro_rules! serde_as_text {
 }
 pub(crate) use serde_as_text;
 
-/// The version of a file: SHA-256 of its bytes, so that anyone can check it with `sha256sum`.
+/// The version of a file: SHA-256 of its bytes, so that it can be checked with `sha256sum`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ContentHash([u8; 32]);
 
@@ -35,28 +35,28 @@ impl ContentHash {
         Self(Sha256::digest(bytes).into())
     }
 
-    /// Six hexadecimal digits, for people and models to tell versions apart at a glance. Never compared by us.
+    /// Six hexadecimal digits, for people and models to distinguish versions at a glance. Surehand never compares them.
     pub fn short(&self) -> String {
         self.to_string()[..6].to_owned()
     }
 
-    /// The 32 bytes.
+    /// The 32 bytes of the digest.
     pub fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }
 
-    /// From the 32 bytes that [`ContentHash::as_bytes`] gave.
+    /// The version with these bytes, as returned by [`ContentHash::as_bytes`].
     pub fn from_bytes(bytes: [u8; 32]) -> Self {
         Self(bytes)
     }
 }
 
-/// Makes the version of bytes that come in pieces.
+/// Computes the version of content that arrives in pieces.
 #[derive(Debug, Clone, Default)]
 pub struct ContentHasher(Sha256);
 
 impl ContentHasher {
-    /// Takes the next piece.
+    /// Appends the next piece of the content.
     pub fn update(&mut self, bytes: &[u8]) {
         self.0.update(bytes);
     }
@@ -108,8 +108,8 @@ impl FromStr for ContentHash {
 
 serde_as_text!(ContentHash);
 
-/// Two letters that catch a model's slip when it names a line. 676 values are far too few to prove identity, and are
-/// never used for that: identity is the full text on our side.
+/// Two letters that catch a model's slip when it names a line. 676 values are far too few to prove identity, so
+/// Surehand compares the full text for that.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct LineHash([u8; 2]);
 
@@ -131,12 +131,12 @@ impl fmt::Display for LineHash {
     }
 }
 
-/// How a model names a line: its number as last shown, and the short hash of its text. Written `12#ab`.
+/// A model's name for a line: its number as last shown, and the short hash of its text. Written `12#ab`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Anchor {
     /// The number under which the line was shown.
     pub line: LineNo,
-    /// The short hash of its text.
+    /// The short hash of the line's text.
     pub hash: LineHash,
 }
 

@@ -1,6 +1,6 @@
-//! The ids of sessions and changes, and the macro for more ids of this kind.
+//! The ids of sessions and changes, and a macro that defines such id types.
 
-/// Defines types for ids, which are strings.
+/// Defines id types that wrap a string.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! string_ids {
@@ -21,6 +21,6 @@ macro_rules! string_ids {
 string_ids! {
     /// One model's context window, from its start to its reset.
     SessionId
-    /// The id of a change: what one call did, to one file or several.
+    /// The id of a change: the effect of one call, on one file or several.
     ChangeId
 }

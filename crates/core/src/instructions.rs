@@ -1,4 +1,4 @@
-//! Directory instructions: what the owner of a repository asks of agents that work in a directory, in its `AGENTS.md`.
+//! Directory instructions: rules in a repository's `AGENTS.md` for agents that work in a directory.
 //! This module decides which instructions are new to a session, and to which calls they belong. The engine finds the
 //! files; [`crate::render::instructions`] renders them.
 
@@ -6,15 +6,15 @@ use std::collections::HashMap;
 
 use crate::{hash::ContentHash, lines::LineNo, path::RelPath, text::Text};
 
-/// The settings for instructions.
+/// The settings for directory instructions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InstructionSettings {
     /// The names of instruction files; the first one found in a directory counts. An empty list switches instructions
     /// off.
     pub names: Vec<String>,
-    /// The limit for one file.
+    /// The maximum number of tokens for one file.
     pub tokens: usize,
-    /// The limit for one reply.
+    /// The maximum number of tokens for one reply.
     pub total_tokens: usize,
 }
 
@@ -27,13 +27,13 @@ impl Default for InstructionSettings {
 /// Instructions that a session does not have yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Instruction {
-    /// The directory that they apply to; `None` is the root.
+    /// The directory that they apply to; `None` for the root.
     pub directory: Option<RelPath>,
-    /// The file.
+    /// The path of the instruction file.
     pub path: RelPath,
-    /// Its text.
+    /// The content of the file.
     pub text: Text,
-    /// Why they are sent.
+    /// Whether they are new to the session, or have changed.
     pub news: InstructionNews,
 }
 
@@ -49,34 +49,34 @@ pub enum InstructionNews {
 /// The instructions of one reply.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ToldInstructions {
-    /// Parents before children.
+    /// The files that are sent, parents before children.
     pub parts: Vec<ToldInstruction>,
-    /// The files that did not fit.
+    /// The files that did not fit, for later replies.
     pub later: Vec<RelPath>,
 }
 
-/// The part of one file that is sent.
+/// The part of one instruction file that is sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToldInstruction {
-    /// The file.
+    /// The whole instruction file.
     pub instruction: Instruction,
-    /// The lines that fit.
+    /// The lines of the file that are sent in full.
     pub lines: Vec<LineNo>,
-    /// Where it was cut, if it was.
+    /// The place where the text was cut, if it did not fit.
     pub cut: Option<InstructionCut>,
 }
 
-/// Where instructions were cut.
+/// The place where instructions were cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct InstructionCut {
     /// The first line that is not sent in full.
     pub from: LineNo,
-    /// How many characters of it are sent.
+    /// The number of characters that are sent of that line.
     pub chars: usize,
 }
 
 impl ToldInstructions {
-    /// The files that are sent.
+    /// The paths of the files that are sent.
     pub fn paths(&self) -> Vec<RelPath> {
         self.parts.iter().map(|part| part.instruction.path.clone()).collect()
     }
@@ -87,7 +87,8 @@ impl ToldInstructions {
 pub struct InstructionRecord(HashMap<RelPath, ContentHash>);
 
 impl InstructionRecord {
-    /// Whether this file has instructions that the session does not have. The same text from another file is not new.
+    /// Why this file must be sent to the session; `None` if the session has its text. The same text from another file
+    /// is not new.
     pub fn news(&self, path: &RelPath, version: ContentHash) -> Option<InstructionNews> {
         let last = self.0.get(path);
         if last == Some(&version) || self.0.values().any(|given| *given == version) {

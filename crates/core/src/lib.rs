@@ -1,14 +1,16 @@
 //! The decisions of Surehand, as pure functions over values.
 //!
 //! Nothing here touches files, clocks, randomness, SQL, threads or a protocol. [`plan`] turns what a session has seen
-//! ([`View`]), what is there now ([`Present`]) and an edit into a [`Planned`] change or a [`Refusal`]; [`render`]
+//! ([`View`]), the current file ([`Present`]) and an edit into a [`Planned`] change or a [`Refusal`]; [`render`]
 //! writes every word that a model reads about it.
 //!
 //! ```
-//! use surehand_core::{Limits, Policy, Present, RefusalCode, RelPath, Target, Text, View, edit::replace::Replace, gate::Tracking, plan};
+//! use surehand_core::{
+//!     Limits, Policy, Present, RefusalCode, RelPath, Target, Text, View, edit::replace::Replace, gate::Tracking, plan,
+//! };
 //!
-//! let seen = Text::new("one\ntwo\n".into()).expect("it is text");
-//! let now = Present::Text(Text::new("zero\none\ntwo\n".into()).expect("it is text"));
+//! let seen = Text::new("one\ntwo\n".into()).expect("valid text");
+//! let now = Present::Text(Text::new("zero\none\ntwo\n".into()).expect("valid text"));
 //! let view = View::whole(&seen);
 //! let (path, policy, limits) = (RelPath::new("a.txt")?, Policy::default(), Limits::default());
 //! let tracking = Tracking::Seen { view: &view, text: Some(&seen), provenance: None };

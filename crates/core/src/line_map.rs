@@ -28,7 +28,7 @@ pub struct Hunk {
 }
 
 impl Hunk {
-    /// How far the lines below move.
+    /// The distance by which the lines below move.
     pub fn shift(&self) -> i64 {
         self.after.len() as i64 - self.before.len() as i64
     }
@@ -156,7 +156,7 @@ impl LineMap {
         Self { hunks: self.hunks.iter().map(swap).collect(), before_lines: self.after_lines, after_lines: self.before_lines }
     }
 
-    /// The same map, but lines that were replaced by equal lines are kept: they were changed, and changed back.
+    /// Like this map, but lines that were replaced by equal lines are kept: they were changed, and changed back.
     #[must_use]
     pub fn without_restored(mut self, before: &Text, after: &Text) -> LineMap {
         let is_restored = |hunk: &Hunk| {
@@ -168,7 +168,7 @@ impl LineMap {
         self
     }
 
-    /// The same map, refined: the replaced lines are compared, and equal ones are kept.
+    /// Like this map, but the replaced lines are compared, and equal ones are kept.
     #[must_use]
     pub(crate) fn refined(&self, before: &Text, after: &Text) -> LineMap {
         let within = |hunk: &Hunk| {
@@ -194,7 +194,7 @@ impl LineMap {
         (self.before_lines, self.after_lines) == (before.line_count(), after.line_count()) && self.kept().all(same)
     }
 
-    /// The hunks, from top to bottom.
+    /// The replaced lines, from top to bottom.
     pub fn hunks(&self) -> &[Hunk] {
         &self.hunks
     }
@@ -225,8 +225,8 @@ impl LineMap {
         self.after_lines
     }
 
-    /// The lines of the new text that a reader of the old one must look at: new and changed lines, and the neighbours
-    /// of removed lines.
+    /// The lines of the new text that a reader of the old one must see: new and changed lines, and the neighbours of
+    /// removed lines.
     pub fn affected(&self) -> LineSet {
         let around = |hunk: &Hunk| {
             if hunk.after.is_empty() {
@@ -260,8 +260,8 @@ fn moved(line: usize, by: i64) -> usize {
     usize::try_from(line as i64 + by).expect("a kept line has a place in both texts")
 }
 
-/// The stored form: the number of lines, then for each hunk `START-REMOVED+ADDED`, where `START` counts the lines above
-/// it.
+/// The stored form: the number of lines, then for each hunk `START-REMOVED+ADDED`, where `START` is the number of lines
+/// above it.
 impl fmt::Display for LineMap {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.before_lines)?;
@@ -300,7 +300,7 @@ impl FromStr for LineMap {
 
 serde_as_text!(LineMap);
 
-/// The lines after `after` (0 stands for the top) are `by` lines further down than before.
+/// The lines after `after` (0 means the top) are `by` lines further down than before.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct LineShift {
     /// The last line that is not covered, in new numbers.
@@ -312,9 +312,9 @@ pub struct LineShift {
 /// One replacement in a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Splice<'a> {
-    /// What is replaced, as offsets into [`Text::as_str`].
+    /// The replaced bytes, as offsets into [`Text::as_str`].
     pub range: Range<usize>,
-    /// The replacement.
+    /// The new text for these bytes.
     pub with: Cow<'a, str>,
 }
 
@@ -388,8 +388,8 @@ impl TouchedLines<'_> {
             trim_head(&mut hunk, |old, new| is_above && before.start_of(old + 1) <= first.before.start && same(old, new));
             return hunk;
         }
-        // Of two equal lines, the old one is below what was inserted in front of it, and above what was inserted behind
-        // it.
+        // Of two equal lines, the old one is the lower one if the insertion was above it, and the upper one if the
+        // insertion was below it.
         match ReplacementStart::of(before, hunk.before.start, first.before.start) {
             ReplacementStart::Above => {
                 trim_tail(&mut hunk, same);
@@ -507,13 +507,13 @@ mod tests {
 
     #[test]
     fn edits_that_touch_each_other_do_not_give_back_each_others_lines() {
-        // A line is put in above, and the second of two equal ones goes.
+        // A line is inserted above, and the second of two equal ones is removed.
         let before = text("b\nb");
         let edits = [Splice { range: 0..0, with: "a\n".into() }, Splice { range: 1..3, with: "".into() }];
         let (content, sources) = splice(&before, &edits);
         let map = exact_map(&before, &text(&content), &sources);
         assert_eq!((content.as_str(), map.new_place(LineNo::at_index(1))), ("a\nb", None));
-        // What none of them touches is the same line.
+        // A line that no edit touches stays the same line.
         let before = text("a\nb\nc\nd\n");
         let edits = [Splice { range: 2..4, with: "B\n".into() }, Splice { range: 4..4, with: "x\n".into() }];
         let (content, sources) = splice(&before, &edits);
@@ -529,7 +529,7 @@ mod tests {
             let (content, sources) = splice(&before, &[Splice { range: at..at, with: with.into() }]);
             exact_map(&before, &text(&content), &sources).new_place(LineNo::FIRST)
         };
-        // It has an ending now, so that it is not quite the same line; but the other one is another line.
+        // It has an ending now, so it is not exactly the same line; but the other one is a different line.
         assert_eq!(place("a", 1, "\na"), None);
         assert_eq!(place("a\n", 2, "a\n"), Some(LineNo::FIRST));
         assert_eq!(place("  a\n", 2, "b\n  "), LineNo::new(2));
@@ -570,7 +570,7 @@ mod tests {
     }
 
     proptest! {
-        /// A line that both maps keep is kept, at the place that both lead to; no other is.
+        /// A line that both maps keep is kept at the place that both lead to. No other line is kept.
         #[test]
         fn maps_compose_line_by_line(one in "([abc]\n){0,9}", two in "([abc]\n){0,9}", three in "([abc]\n){0,9}") {
             let (one, two, three) = (text(&one), text(&two), text(&three));

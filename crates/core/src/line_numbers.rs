@@ -2,7 +2,7 @@
 
 use crate::{hash::LineHash, lines::LineNo, text_sink::TextSink};
 
-/// How a line is numbered.
+/// How a line is numbered: with or without a hash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LineNumbers {
     /// `12|`
@@ -12,7 +12,7 @@ pub enum LineNumbers {
 }
 
 impl LineNumbers {
-    /// Plain, or anchors when asked for.
+    /// Plain, or anchors if `anchors` is set.
     pub fn with_anchors(anchors: bool) -> Self {
         if anchors { LineNumbers::Anchors } else { LineNumbers::Plain }
     }

@@ -1,11 +1,11 @@
-//! Line numbers, ranges of them, and sets of ranges. Everything a person or a model sees is 1-based and inclusive; the
-//! conversion to indexes happens here and nowhere else.
+//! Line numbers, ranges of them, and sets of ranges. Every number that a person or a model sees is 1-based and
+//! inclusive; only this module converts between numbers and indexes.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// A line number as people count: the first line is 1.
+/// A 1-based line number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct LineNo(u32);
@@ -24,7 +24,7 @@ impl LineNo {
         Self(u32::try_from(index).map_or(u32::MAX, |index| index.saturating_add(1)))
     }
 
-    /// The number itself.
+    /// The 1-based number.
     pub fn get(self) -> u32 {
         self.0
     }
@@ -34,7 +34,7 @@ impl LineNo {
         self.0 as usize - 1
     }
 
-    /// This line moved by `by`; `None` when that is before the first line.
+    /// This line moved by `by` lines; `None` if that is before the first line.
     pub fn moved(self, by: i64) -> Option<Self> {
         u32::try_from(i64::from(self.0) + by).ok().and_then(Self::new)
     }
@@ -56,27 +56,27 @@ pub struct LineRange {
 }
 
 impl LineRange {
-    /// The range from `start` to `end`; `None` when they are the wrong way round.
+    /// The range from `start` to `end`; `None` if `end` comes first.
     pub fn new(start: LineNo, end: LineNo) -> Option<Self> {
         (start <= end).then_some(Self { start, end })
     }
 
-    /// One line.
+    /// The range of a single line.
     pub fn line(line: LineNo) -> Self {
         Self { start: line, end: line }
     }
 
-    /// The lines at these 0-based, half-open indexes; `None` when there are none.
+    /// The lines at these 0-based, half-open indexes; `None` if the range is empty.
     pub fn from_indexes(indexes: std::ops::Range<usize>) -> Option<Self> {
         (!indexes.is_empty()).then(|| Self { start: LineNo::at_index(indexes.start), end: LineNo::at_index(indexes.end - 1) })
     }
 
-    /// The indexes of the lines.
+    /// The 0-based, half-open indexes of the lines.
     pub(crate) fn indexes(self) -> std::ops::Range<usize> {
         self.start.index()..self.end.index() + 1
     }
 
-    /// How many lines.
+    /// The number of lines, at least 1.
     pub fn count(self) -> u32 {
         self.end.0 - self.start.0 + 1
     }
@@ -111,12 +111,12 @@ impl LineSet {
         Self::default()
     }
 
-    /// The lines 1 to `total`.
+    /// The set of lines 1 to `total`.
     pub fn whole(total: usize) -> Self {
         Self { ranges: LineRange::from_indexes(0..total).into_iter().collect() }
     }
 
-    /// Adds a range, merging what overlaps or touches.
+    /// Adds a range, and merges it with ranges that overlap or touch it.
     pub fn insert(&mut self, range: LineRange) {
         let from = self.ranges.partition_point(|r| r.end.0.saturating_add(1) < range.start.0);
         let to = self.ranges.partition_point(|r| r.start.0 <= range.end.0.saturating_add(1));
@@ -142,12 +142,12 @@ impl LineSet {
         self.ranges.get(at).is_some_and(|r| r.contains(line))
     }
 
-    /// Whether there is no line in it.
+    /// Whether the set has no lines.
     pub fn is_empty(&self) -> bool {
         self.ranges.is_empty()
     }
 
-    /// How many lines.
+    /// The number of lines in the set.
     pub fn count(&self) -> u32 {
         self.ranges.iter().map(|r| r.count()).sum()
     }

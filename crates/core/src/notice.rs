@@ -4,32 +4,32 @@ use serde::Serialize;
 
 use crate::{forecast::Collision, path::RelPath};
 
-/// An event to report with the next reply.
+/// An event to be reported with the next reply.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Notice {
     /// Another program wrote into a file that had just been replaced. Its bytes are kept.
     Rescued {
-        /// The file that it meant to write.
+        /// The file that the other program meant to write.
         path: RelPath,
-        /// Where its bytes are.
+        /// Where its bytes are kept, relative to the root or absolute.
         to: String,
     },
     /// A commit that a crash had interrupted was found to be complete.
     Completed {
-        /// Its files.
+        /// The files of the commit.
         paths: Vec<RelPath>,
     },
     /// A commit that a crash had interrupted was rolled back.
     TakenBack {
-        /// Its files.
+        /// The files of the commit.
         paths: Vec<RelPath>,
-        /// The files that others have changed since; they were left as they are.
+        /// The files that others have changed since, which were left unchanged.
         kept: Vec<RelPath>,
     },
     /// Recovery after a crash failed, and will be tried again at a later start.
     NotRecovered {
-        /// The reason.
+        /// Why recovery failed.
         why: String,
     },
     /// Files that a session has seen have changed.
@@ -39,7 +39,7 @@ pub enum Notice {
     },
     /// Files cannot be watched, so changes are found by comparing them: slower, but just as certain.
     NotWatching {
-        /// The reason.
+        /// Why files cannot be watched.
         why: String,
     },
     /// The state directory was removed while it was in use, and was created again.
@@ -48,40 +48,40 @@ pub enum Notice {
     RootReplaced,
     /// The state was damaged, and a new one was started.
     StateSetAside {
-        /// Where the damaged file is.
+        /// Path of the damaged file.
         to: String,
     },
     /// The record of changes was lost, and the list of files was rebuilt from the disk.
     RepoStateRebuilt,
     /// A change could not be recorded.
     NotRemembered {
-        /// The reason.
+        /// Why the state could not be written.
         why: String,
     },
     /// Another agent has claimed the paths of an edit that was made.
     Claimed {
-        /// The file.
+        /// The file that was edited.
         path: RelPath,
-        /// The claimed paths.
+        /// The pattern of the claimed paths.
         pattern: String,
         /// The short name of the other agent.
         by: String,
     },
     /// A claim of this session has ended without its doing.
     ClaimLost {
-        /// What the claim was on.
+        /// The claimed task or paths.
         what: LostClaimOn,
         /// The short name of the agent that has it now.
         by: Option<String>,
     },
-    /// An edit will conflict with what another checkout has changed.
+    /// An edit will conflict with a change in another checkout.
     Collides {
-        /// With what.
+        /// The other checkout's change, and the forecast of the merge.
         collision: Box<Collision>,
     },
 }
 
-/// What a claim was on.
+/// The object of a claim.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LostClaimOn {
@@ -94,15 +94,15 @@ pub enum LostClaimOn {
 /// A file that differs from what a session saw.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ChangedFile {
-    /// Its path.
+    /// The path, relative to the root.
     pub path: RelPath,
-    /// Whether it was deleted.
+    /// Whether the file was deleted.
     pub deleted: bool,
-    /// Who changed it.
+    /// The author of the change.
     pub by: ChangeAuthor,
 }
 
-/// Who changed a file, if that is known for certain.
+/// The author of a change, if that is known for certain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ChangeAuthor {
@@ -112,6 +112,6 @@ pub enum ChangeAuthor {
     AnotherSession,
     /// A command that another session ran.
     CommandOfAnotherSession,
-    /// Unknown.
+    /// The author is not known.
     Unknown,
 }

@@ -70,7 +70,7 @@ impl RelPath {
         &self.0
     }
 
-    /// The last part.
+    /// The last part of the path: the name of the file.
     pub fn name(&self) -> &str {
         self.0.rsplit_once('/').map_or(&self.0, |(_, name)| name)
     }
@@ -89,7 +89,7 @@ impl RelPath {
         self.0.strip_prefix(directory.as_str())?.strip_prefix('/').map(|path| Self(path.into()))
     }
 
-    /// The directory it is in; `None` at the root.
+    /// The directory that contains it; `None` for a path directly below the root.
     pub fn parent(&self) -> Option<RelPath> {
         self.0.rsplit_once('/').map(|(parent, _)| Self(parent.into()))
     }

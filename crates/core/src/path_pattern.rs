@@ -9,22 +9,22 @@ use serde::{Deserialize, Serialize};
 
 use crate::path::{BadPath, RelPath};
 
-/// A pattern that matches paths of a workspace. `src` alone does not match what is below that directory; `src/**`
-/// matches it and the directory itself.
+/// A pattern that matches paths of a workspace. `src` alone does not match the files below that directory; `src/**`
+/// matches them and the directory itself.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct PathPattern(String);
 
-/// Why a text is not a pattern.
+/// The reason why a text is not a pattern.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BadPattern {
-    /// It is no path either.
+    /// The text is not a valid path.
     #[error(transparent)]
     Path(#[from] BadPath),
-    /// `**` is not a whole name.
+    /// `**` is only a part of a name.
     #[error("`**` stands for directories and must be a whole name, as in `src/**` or `**/*.rs`")]
     PartOfName,
-    /// It is longer than the comparison allows.
+    /// The pattern is longer than a comparison allows.
     #[error("the pattern has more than {MAX_CHARS} characters")]
     TooLong,
 }
@@ -33,7 +33,7 @@ pub enum BadPattern {
 const MAX_CHARS: usize = 500;
 
 impl PathPattern {
-    /// Reads a pattern. `./`, doubled slashes and a slash at the end are dropped; a path is a pattern that matches
+    /// Parses a pattern. `./`, doubled slashes and a slash at the end are dropped; a path is a pattern that matches
     /// itself.
     pub fn new(text: &str) -> Result<Self, BadPattern> {
         if text.chars().count() > MAX_CHARS {
@@ -52,14 +52,14 @@ impl PathPattern {
         &self.0
     }
 
-    /// Whether it matches this path.
+    /// Whether the pattern matches this path.
     pub fn matches(&self, path: &RelPath) -> bool {
         let name_matches =
             |pattern: &str, name: &str| meets(&name_steps(pattern), &name.chars().map(Step::Is).collect::<Vec<_>>());
         meets_with(&self.steps(), &path.as_str().split('/').map(Step::Is).collect::<Vec<_>>(), &name_matches)
     }
 
-    /// Whether there can be a path that both match.
+    /// Whether a path can exist that both patterns match.
     pub fn overlaps(&self, other: &Self) -> bool {
         let names_meet = |one: &str, other: &str| meets(&name_steps(one), &name_steps(other));
         meets_with(&self.steps(), &other.steps(), &names_meet)
@@ -90,14 +90,14 @@ impl TryFrom<String> for PathPattern {
     }
 }
 
-/// One step of a pattern, for names in a path and for characters in a name alike.
+/// One step of a pattern, for names in a path and for characters in a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Step<T> {
-    /// This.
+    /// Exactly this item.
     Is(T),
-    /// Any single one.
+    /// Any single item.
     AnyOne,
-    /// Any number of any, also none.
+    /// Any number of items, including none.
     AnyNumber,
 }
 
@@ -116,13 +116,12 @@ fn meets(one: &[Step<char>], other: &[Step<char>]) -> bool {
 
 /// Whether there is a sequence that both patterns match, if two items can be the same one according to `equal`.
 fn meets_with<T: Copy>(one: &[Step<T>], other: &[Step<T>], equal: &dyn Fn(T, T) -> bool) -> bool {
-    // `reached[j]`: some sequence leads through the steps of `one` so far, and through `j` steps of the other.
+    // `reached[j]`: some sequence matches the steps of `one` so far, and the first `j` steps of the other.
     let mut reached = vec![false; other.len() + 1];
     reached[0] = true;
     let skip = |reached: &mut Vec<bool>, is_any: bool| {
         for at in 0..other.len() {
-            // What `one` takes any number of, each step of the other may be; what the other takes any number of may be
-            // none.
+            // An `AnyNumber` of `one` matches each step of the other; an `AnyNumber` of the other may match no item.
             reached[at + 1] |= reached[at] && (is_any || matches!(other[at], Step::AnyNumber));
         }
     };
@@ -211,8 +210,8 @@ mod tests {
     }
 
     proptest! {
-        /// Two patterns that match one path overlap; a pattern without wildcards overlaps with exactly those that match
-        /// it.
+        /// Two patterns that match one path overlap. A pattern without wildcards overlaps with exactly the patterns
+        /// that match it.
         #[test]
         fn overlapping_agrees_with_matching(
             one in "(\\*\\*|[ab*?]{1,3})(/(\\*\\*|[ab*?]{1,3})){0,3}",

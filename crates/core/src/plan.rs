@@ -33,7 +33,7 @@ use crate::{
 pub enum FileAction {
     /// Writes this content, and creates the file if necessary.
     Write {
-        /// The whole content.
+        /// The whole content, not a patch.
         content: Content,
         /// The attributes of a new file; an existing one keeps its own.
         marks: NewFileAttributes,
@@ -42,7 +42,7 @@ pub enum FileAction {
     Remove,
     /// Renames the file to a path where there is none.
     Move {
-        /// The new path.
+        /// The new path, relative to the root.
         to: RelPath,
     },
 }
@@ -50,9 +50,9 @@ pub enum FileAction {
 /// Mode, owner and attributes of a new file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NewFileAttributes {
-    /// The defaults.
+    /// The defaults of a new file.
     Usual,
-    /// Those of the file that it continues.
+    /// Those of this file, which the new one continues.
     Of(RelPath),
     /// This mode, which the file had when it was deleted.
     Mode(u32),
@@ -79,23 +79,23 @@ pub struct Planned {
 /// The file that a new file continues, moved and edited at once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MovedFrom {
-    /// Its path.
+    /// The path before the move.
     pub path: RelPath,
-    /// Its text.
+    /// The text before the edits.
     pub text: Text,
 }
 
-/// What else had changed in a file whose edit was rebased.
+/// The changes by others in a file whose edit was rebased.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rebased {
     /// The lines that others changed, in current numbers.
     pub affected: LineSet,
-    /// Their text.
+    /// The text of those lines, as shown in the reply.
     pub fresh: Excerpt,
 }
 
 impl Planned {
-    /// The file that it changes; for a move, the path before.
+    /// The file that the plan changes; for a move, the old path.
     pub fn path(&self) -> &RelPath {
         &self.path
     }
@@ -106,7 +106,7 @@ impl Planned {
         self.base.as_ref()
     }
 
-    /// What it does.
+    /// Whether the file is written, removed or moved.
     pub fn act(&self) -> &FileAction {
         &self.act
     }
@@ -142,8 +142,7 @@ impl Planned {
         }
     }
 
-    /// Which lines it replaces by which. For a large file that is written as a whole, the first call compares two
-    /// texts.
+    /// The lines it replaces. For a large file that is written as a whole, the first call compares two texts.
     pub fn map(&self) -> &LineMap {
         self.map.get_or_init(|| {
             let base = self.base().and_then(Content::text);
@@ -183,7 +182,7 @@ impl Planned {
         self.is_made_anew
     }
 
-    /// What else had changed, if the edit was rebased.
+    /// The changes by others, if the edit was rebased.
     pub fn rebased(&self) -> Option<&Rebased> {
         self.rebased.as_ref()
     }
@@ -193,7 +192,7 @@ impl Planned {
         self.diff_to(self.path_after().unwrap_or(&self.path), self.after())
     }
 
-    /// The diff from the file before to what it has become.
+    /// The diff from the file before the change to this path and content.
     pub(crate) fn diff_to(&self, path: &RelPath, content: Option<&Content>) -> FileDiff {
         let before = self.origin.as_ref().map(|origin| (&origin.path, Content::Text(origin.text.clone())));
         match &before {
@@ -226,7 +225,7 @@ impl Planned {
 pub enum WritePlan {
     /// The file has this content already, so there is nothing to write.
     Same {
-        /// The content.
+        /// The unchanged content.
         text: Text,
     },
     /// The file must be written.
@@ -287,10 +286,10 @@ pub fn write_file(target: &Target<'_>, content: &str) -> Result<WritePlan, Refus
     Ok(WritePlan::Write(Box::new(Planned::whole(target, written(text), OnceLock::new(), view_after))))
 }
 
-/// What a patch does to one file.
+/// The effect of a patch on one file.
 #[derive(Debug, Clone, Copy)]
 pub struct PatchStep<'a> {
-    /// The part of the patch.
+    /// The section of the patch for this file.
     pub file: &'a FilePatch<'a>,
     /// The index of the target.
     pub target: usize,
@@ -312,7 +311,7 @@ pub fn apply_patch(targets: &[Target<'_>], steps: &[PatchStep<'_>]) -> Result<Ve
     })
 }
 
-/// A refusal with the number of the chunk that failed; 0 stands for the file.
+/// A refusal with the number of the chunk that failed; 0 means the whole file.
 struct PatchRefusal {
     refusal: Refusal,
     chunk: usize,
@@ -324,7 +323,7 @@ impl From<Refusal> for PatchRefusal {
     }
 }
 
-/// What a patch has done to its targets so far.
+/// The effect of a patch on its targets so far.
 struct PatchDraft<'a, 'b> {
     targets: &'b [Target<'a>],
     fates: Vec<TargetFate<'a>>,
@@ -334,7 +333,7 @@ enum TargetFate<'a> {
     Untouched,
     /// Edited; more edits may follow.
     Edited(Box<EditDraft<'a>>),
-    /// Finished, with these plans.
+    /// Finished, with the resulting plans.
     Settled(Vec<Planned>),
 }
 
@@ -421,13 +420,13 @@ pub fn delete_file(target: &Target<'_>) -> Result<Planned, Refusal> {
     Ok(Planned::whole(target, FileAction::Remove, LineMap::same(), None))
 }
 
-/// Plans `move_file` to this path, which holds `there`.
-pub fn move_file(target: &Target<'_>, to: &RelPath, there: &Present) -> Result<Planned, Refusal> {
+/// Plans `move_file` to this path, whose current state is `existing`.
+pub fn move_file(target: &Target<'_>, to: &RelPath, existing: &Present) -> Result<Planned, Refusal> {
     gate::take_away(target)?;
     if target.path == to {
         return Err(target.refuse(Cause::NoChange));
     }
-    match there {
+    match existing {
         Present::Absent => {}
         Present::Unreadable(cause) if !matches!(cause, Cause::TooLarge { .. }) => return Err(Refusal::of(to, cause.clone())),
         Present::Text(_) | Present::Blob(..) | Present::Unreadable(_) => {
@@ -438,19 +437,19 @@ pub fn move_file(target: &Target<'_>, to: &RelPath, there: &Present) -> Result<P
     Ok(Planned::whole(target, FileAction::Move { to: to.clone() }, LineMap::same(), view_after))
 }
 
-/// Content that is to come back.
+/// The earlier content of a file, to be restored.
 #[derive(Debug, Clone, Default)]
 pub struct RestoredContent {
-    /// The content; `None` if the file is to be removed.
+    /// The content to write; `None` if the file is to be removed.
     pub content: Option<Content>,
     /// The mode that the file had when it was deleted.
     pub mode: Option<u32>,
-    /// Which line of the present text becomes which, if that is known exactly.
+    /// Which line of the current text becomes which, if that is known exactly.
     pub lines: Option<LineMap>,
 }
 
-/// Plans to restore the earlier content of a file. The caller decides whether that is allowed: what the session has seen does not
-/// matter here, but later changes by others do.
+/// Plans to restore the earlier content of a file. The caller decides whether that is allowed: what the session has
+/// seen does not matter here, but later changes by others do.
 pub fn restore(target: &Target<'_>, restored: RestoredContent) -> Result<Planned, Refusal> {
     if let Present::Unreadable(cause) = target.present {
         return Err(target.refuse(cause.clone()));
@@ -463,7 +462,7 @@ pub fn restore(target: &Target<'_>, restored: RestoredContent) -> Result<Planned
         _ => None,
     };
     let map = match (&provenance, now, content.text()) {
-        // A line that came in the place of an equal one is not shown as changed.
+        // A line that takes the place of an equal one is not shown as changed.
         (Some(lines), Some(now), Some(text)) => lines.refined(now, text),
         (_, now, Some(text)) => map_to(now, text),
         (.., None) => LineMap::same(),
@@ -531,7 +530,8 @@ impl<'a> EditDraft<'a> {
         Ok(self.picture.as_ref().unwrap_or(text).clone())
     }
 
-    /// The refusal of an edit that is not proven to fit the current text; `None` if nobody else has changed the file.
+    /// The refusal of an edit that is not proven to fit the current text; `None` if only this session has changed the
+    /// file.
     fn not_proven(&self, anchors: Option<&[Anchor]>) -> Option<Refusal> {
         let now = self.target.present.text().filter(|_| self.picture.is_some())?;
         Some(gate::refuse_stale(&self.target, now, anchors))
@@ -603,8 +603,8 @@ impl<'a> EditDraft<'a> {
         Ok(())
     }
 
-    /// Applies splices to the text that was meant. `quoted` are its lines that the edit quotes, or that it names by
-    /// quoting their neighbours.
+    /// Applies splices to the text they were meant for. `quoted` are the lines of that text that the edit quotes, or
+    /// names by quoting their neighbours.
     fn apply(&mut self, splices: &[Splice<'_>], quoted: &LineSet, anchors: Option<&[Anchor]>) -> Result<(), Refusal> {
         let before = self.text.clone().expect("an edit is applied to the text that the gate gave");
         let Some(picture) = self.picture.clone() else {
@@ -686,7 +686,7 @@ impl<'a> EditDraft<'a> {
         })
     }
 
-    /// The session's view at the end, and what else changed if it knew another text.
+    /// The session's final view, and the changes by others if the session knew another text.
     fn settle_picture(&mut self, text: &Text) -> (Option<View>, Option<Rebased>) {
         let (Some(picture), Some(view)) = (self.picture.take(), &self.view) else {
             return (self.view.take().map(|view| view.settled(text)), None);

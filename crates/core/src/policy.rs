@@ -5,14 +5,14 @@
 pub struct Policy {
     /// Whether an edit needs a read first. If not, the gate only notices outside changes of files that were read.
     pub require_read: bool,
-    /// What happens to an edit of a file that changed since it was read.
+    /// How to treat an edit of a file that changed since it was read.
     pub on_change: OnChange,
     /// Whether a repeated read of unchanged lines is answered with a note instead of the lines. Off by default: over
     /// plain MCP, the server does not learn when the client dropped the lines from its context.
     pub short_rereads: bool,
-    /// What happens to an edit of paths that another agent has claimed.
+    /// How to treat an edit of paths that another agent has claimed.
     pub claims: OnOverlap,
-    /// What happens to an edit that will conflict with what another checkout has changed.
+    /// How to treat an edit that will conflict with changes in another checkout.
     pub collisions: OnOverlap,
 }
 
@@ -28,21 +28,21 @@ impl Default for Policy {
     }
 }
 
-/// What happens to an edit that gets in the way of another agent.
+/// The treatment of an edit that overlaps with another agent's work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnOverlap {
-    /// It is made, and the reply says what stands against it.
+    /// The edit is made, and the reply names the overlap.
     Warn,
-    /// It is refused.
+    /// The edit is refused.
     Refuse,
 }
 
-/// What happens to an edit of a file that changed since it was read.
+/// How to treat an edit of a file that changed since it was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnChange {
-    /// It is refused, with the lines that changed.
+    /// The edit is refused, with the lines that changed.
     Refuse,
-    /// It is applied where its lines are now if they are proven to be the ones that were seen, else refused.
+    /// The edit is applied where its lines are now if they are proven to be the ones that were seen, else refused.
     Rebase,
 }
 
@@ -60,15 +60,15 @@ pub enum ContextMode {
 /// How much one call may read or show.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
-    /// Lines in one read.
+    /// Maximum number of lines in one read.
     pub read_lines: usize,
-    /// Bytes in one read.
+    /// Maximum number of bytes in one read.
     pub read_bytes: usize,
-    /// Characters of one line; the rest is cut and the line counts as partly seen.
+    /// Maximum number of characters shown of one line; the rest is cut and the line counts as partly seen.
     pub line_chars: usize,
-    /// Bytes of a file; a larger file is neither read nor edited.
+    /// Maximum size of a file in bytes; a larger file is neither read nor edited.
     pub file_bytes: u64,
-    /// Edits in one batch.
+    /// Maximum number of edits in one batch.
     pub batch_edits: usize,
 }
 

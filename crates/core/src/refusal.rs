@@ -20,7 +20,7 @@ use crate::{
 pub struct Refusal {
     /// The file as the caller spelled it, or by its canonical path once that is known.
     pub path: Option<String>,
-    /// The reason.
+    /// Why the call was refused.
     pub cause: Cause,
     /// The edit of the batch that was refused.
     pub batch: Option<BatchPlace>,
@@ -31,25 +31,25 @@ pub struct Refusal {
 /// The place of an edit in a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BatchPlace {
-    /// 1-based.
+    /// The number of the edit or file in the batch, 1-based.
     pub edit: usize,
-    /// The number of edits.
+    /// The number of edits or files in the batch.
     pub of: usize,
-    /// The kind of batch.
+    /// Whether the batch consists of edits or of files.
     pub kind: BatchKind,
 }
 
 /// The kind of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BatchKind {
-    /// Replacements of text.
+    /// Replacements of text in one call.
     Edits,
     /// Files of a patch.
     Patch {
-        /// The chunk of the file, 1-based; 0 stands for the file itself.
+        /// The chunk of the file, 1-based; 0 means the file itself.
         chunk: usize,
     },
-    /// Files that an undo restores.
+    /// Files that one undo restores.
     Undo,
 }
 
@@ -66,7 +66,7 @@ pub enum Cause {
     Stale {
         /// The lines that are new, changed, or beside a removal, in current numbers.
         affected: LineSet,
-        /// Their text.
+        /// The text of those lines.
         fresh: Excerpt,
         /// For anchored edits: the anchors that do not name the lines that the session saw.
         mismatches: Vec<Mismatch>,
@@ -83,11 +83,11 @@ pub enum Cause {
     Deleted,
     /// The call would replace lines that were never seen.
     Partial {
-        /// Those lines.
+        /// The lines of those that were not seen.
         unseen: LineSet,
-        /// Their text.
+        /// The text of those lines.
         fresh: Excerpt,
-        /// What the call would have done with them.
+        /// How the call would have changed them.
         by: PartialUse,
     },
     /// There is no such file.
@@ -100,7 +100,7 @@ pub enum Cause {
         nearest: Option<Box<NearestLines>>,
         /// Where the replacement is already present.
         already_at: Option<LineNo>,
-        /// Whether the text has the line numbers of a read in front of its lines.
+        /// The line numbers of a read, if the text has them in front of its lines.
         prefixed: Option<PrefixedText>,
     },
     /// The text to replace occurs more than once.
@@ -112,11 +112,11 @@ pub enum Cause {
     NoChange,
     /// Anchors do not name the lines that the session saw.
     AnchorMismatch {
-        /// All mismatches.
+        /// Every anchor that does not fit, in the order of the edits.
         mismatches: Vec<Mismatch>,
-        /// The lines around them.
+        /// The lines around the anchors.
         fresh: Excerpt,
-        /// Where the meant lines are now, if that is proven.
+        /// The current anchors of the lines that were meant, as far as they are proven.
         remaps: Vec<Remap>,
     },
     /// Two edits of one call touch the same lines.
@@ -128,19 +128,19 @@ pub enum Cause {
     },
     /// A file exists where the call would create one.
     Exists {
-        /// What would have created it.
+        /// The operation that would have created it.
         by: CreatedBy,
     },
     /// A binary file.
     Binary {
-        /// Size in bytes.
+        /// Size of the file in bytes.
         size: u64,
-        /// The detected type.
+        /// The detected type of the content.
         kind: &'static str,
     },
     /// The bytes are not valid in the encoding that they claim.
     Encoding {
-        /// Size in bytes.
+        /// Size of the file in bytes.
         size: u64,
         /// Offset of the first invalid byte.
         at: usize,
@@ -149,53 +149,53 @@ pub enum Cause {
     Unshown {
         /// The reason: [`Cause::Binary`], [`Cause::Encoding`] or [`Cause::TooLarge`].
         why: Box<Cause>,
-        /// Its current version.
+        /// The current version of the file.
         version: ContentHash,
         /// What happens if the same call is sent again.
         if_repeated: IfRepeated,
     },
     /// The file is too large to be kept for undo.
     TooLargeToKeep {
-        /// Size in bytes.
+        /// Size of the file in bytes.
         size: u64,
-        /// The limit, in bytes.
+        /// The maximum size, in bytes.
         limit: u64,
     },
     /// The new text cannot be written in the encoding of the file.
     Unencodable {
-        /// The reason.
+        /// Why the text cannot be encoded.
         why: Unencodable,
-        /// The encoding.
+        /// The name of the encoding.
         encoding: &'static str,
     },
     /// A patch with invalid syntax.
     BadPatch {
         /// The line of the patch, 1-based.
         line: usize,
-        /// What is wrong with it.
+        /// The syntax error.
         why: String,
     },
-    /// Nothing can be taken back without overwriting later changes.
+    /// Nothing can be undone without overwriting later changes.
     ChangedSince {
-        /// Whether something was to be taken back or, as a redo, to be brought back.
+        /// Whether the call was an undo or a redo.
         undo: UndoKind,
-        /// What is left, for each file.
+        /// The changes that would remain, for each file.
         left: Vec<NotUndone>,
     },
     /// There is nothing to undo, or it is no longer stored.
     CannotUndo {
-        /// The reason.
+        /// Why the undo is not possible.
         why: String,
     },
     /// Something exceeds a limit.
     TooLarge {
-        /// The unit.
+        /// The unit of `size` and `limit`, such as bytes.
         unit: &'static str,
-        /// How much there is.
+        /// The requested size.
         size: u64,
-        /// How much is allowed.
+        /// The largest size that is allowed.
         limit: u64,
-        /// The setting of the limit.
+        /// The setting that defines the limit.
         setting: &'static str,
     },
     /// The path is outside the workspace.
@@ -204,33 +204,33 @@ pub enum Cause {
     Protected,
     /// An invalid range of lines.
     BadRange {
-        /// What is wrong with it.
+        /// Why the range is invalid.
         why: String,
     },
     /// Arguments that do not fit the tool.
     BadArguments {
-        /// What is wrong with them.
+        /// Why the arguments are invalid.
         why: String,
     },
     /// A malformed anchor.
     BadAnchor {
-        /// Which edit of the call it was, 1-based.
+        /// The number of the edit in the call, 1-based.
         edit: usize,
-        /// The malformed text.
+        /// The text that is not an anchor.
         given: String,
     },
     /// An empty search pattern.
     EmptyPattern,
     /// There is no task with this number.
     NoSuchTask {
-        /// The number.
+        /// The number in the call.
         id: u32,
     },
     /// The task belongs to another run, session or story.
     TaskOfOthers {
-        /// The number.
+        /// The number of the task.
         id: u32,
-        /// Its owner.
+        /// The owner of the task, as shown to the model.
         whose: String,
     },
     /// The tool does not exist or is not offered.
@@ -240,46 +240,46 @@ pub enum Cause {
     },
     /// Other programs kept changing the file during the attempts.
     Conflict {
-        /// What happened.
+        /// The last obstacle, for the model.
         why: String,
     },
     /// Another agent has claimed the path, and the user's settings say that claims are kept.
     Claimed {
-        /// The claimed paths.
+        /// The pattern of the claimed paths.
         pattern: String,
         /// The short name of the other agent.
         by: String,
     },
     /// The edit would conflict with what another checkout has changed, and the user's settings refuse that.
     Collides {
-        /// With what.
+        /// The other checkout's change, and the forecast of the merge.
         collision: Box<Collision>,
     },
     /// Not a regular file.
     NotAFile {
-        /// What it is.
+        /// The kind of the file, such as a directory.
         kind: &'static str,
     },
     /// A system call failed.
     Io {
-        /// What was attempted, and the error of the system.
+        /// The attempted operation, and the system's error.
         why: String,
     },
 }
 
-/// What happens if a call that would replace a file that cannot be shown is sent again.
+/// The effect of sending a call again that would replace a file that cannot be shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IfRepeated {
-    /// It replaces the file, if that has not changed meanwhile.
+    /// The call replaces the file, if it has not changed since.
     Replaces,
-    /// It is refused again.
+    /// The call is refused again.
     IsRefused,
 }
 
-/// Why a text cannot be written in an encoding.
+/// The reason why a text cannot be written in an encoding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unencodable {
-    /// This character does not exist in it.
+    /// The encoding does not have this character.
     Character(char),
     /// Encoding the file's text does not give the bytes of the file.
     Inexact,
@@ -298,7 +298,7 @@ pub enum CreatedBy {
     Adding,
 }
 
-/// What a call would have done with lines that were never seen.
+/// How a call would have changed lines that were never seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PartialUse {
     /// `write_file` would have replaced the whole file.
@@ -316,19 +316,19 @@ pub struct Mismatch {
     pub expected: Option<String>,
     /// The text of the line that has this number now; `None` past the end.
     pub found: Option<String>,
-    /// The reason.
+    /// How the anchor and its line differ.
     pub why: MismatchKind,
 }
 
-/// What is wrong with an anchor.
+/// How an anchor and its line differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MismatchKind {
-    /// The line does not exist.
+    /// The file has no line with this number.
     PastEnd,
-    /// The line has other text.
+    /// The line has a different text.
     OtherText,
-    /// The line was shown under this number, but has moved since.
+    /// The line that was shown under this number has moved since.
     Moved,
     /// Two lines fit: the line that has this number now, and the line that was last shown under it.
     TwoFit,
@@ -343,38 +343,38 @@ pub enum MismatchKind {
 pub struct Remap {
     /// The anchor from the call.
     pub from: Anchor,
-    /// The current anchor.
+    /// The anchor of the same line now.
     pub to: Anchor,
 }
 
 /// A text to replace that has the prefixes of a read (`12|`, `12#ab|`) in front of its lines.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PrefixedText {
-    /// Where the text occurs without the prefixes.
+    /// The lines where the text occurs without the prefixes.
     pub places: Vec<LineRange>,
-    /// Whether the replacement has prefixes as well.
+    /// Whether the replacement also has prefixes.
     pub also_new: bool,
 }
 
 /// The lines most similar to a text that was not found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NearestLines {
-    /// Their range.
+    /// The range of the lines in the file.
     pub lines: LineRange,
-    /// Their text; if there are many, those around the first difference.
+    /// The text of the lines; if there are many, of those around the first difference.
     pub fresh: Excerpt,
     /// The exact text to use, if it looks the same.
     pub same_looks: Option<SameLooks>,
-    /// The first difference.
+    /// The first difference from the text in the call; `None` if the lines match.
     pub diverges: Option<Divergence>,
 }
 
 /// A text of the file that looks like the text that was not found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SameLooks {
-    /// The text, if it is not too long to show.
+    /// The text as the file has it, if it is not too long to show.
     pub exact: Option<String>,
-    /// All differences.
+    /// Every kind of difference between the two texts.
     pub differs_in: Vec<HiddenDifference>,
     /// The number of other places that look the same.
     pub others: usize,
@@ -383,13 +383,13 @@ pub struct SameLooks {
 /// A difference that is hard to see.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum HiddenDifference {
-    /// White space.
+    /// Spaces, TABs and line breaks.
     WhiteSpace,
-    /// Characters without width.
+    /// Characters without a visible shape.
     Invisible,
-    /// Characters that look like others.
+    /// Characters that look like other characters.
     LookAlike,
-    /// A letter and its mark as one character or as two.
+    /// A letter and its mark as one character or as two characters.
     NormalForm,
 }
 
@@ -398,23 +398,23 @@ pub enum HiddenDifference {
 pub enum Divergence {
     /// A line differs.
     Line {
-        /// The line in the file.
+        /// The number of the differing line in the file.
         line: LineNo,
         /// The 1-based column, in characters.
         column: usize,
-        /// The line from the call.
+        /// The line from the call, around the difference.
         expected: LinePiece,
-        /// The line in the file.
+        /// The line in the file, around the difference.
         found: LinePiece,
     },
     /// The call left out lines of the file.
     LeftOut {
-        /// Those lines.
+        /// The lines that only the file has.
         lines: LineRange,
     },
     /// The call has a line that the file does not have.
     Extra {
-        /// That line.
+        /// The line that only the call has.
         expected: String,
         /// The line of the file that it would precede; `None` at the end.
         before: Option<LineNo>,
@@ -423,12 +423,12 @@ pub enum Divergence {
     NoFinalNewline,
 }
 
-/// A position in a line. For a long line, only its surroundings.
+/// A position in a line. For a long line, only its surroundings are kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LinePiece {
-    /// The line, or the part of it.
+    /// The line, or the part of it around the position.
     pub text: String,
-    /// The number of characters before the position.
+    /// The number of characters of `text` before the position.
     pub at: usize,
 }
 
@@ -442,7 +442,7 @@ impl LinePiece {
 }
 
 impl Divergence {
-    /// The line in the file, if there is one.
+    /// The line of the file where the texts differ; `None` at the end of the file.
     pub fn line(&self) -> Option<LineNo> {
         match self {
             Divergence::Line { line, .. } => Some(*line),
@@ -469,17 +469,17 @@ impl Refusal {
         Self { path: None, cause, batch: None, view_after: None }
     }
 
-    /// The same, with the session's view after it has read the refusal.
+    /// This refusal with the session's view after it has read the refusal.
     pub fn teaching(self, view: View) -> Self {
         Self { view_after: Some(view), ..self }
     }
 
-    /// The same, for one edit of a batch.
+    /// This refusal for one edit of a batch; `edit` is 1-based.
     pub fn in_batch(self, edit: usize, of: usize) -> Self {
         self.at(BatchPlace { edit, of, kind: BatchKind::Edits })
     }
 
-    /// The same, at this place of a batch.
+    /// This refusal at this place of a batch.
     pub fn at(self, place: BatchPlace) -> Self {
         Self { batch: Some(place), ..self }
     }
@@ -494,7 +494,7 @@ impl Refusal {
         self.path.as_deref().and_then(|path| RelPath::new(path).ok())
     }
 
-    /// The lines that the caller should look at, in current numbers.
+    /// The lines that the caller should read, in current numbers.
     pub fn affected_ranges(&self) -> LineSet {
         match &self.cause {
             Cause::Stale { affected, .. } => affected.clone(),
@@ -576,7 +576,7 @@ pub enum RefusalCode {
 }
 
 impl RefusalCode {
-    /// The code as programs read it.
+    /// The code in `snake_case`, as programs read it.
     pub fn as_str(self) -> &'static str {
         match self {
             RefusalCode::Unread => "unread",
@@ -622,7 +622,7 @@ impl Cause {
         self.class().0
     }
 
-    /// When the same call makes sense again.
+    /// Whether and when the same call may succeed.
     pub(crate) fn retry(&self) -> Retry {
         self.class().1
     }
@@ -673,7 +673,7 @@ impl Cause {
     }
 }
 
-/// When a refused call makes sense again.
+/// Whether and when a refused call may succeed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Retry {
     /// After a read of the file.

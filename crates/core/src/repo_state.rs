@@ -1,4 +1,4 @@
-//! The state of a repository: the files that sessions touched, what became of them, and the tasks.
+//! The state of a repository: the files that sessions touched, their status, and the tasks.
 //! [`crate::render::snapshot`] renders it in a few hundred tokens.
 
 use std::{fmt, sync::Arc};
@@ -12,75 +12,75 @@ use crate::{file_list::FileList, hash::ContentHash, path::RelPath, timestamp::Mi
 pub struct RepoState {
     /// The workspace, as an absolute path.
     pub work_dir: String,
-    /// The files that were touched, by path, and how many others there are.
+    /// The files that were touched, by path, and the number of all other files.
     pub files: Arc<FileList>,
-    /// The tasks.
+    /// The tasks that the reader sees.
     pub tasks: TaskList,
-    /// When it was last updated.
+    /// The time of the last change of a file or task.
     pub last_updated: Millis,
 }
 
-/// A touched file.
+/// A file that a session touched.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileState {
-    /// Its path, relative to the workspace.
+    /// The path, relative to the workspace.
     pub path: RelPath,
-    /// Its version; for a deleted file the last one.
+    /// The current version; for a deleted file the last one.
     pub hash: ContentHash,
-    /// Its size in bytes.
+    /// The size in bytes.
     pub size: u64,
-    /// When its content last changed.
+    /// The time when the content last changed.
     pub modified: Millis,
-    /// What became of it.
+    /// The change since the file was first tracked.
     pub status: FileStatus,
     /// Whether another writer has changed it since a session last saw it.
     pub changed_outside: bool,
 }
 
-/// What was done to a file since it is tracked.
+/// The change of a file since it was first tracked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FileStatus {
-    /// It was created.
+    /// A session created the file.
     Created,
-    /// It was modified.
+    /// The file was modified.
     Modified,
-    /// It was read.
+    /// The file was only read.
     Unchanged,
-    /// It was deleted.
+    /// The file was deleted.
     Deleted,
 }
 
-/// A task.
+/// A unit of work on the list of tasks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Task {
-    /// Its number. No other task of the workspace ever has it.
+    /// The number of the task. No other task of the workspace ever has it.
     pub id: u32,
-    /// What to do.
+    /// The work to do, in one line.
     pub description: String,
-    /// Its status.
+    /// How far the work has come.
     pub status: TaskStatus,
-    /// Its rank: 1 comes before 2.
+    /// The rank: tasks with 1 come before those with 2.
     pub priority: u32,
-    /// Its story; empty for none.
+    /// The story that the task belongs to; empty for none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub story: String,
-    /// Its owner; `None` if a person added it.
+    /// The run or session that added it; `None` if a person did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner: Option<TaskOwner>,
 }
 
-/// The status of a task.
+/// The progress of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TaskStatus {
-    /// Not started.
+    /// Work has not started.
     Pending,
-    /// Started.
+    /// Work has started.
     InProgress,
-    /// Done.
+    /// The work is done.
     Completed,
-    /// No longer needed.
+    /// The work is no longer needed.
     Cancelled,
 }
 
@@ -97,24 +97,25 @@ impl TaskStatus {
         }
     }
 
-    /// The status with this name.
+    /// The status with this name, if it exists.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|status| status.name() == name)
     }
 }
 
-/// The owner of a task.
+/// The run or session that a task belongs to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "String", from = "String")]
 pub enum TaskOwner {
-    /// A run. Its list is its own plan.
+    /// A run, by its id. Its tasks are its own plan.
     Run(String),
-    /// A session. All sessions share one list, because every conversation starts a new session while the work goes on.
+    /// A session, by its id. All sessions share one list, because every conversation starts a new session while the
+    /// work goes on.
     Session(String),
 }
 
 impl TaskOwner {
-    /// Whether a task of this owner belongs to someone else than `me`. A person (`None`) may change every task.
+    /// Whether `me` may not change a task of this owner. A person (`None`) may change every task.
     pub fn is_others(owner: Option<&Self>, me: Option<&Self>) -> bool {
         match (owner, me) {
             (None, _) | (_, None) | (Some(Self::Session(_)), Some(Self::Session(_))) => false,
@@ -151,39 +152,39 @@ impl From<String> for TaskOwner {
 /// A task on the board, which agents of all checkouts can claim.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SharedTask {
-    /// Its number on the board.
+    /// The number of the task on the board.
     pub id: i64,
-    /// What to do.
+    /// The work to do, in one line.
     pub description: String,
-    /// Its status.
+    /// How far the work has come.
     pub status: TaskStatus,
-    /// The order: 1 comes before 2.
+    /// The rank: tasks with 1 come before those with 2.
     pub priority: u32,
-    /// Whether the caller holds it.
+    /// Whether the caller has claimed it.
     pub mine: bool,
-    /// The short name of its holder.
+    /// The short name of the agent that has claimed it.
     pub by: Option<String>,
 }
 
 /// The tasks of a story on the board.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SharedTaskList {
-    /// The story.
+    /// The story of the tasks; empty for none.
     pub story: String,
-    /// The tasks, by number.
+    /// The tasks of the story, by number.
     pub tasks: Vec<SharedTask>,
-    /// Whether the caller wanted one.
+    /// Whether the caller asked for a task.
     pub wanted: bool,
-    /// The one that it has got.
+    /// The task that the caller has just claimed.
     pub claimed: Option<i64>,
-    /// The pattern of the paths that it has got.
+    /// The pattern of the paths that the caller has just claimed.
     pub claimed_paths: Option<String>,
-    /// The patterns of the paths that it has given back.
+    /// The patterns of the paths that the caller has just released.
     pub released_paths: Vec<String>,
 }
 
 impl SharedTaskList {
-    /// Whether the call was about claims on paths, and there are no tasks to tell of.
+    /// Whether the call only claimed or released paths, so that no tasks are reported.
     pub fn is_about_paths_alone(&self) -> bool {
         let has_paths = self.claimed_paths.is_some() || !self.released_paths.is_empty();
         has_paths && !self.wanted && self.tasks.is_empty()
@@ -193,16 +194,16 @@ impl SharedTaskList {
 /// The tasks that one agent or person sees.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TaskList {
-    /// The story; empty for none.
+    /// The story of the tasks; empty for none.
     pub story: String,
-    /// All their tasks of the story by number, completed ones included.
+    /// The reader's tasks of the story by number, including closed ones.
     pub tasks: Vec<Task>,
-    /// The open tasks of others, by number.
+    /// The open tasks of other owners and stories, by number.
     pub of_others: Vec<Task>,
 }
 
 impl TaskList {
-    /// Selects the tasks for someone who works on a story.
+    /// Selects the tasks for `me`, who works on this story.
     pub fn of(story: &str, tasks: Vec<Task>, me: Option<&TaskOwner>) -> Self {
         let is_for_me = |task: &Task| task.story == story && !TaskOwner::is_others(task.owner.as_ref(), me);
         let (tasks, mut of_others): (Vec<Task>, Vec<Task>) = tasks.into_iter().partition(is_for_me);
@@ -217,19 +218,19 @@ impl TaskList {
         open
     }
 
-    /// Whether there were tasks and all are closed.
+    /// Whether the list has tasks and all are closed.
     pub fn is_done(&self) -> bool {
         !self.tasks.is_empty() && !self.tasks.iter().any(Task::is_open)
     }
 
-    /// How many tasks have this status.
+    /// The number of tasks with this status.
     pub fn count(&self, status: TaskStatus) -> usize {
         self.tasks.iter().filter(|task| task.status == status).count()
     }
 }
 
 impl Task {
-    /// Whether it is still open.
+    /// Whether the task is pending or in progress.
     pub fn is_open(&self) -> bool {
         matches!(self.status, TaskStatus::Pending | TaskStatus::InProgress)
     }

@@ -22,24 +22,24 @@ pub struct ShortDiff {
 /// A row of a diff. Removed lines have their old numbers, all others their new ones.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ShortDiffRow {
-    /// Omitted lines.
+    /// Unchanged lines that are omitted.
     Gap,
-    /// A line of context.
+    /// A line of context, which both texts have.
     Same(LineNo),
-    /// A removed line.
+    /// A line that only the old text has.
     Removed(LineNo),
-    /// An added line.
+    /// A line that only the new text has.
     Added(LineNo),
-    /// This many more removed lines.
+    /// The number of further removed lines.
     MoreRemoved(usize),
-    /// More added lines.
+    /// Further added lines.
     MoreAdded(LineRange),
-    /// This many more changes, which touch these lines.
+    /// The number of further changes, and the lines that they touch.
     MoreChanges(usize, LineSet),
 }
 
 impl ShortDiff {
-    /// The diff of two texts.
+    /// The diff of two texts, given their line map.
     pub fn between(base: &Text, text: &Text, map: &LineMap) -> Self {
         let mut layout = Layout { base, text, diff: Self::default(), rows: 0 };
         layout.hunks(map.hunks());
@@ -57,12 +57,12 @@ struct Layout<'a> {
     base: &'a Text,
     text: &'a Text,
     diff: ShortDiff,
-    /// Rows that show a line.
+    /// The number of rows that show a line.
     rows: usize,
 }
 
 impl Layout<'_> {
-    /// Hunks with the lines around them, until there are too many rows.
+    /// Adds hunks with the lines around them, until there are too many rows.
     fn hunks(&mut self, hunks: &[Hunk]) {
         let mut written = 0;
         for (index, hunk) in hunks.iter().enumerate() {

@@ -1,22 +1,22 @@
-//! A file's stamp: what the system reports about it without reading it.
+//! A file's stamp: the metadata by which a change is detected without reading the file.
 
 use serde::{Deserialize, Serialize};
 
 /// Identity, size and times of a file at one moment. Equal stamps mean equal bytes, unless the stamp is racy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Stamp {
-    /// The device that holds it.
+    /// The device that holds the file.
     pub device: u64,
-    /// Its inode number.
+    /// The inode number on that device.
     pub inode: u64,
-    /// Its length in bytes.
+    /// The size of the file in bytes.
     pub size: u64,
     /// Last change of the content, in nanoseconds since 1970; programs can set it.
     pub modified: i64,
     /// Last change of any kind, in nanoseconds since 1970; programs cannot set it.
     pub changed: i64,
-    /// When the stamp was taken, by the same clock. At least [`settled_at`] if the system gives every later change a
-    /// new time; never later than `changed` if its times prove nothing.
+    /// The time of the `stat` call, by the same clock. If the file system gives every later change a new time, it is at
+    /// least [`settled_at`]; if its times prove nothing, it is never later than `changed`.
     pub taken: i64,
 }
 
@@ -41,17 +41,18 @@ pub fn settled_at(changed: i64) -> i64 {
 }
 
 impl Stamp {
-    /// Whether a change right after it was taken could go unnoticed, because the file system's clock had not moved on.
+    /// Whether a change right after the stamp was taken could leave an equal stamp, because the file system's clock had
+    /// not advanced.
     pub fn is_racy(&self) -> bool {
         self.taken < settled_at(self.changed)
     }
 
-    /// Whether both describe the same file in the same state.
+    /// Whether both stamps describe the same file in the same state.
     pub fn agrees_with(&self, other: &Stamp) -> bool {
         Self { taken: 0, ..*self } == Self { taken: 0, ..*other }
     }
 
-    /// Whether both describe the same file, in any state.
+    /// Whether both stamps describe the same file, in any state.
     pub fn same_file(&self, other: &Stamp) -> bool {
         (self.device, self.inode) == (other.device, other.inode)
     }

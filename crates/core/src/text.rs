@@ -1,5 +1,5 @@
 //! The text of a file: its exact bytes, and its lines. Line endings, a byte order mark, the encoding and a missing
-//! final newline are preserved; they are only hidden from code that looks at a line.
+//! final newline are preserved, but hidden from code that works on lines.
 
 use std::{
     fmt,
@@ -27,46 +27,46 @@ struct TextInner {
     encoded: Option<Vec<u8>>,
     /// Whether encoding `content` gives the bytes of the file again.
     is_exact: bool,
-    /// Where the first line starts: after a byte order mark, if there is one.
+    /// The start of the first line: after a byte order mark, if the text has one.
     body: usize,
     starts: Vec<u32>,
     version: OnceLock<ContentHash>,
 }
 
-/// Why bytes cannot be edited as text.
+/// The reason why bytes cannot be edited as text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NotText {
-    /// There are NUL bytes near the start.
+    /// The bytes have a NUL near the start.
     Binary,
     /// The bytes are not valid in the encoding that they claim.
     Encoding {
         /// Offset of the first invalid byte.
         at: usize,
     },
-    /// More than 4 GiB.
+    /// The text is longer than 4 GiB.
     TooLarge,
 }
 
-/// Why a text cannot take new content.
+/// The reason why a text cannot take new content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unfit {
     /// The new content is not text.
     NotText(NotText),
-    /// This character does not exist in the encoding of the file.
+    /// The encoding of the file does not have a character of the new content.
     Character {
         /// The first such character.
         char: char,
-        /// The encoding.
+        /// The encoding of the file.
         encoding: Encoding,
     },
-    /// Encoding the text does not give the bytes of the file, so bytes outside the edit would change, too.
+    /// Encoding the text does not give the bytes of the file, so an edit would change other bytes, too.
     Inexact {
-        /// The encoding.
+        /// The encoding of the file.
         encoding: Encoding,
     },
-    /// In this encoding, the new content would look like text in another encoding, and would be read as something else.
+    /// In this encoding, the new content would be detected as another encoding, and read as something else.
     Mistakable {
-        /// The encoding.
+        /// The encoding of the file.
         encoding: Encoding,
     },
 }
@@ -99,7 +99,7 @@ impl Text {
         Self::try_new(bytes).map_err(|(_, not_text)| not_text)
     }
 
-    /// The same, but returns bytes that are not text.
+    /// Like [`Text::new`], but returns the bytes if they are not text.
     pub(crate) fn try_new(bytes: Vec<u8>) -> Result<Self, (Vec<u8>, NotText)> {
         if let Some(encoding) = encoding::marked(&bytes) {
             return Self::decoded(encoding::decode_utf16(&bytes, encoding), bytes);
@@ -116,7 +116,7 @@ impl Text {
         }
     }
 
-    /// New text, in UTF-8.
+    /// A new text in UTF-8.
     pub fn of(content: String) -> Result<Self, NotText> {
         if memchr::memchr(0, &content.as_bytes()[..content.len().min(8192)]).is_some() {
             return Err(NotText::Binary);
@@ -138,7 +138,7 @@ impl Text {
             return Err(Unfit::NotText(NotText::Binary));
         }
         let bytes = encoding.encode(&content).map_err(|char| Unfit::Character { char, encoding })?;
-        // Encodings are detected by how the bytes look, and a short text may look like another encoding.
+        // Encodings are guessed from the bytes, and a short text may look like another encoding.
         if !Self::new(bytes.clone()).is_ok_and(|read| read.as_str() == content) {
             return Err(Unfit::Mistakable { encoding });
         }
@@ -147,7 +147,7 @@ impl Text {
     }
 
     /// This text in UTF-8 with new content. Lines in the common prefix and suffix are not indexed again, so an edit of
-    /// a large file looks only at what changes.
+    /// a large file only examines the changed part.
     fn edited(&self, content: String) -> Result<Self, NotText> {
         let (old, new) = (self.as_str().as_bytes(), content.as_bytes());
         let prefix = same_start(old, new);
@@ -165,13 +165,13 @@ impl Text {
             (starts.partition_point(|&at| at as usize <= prefix), starts.partition_point(|&at| at as usize <= old_end));
         let between = memchr::memchr_iter(b'\n', &new[prefix..new_end]).map(|at| (prefix + at + 1) as u32);
         let moved = |at: &u32| (*at as usize - old_end + new_end) as u32;
-        // A line break at the end of the text starts a line only when something follows it.
+        // A line break at the end of the text starts a line only if something follows it.
         let continued = (prefix == old.len() && old.ends_with(b"\n")).then_some(prefix as u32);
         let above = starts[..above].iter().copied().chain(continued);
         let all = above.chain(between).chain(starts[below..].iter().map(moved));
         let mut indexed = Vec::with_capacity(starts.len() + 16);
         indexed.extend(all);
-        // The last line may have lost what followed its line break.
+        // The last line may have lost the text after its line break.
         indexed.pop_if(|at| *at as usize >= new.len());
         let (encoding, body) = (Encoding::Utf8, self.0.body);
         let version = OnceLock::new();
@@ -211,22 +211,22 @@ impl Text {
         self.0.encoding
     }
 
-    /// The decoded content, with a byte order mark if there is one.
+    /// The decoded content, including a byte order mark if the file has one.
     pub fn as_str(&self) -> &str {
         &self.0.content
     }
 
-    /// Where the first line starts: 3 after a byte order mark, else 0.
+    /// The start of the first line: 3 after a byte order mark, else 0.
     pub fn body_start(&self) -> usize {
         self.0.body
     }
 
-    /// Whether it starts with a byte order mark.
+    /// Whether the text starts with a byte order mark.
     pub fn has_bom(&self) -> bool {
         self.0.body > 0
     }
 
-    /// Its version.
+    /// The version of the exact bytes, computed on the first call.
     pub fn version(&self) -> ContentHash {
         *self.0.version.get_or_init(|| ContentHash::of(self.bytes()))
     }
@@ -260,7 +260,7 @@ impl Text {
         starts.windows(2).any(is_over) || last > bytes
     }
 
-    /// Where the line with this index starts; the end of the text past the last line.
+    /// The offset at which the line with this index starts; the end of the text for an index past the last line.
     pub fn start_of(&self, index: usize) -> usize {
         self.0.starts.get(index).map_or(self.as_str().len(), |&start| start as usize)
     }
@@ -277,7 +277,7 @@ impl Text {
         if line.len() < full.len() { line.strip_suffix('\r').unwrap_or(line) } else { line }
     }
 
-    /// How a line ends.
+    /// The ending of a line; `None` past the end.
     pub fn ending(&self, line: LineNo) -> LineEnding {
         let full = self.full_line(line);
         if full.ends_with("\r\n") {
@@ -289,7 +289,7 @@ impl Text {
         }
     }
 
-    /// The line that contains this byte; the last line at and past the end.
+    /// The line that contains this byte; the last line for an offset at or past the end.
     pub fn line_at(&self, offset: usize) -> LineNo {
         LineNo::at_index(self.0.starts.partition_point(|&start| start as usize <= offset).saturating_sub(1))
     }
@@ -304,7 +304,7 @@ impl Text {
         (0..self.line_count()).map(LineNo::at_index).map(|line| self.full_line(line))
     }
 
-    /// The most common line ending; `\n` if there is none.
+    /// The most common line ending; `\n` if the text has no line break.
     pub fn usual_ending(&self) -> LineEnding {
         let newlines = memchr::memchr_iter(b'\n', self.as_str().as_bytes()).count();
         let with_return = memchr::memmem::find_iter(self.as_str().as_bytes(), b"\r\n").count();
@@ -317,7 +317,7 @@ impl Text {
     }
 }
 
-/// How many bytes are compared at once: large pieces first, then smaller ones where those differ.
+/// The number of bytes that are compared at once: large pieces first, then smaller ones where they differ.
 const PIECES: [usize; 3] = [4096, 64, 1];
 
 /// The length of the common prefix, in bytes.

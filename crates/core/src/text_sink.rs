@@ -1,5 +1,5 @@
-//! The destination of rendered text: a string, or the inside of a JSON string. A read that is rendered into JSON is
-//! ready to be sent; otherwise it would be scanned and copied once more.
+//! The destination of rendered text: a string, or the inside of a JSON string. A read that is rendered into JSON can be
+//! sent at once; otherwise it would be scanned and copied once more.
 
 /// A destination for text.
 pub(crate) trait TextSink {
@@ -84,7 +84,7 @@ fn plain_length(bytes: &[u8]) -> usize {
     start + bytes[start..].iter().take_while(|byte| !must_be_escaped(**byte)).count()
 }
 
-/// Sets a bit for each of eight bytes that must be escaped. Only the lowest bit is reliable.
+/// Sets a bit for each of eight bytes that must be escaped. Only the lowest set bit is reliable.
 fn escaped_in(word: u64) -> u64 {
     const ONES: u64 = u64::from_le_bytes([1; 8]);
     let below = |limit: u8, word: u64| word.wrapping_sub(ONES * u64::from(limit)) & !word;

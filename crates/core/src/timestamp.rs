@@ -1,17 +1,17 @@
-//! Moments as the store keeps them and as people read them.
+//! Times as the store keeps them and as people read them.
 
 use jiff::Timestamp;
 
 /// Milliseconds since 1970, UTC.
 pub type Millis = i64;
 
-/// A moment in UTC as RFC 3339 writes it. A moment before the year 0 or after the year 9999 is moved to that end.
+/// A time in UTC, formatted as RFC 3339. A time before the year 0 or after the year 9999 is moved to that limit.
 pub fn rfc3339(time: Millis) -> String {
     const YEAR_0: Millis = -62_167_219_200_000;
     Timestamp::from_millisecond(time.max(YEAR_0)).unwrap_or(Timestamp::MAX).to_string()
 }
 
-/// [`rfc3339`] to the second.
+/// Like [`rfc3339`], without fractions of a second.
 pub fn rfc3339_seconds(time: Millis) -> String {
     rfc3339(time.div_euclid(1000).saturating_mul(1000))
 }

@@ -1,12 +1,12 @@
-//! An upper bound on the number of tokens in a text, for budgets, without a tokenizer: that would add 35 MB to the
-//! program and 50 ms to its start.
+//! An upper bound on the number of tokens in a text, for budgets. A real tokenizer would add 35 MB to the program and
+//! 50 ms to its start.
 //!
 //! The text is split into the same pieces as by a tokenizer of the o200k family (`pieces`); no token crosses a piece. A
 //! table (`table`) has the cost of common pieces, and a test compares it with the real tokenizer. For all other pieces
-//! there is a law: two neighbours that form a token together are always merged. So of all ways to split a piece in
-//! which no two neighbours form a *known* token, the one with the most parts is a bound (`most`). It is about a seventh
-//! above the real count for source code, documentation and lists of paths, up to a third for other English prose, and
-//! more outside ASCII, where each byte counts as a token.
+//! this law holds: two neighbours that form a token together are always merged. So among all ways to split a piece in
+//! which no two neighbours form a *known* token, the one with the most parts is an upper bound (`most_tokens`). It is
+//! about a seventh above the real count for source code, documentation and lists of paths, up to a third for other
+//! English prose, and more outside ASCII, where each byte counts as a token.
 
 mod pieces;
 mod table;
@@ -41,11 +41,11 @@ fn most_tokens(table: &TokenTable, part: &[u8]) -> usize {
     most_by_fragments(table, part).min(in_runs(table, part))
 }
 
-/// The most tokens that a part of a piece can hold, as far as the known fragments tell. A token that reaches beyond the
-/// part is counted where its other end is.
+/// The most tokens that a part of a piece can have, according to the known fragments. A token that extends beyond the
+/// part is counted at its other end.
 fn most_by_fragments(table: &TokenTable, part: &[u8]) -> usize {
-    // The best result so far, by the length of the last token: neighbours that form a known token never both occur. If
-    // no such token can end here the value is zero, which is never better than `more`.
+    // The best result so far, by the length of the last token: two neighbours that form a known token never both occur.
+    // If no such token can end here, the value is zero, which is never better than `more`.
     #[derive(Clone, Copy, Default)]
     struct Ending {
         one: usize,
@@ -77,9 +77,9 @@ fn most_by_fragments(table: &TokenTable, part: &[u8]) -> usize {
     best
 }
 
-/// The same for rulers and indentation: a run of one character merges into tokens of a length that is known for each
-/// character. A token that crosses from one run into another is counted by a character that counts alone, or by the
-/// place where the runs meet.
+/// Like [`most_by_fragments`], for rulers and indentation: a run of one character merges into tokens of a length that
+/// is known for each character. A token that crosses from one run into another is covered by a character that counts
+/// alone, or by the place where the runs meet.
 fn in_runs(table: &TokenTable, part: &[u8]) -> usize {
     let mut tokens = 0;
     let mut is_behind_joined = false;
@@ -119,7 +119,7 @@ mod tests {
         check("a\n\n\n\tb", 3);
     }
 
-    /// Texts as they come in prompts. The bound may not be bought with waste.
+    /// Typical texts of prompts. The bound must not be safe only because it is far too high.
     #[track_caller]
     fn is_close(name: &str, text: &str) {
         let (real, estimate) = (real(text), estimate(text));
@@ -140,7 +140,7 @@ mod tests {
     }
 
     const PROSE: &str = "It was already dark when the last of the children came down from the hill, carrying between them a \
-        basket of apples and an old lantern that nobody had been able to light. Their mother had waited at the gate for an hour. \
+        basket of apples and an old lantern that no one had been able to light. Their mother had waited at the gate for an hour. \
         \"You are late,\" she said, but she did not sound angry; she took the basket, counted the apples, and laughed. In the \
         kitchen there was soup, bread, and a letter from their uncle, who wrote that the harvest had been poor, that the river had \
         risen twice since March, and that he hoped to visit before the winter made the roads impossible.";
@@ -164,7 +164,7 @@ mod tests {
         all.enumerate().map(|(at, (area, name))| line(at, area, name)).collect()
     }
 
-    /// Bits of text that meet each other in all ways: words, fragments of them, all classes of characters, borders of
+    /// Fragments that meet in all combinations: words, parts of words, all classes of characters, boundaries of
     /// classes.
     fn bits() -> impl Strategy<Value = String> {
         prop_oneof![

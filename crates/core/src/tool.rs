@@ -1,12 +1,12 @@
-//! The tools that a model can have, what kind each is, and the names by which a model knows them. This is the one place
-//! in which a tool is named: whoever decides by tool matches on [`Tool`] or [`ToolKind`], so that a new tool does not
-//! compile before it has its place everywhere.
+//! The tools that a model can have, their kinds, and the names by which a model knows them. Tools are named only here:
+//! code that depends on the tool matches on [`Tool`] or [`ToolKind`], so that a new tool does not compile until it is
+//! placed everywhere.
 
 use std::borrow::Cow;
 
 use serde::Serialize;
 
-/// A tool of ours.
+/// A tool of Surehand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Tool {
@@ -14,7 +14,7 @@ pub enum Tool {
     ReadFile,
     /// Shows the names of files.
     ListFiles,
-    /// Shows lines that match.
+    /// Shows lines that match a pattern.
     SearchFiles,
     /// Replaces one text by another.
     EditFile,
@@ -28,24 +28,24 @@ pub enum Tool {
     WriteFile,
     /// Deletes a file.
     DeleteFile,
-    /// Gives a file another name.
+    /// Gives a file another path.
     MoveFile,
-    /// Takes changes back.
+    /// Undoes changes.
     Undo,
-    /// Brings files back to what they were.
+    /// Restores files from a checkpoint.
     Restore,
     /// Shows the state of the repository.
     RepoState,
-    /// Keeps the list of tasks.
+    /// Shows and changes the list of tasks.
     UpdateTasks,
-    /// Says what left the context of the model.
+    /// Declares that earlier reads left the context of the model.
     Forget,
 }
 
-/// What kind of tool it is.
+/// The effect of a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ToolKind {
-    /// It looks, and changes nothing.
+    /// It reads, and changes nothing.
     Reads,
     /// It changes files.
     Edits,
@@ -55,20 +55,20 @@ pub enum ToolKind {
     Forgets,
 }
 
-/// A way to say which part of a file is to be changed. Models differ in which one they are good at.
+/// A way to express an edit. Models differ in which one they are good at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum EditDialect {
-    /// Exact text that is replaced.
+    /// Exact text and its replacement.
     #[default]
     Text,
     /// Lines that are named by anchors.
     Lines,
-    /// Patches.
+    /// Patches with several files.
     Patch,
 }
 
 impl EditDialect {
-    /// All of them.
+    /// Every dialect, in the order of preference.
     pub const ALL: [EditDialect; 3] = [EditDialect::Text, EditDialect::Lines, EditDialect::Patch];
 }
 
@@ -92,7 +92,7 @@ impl Tool {
         Tool::Forget,
     ];
 
-    /// What is true of a tool, in one table.
+    /// The table of tools, with the properties of each.
     const fn traits(self) -> ToolTraits {
         use EditDialect::{Lines, Patch, Text};
         use ToolKind::{Edits, Forgets, Reads, Tasks};
@@ -119,32 +119,32 @@ impl Tool {
         }
     }
 
-    /// Its name; a promise.
+    /// The name of the tool, which is a stable interface.
     pub const fn name(self) -> &'static str {
         self.traits().name
     }
 
-    /// The tool of this name.
+    /// The tool with this name, if it exists.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|tool| tool.name() == name)
     }
 
-    /// What kind of tool it is.
+    /// The effect of the tool.
     pub const fn kind(self) -> ToolKind {
         self.traits().kind
     }
 
-    /// The dialect that it belongs to; most tools belong to none and are there in all of them.
+    /// The dialect that it belongs to; `None` for most tools, which belong to every dialect.
     pub const fn dialect(self) -> Option<EditDialect> {
         self.traits().dialect
     }
 
-    /// Whether one call of it may change several files.
+    /// Whether one call may change several files.
     pub const fn changes_several_files(self) -> bool {
         self.traits().changes_several_files
     }
 
-    /// Whether it may read many files, which can take seconds.
+    /// Whether a call may read many files, which can take seconds.
     pub const fn walks_directories(self) -> bool {
         self.traits().walks_directories
     }
@@ -164,46 +164,46 @@ impl ToolTraits {
     }
 }
 
-/// The names by which a model knows its tools. A text for this model names only these: a client that brings its own
-/// tools has other names for some of ours and lacks the rest.
+/// The names by which a model knows its tools. A text for this model mentions only these: a client with its own tools
+/// has other names for some of ours, and lacks the rest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolNames {
-    /// Every model can read somehow.
+    /// The tool that reads files, which every model has.
     read: Cow<'static, str>,
-    /// By the place in [`Tool::ALL`].
+    /// The other tools, indexed as in [`Tool::ALL`].
     others: [Option<Cow<'static, str>>; Tool::ALL.len()],
-    /// What ends the work, where an agent has such a tool.
+    /// The tool that ends the work, if the agent has one.
     done: Option<Cow<'static, str>>,
-    /// Its other tools, for a list of all of them.
+    /// The tools that have no counterpart in Surehand, for a list of all tools.
     besides: Vec<Cow<'static, str>>,
 }
 
 impl Default for ToolNames {
-    /// All tools of ours, by their own names.
+    /// All Surehand tools, under their own names.
     fn default() -> Self {
         Self::offering(Tool::ALL)
     }
 }
 
 impl ToolNames {
-    /// These tools of ours, by their own names.
+    /// These Surehand tools, under their own names.
     pub fn offering(tools: impl IntoIterator<Item = Tool>) -> Self {
         let none = Self::reading_with(Tool::ReadFile.name());
         tools.into_iter().fold(none, |names, tool| names.with(tool, tool.name()))
     }
 
-    /// The tools of ours that belong to these dialects, and those that belong to none.
+    /// The Surehand tools that belong to these dialects, and those that belong to none.
     pub fn of_dialects(dialects: &[EditDialect]) -> Self {
         let is_offered = |tool: &Tool| tool.dialect().is_none_or(|dialect| dialects.contains(&dialect));
         Self::offering(Tool::ALL.into_iter().filter(is_offered))
     }
 
-    /// A model that reads with this tool, and has no other.
+    /// A model that reads with this tool, and has no other tool.
     pub fn reading_with(name: impl Into<Cow<'static, str>>) -> Self {
         Self { read: name.into(), others: [const { None }; Tool::ALL.len()], done: None, besides: Vec::new() }
     }
 
-    /// The same, with a tool that does what this one of ours does.
+    /// Adds the model's counterpart of this Surehand tool.
     #[must_use]
     pub fn with(mut self, tool: Tool, name: impl Into<Cow<'static, str>>) -> Self {
         match tool {
@@ -213,27 +213,27 @@ impl ToolNames {
         self
     }
 
-    /// The same, with a tool that ends the work.
+    /// Adds a tool that ends the work.
     #[must_use]
     pub fn with_done(mut self, name: impl Into<Cow<'static, str>>) -> Self {
         self.done = Some(name.into());
         self
     }
 
-    /// The same, with a tool that does what none of ours does.
+    /// Adds a tool that has no counterpart in Surehand.
     #[must_use]
     pub fn with_other(mut self, name: impl Into<Cow<'static, str>>) -> Self {
         self.besides.push(name.into());
         self
     }
 
-    /// All tools of the model.
+    /// The names of all tools of the model.
     pub fn all(&self) -> Vec<&str> {
         let others = self.besides.iter().chain(&self.done).map(AsRef::as_ref);
         Tool::ALL.iter().filter_map(|tool| self.get(*tool)).chain(others).collect()
     }
 
-    /// What the model calls this tool; `None` if it has none that does the same.
+    /// The model's name for this tool; `None` if it has no counterpart.
     pub fn get(&self, tool: Tool) -> Option<&str> {
         match tool {
             Tool::ReadFile => Some(&self.read),
@@ -241,27 +241,27 @@ impl ToolNames {
         }
     }
 
-    /// The tool that reads files.
+    /// The name of the tool that reads files.
     pub fn read(&self) -> &str {
         &self.read
     }
 
-    /// The tool for a small change of a file.
+    /// The name of the tool for a small change of a file.
     pub fn edit(&self) -> Option<&str> {
         [Tool::EditFile, Tool::EditLines, Tool::ApplyPatch, Tool::MultiEdit].into_iter().find_map(|tool| self.get(tool))
     }
 
-    /// The tool that ends the work.
+    /// The name of the tool that ends the work.
     pub fn done(&self) -> Option<&str> {
         self.done.as_deref()
     }
 
-    /// Those of these tools that the model has, as a list: `a, b or c`.
+    /// The tools among these that the model has, as a list: `a, b or c`.
     pub fn any_of(&self, tools: &[Tool]) -> String {
         self.list(tools, "or")
     }
 
-    /// The same: `a, b and c`.
+    /// Like [`ToolNames::any_of`], as `a, b and c`.
     pub fn all_of(&self, tools: &[Tool]) -> String {
         self.list(tools, "and")
     }

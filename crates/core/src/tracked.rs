@@ -1,14 +1,14 @@
-//! How the record of a file changes when the file is touched. Memory and store apply the same rule, also to touches
-//! that arrive late.
+//! The rule by which the record of a file changes when the file is touched. Memory and store apply the same rule, also
+//! to touches that arrive late.
 
 use crate::{hash::ContentHash, path::RelPath, repo_state::FileStatus, timestamp::Millis, view::OutsideState};
 
-/// What is known about a file that sessions have touched.
+/// The record of a file that sessions have touched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileRecord {
-    /// Its version; for a deleted file the last one.
+    /// The current version; for a deleted file the last one.
     pub version: ContentHash,
-    /// What became of it.
+    /// The change since the file was first tracked.
     pub status: FileStatus,
     /// Whether another writer has changed it since a session last saw it.
     pub changed_outside: bool,
@@ -16,33 +16,33 @@ pub struct FileRecord {
     pub at: Millis,
 }
 
-/// What happened to a file.
+/// An event that affects the record of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Touch {
     /// A session read this version.
     Read(ContentHash),
-    /// A session created it, with this version.
+    /// A session created the file, with this version.
     Created(ContentHash),
-    /// A session changed it.
+    /// A session changed the file.
     Modified {
-        /// The version before, if known.
+        /// The version before the change, if known.
         from: Option<ContentHash>,
-        /// The version after.
+        /// The version after the change.
         to: ContentHash,
     },
-    /// A session moved it to this path.
+    /// A session moved another file to this path.
     Moved {
-        /// The path before.
+        /// The path before the move.
         from: RelPath,
-        /// Its version.
+        /// The version, before and after the move.
         to: ContentHash,
     },
-    /// A session deleted it.
+    /// A session deleted the file.
     Deleted {
-        /// The last version, if known.
+        /// The last version before it was deleted, if known.
         was: Option<ContentHash>,
     },
-    /// Another writer changed it. If nothing is known of the file, this is simply its state.
+    /// Another writer changed the file. If it has no record yet, this is simply its state.
     Outside(OutsideState),
 }
 
@@ -54,7 +54,7 @@ impl Touch {
 }
 
 impl FileRecord {
-    /// The record after a touch; `None` if it does not change.
+    /// The record after a touch; `None` if the touch does not change it.
     ///
     /// Touches may arrive late, because each process records its own. A touch that is older than the last one is
     /// ignored, unless it starts at the known version. `other` returns the record of another file.
@@ -78,7 +78,7 @@ impl FileRecord {
         (!is_late && !known.is_some_and(is_same)).then_some(next)
     }
 
-    /// A session has seen or written this version.
+    /// The record after a session has seen or written this version.
     fn put(known: Option<Self>, version: ContentHash, status: FileStatus, at: Millis) -> Self {
         let status = match known {
             Some(Self { status: FileStatus::Created, .. }) => FileStatus::Created,
@@ -89,7 +89,7 @@ impl FileRecord {
         Self { version, status, changed_outside: false, at: known.map_or(at, |known| at.max(known.at)) }
     }
 
-    /// The file was found in this state.
+    /// The record after the file was found in this state.
     fn found(known: Option<Self>, now: OutsideState, at: Millis) -> Option<Self> {
         let is_deleted = known.is_some_and(|known| known.status == FileStatus::Deleted);
         match (known, now) {
@@ -107,7 +107,7 @@ impl FileRecord {
 }
 
 impl Touch {
-    /// Whether a late touch still applies: it starts at the known version, or tells which session made or saw it.
+    /// Whether a late touch still applies: it starts at the known version, or shows which session wrote or saw it.
     fn follows(&self, known: FileRecord) -> bool {
         let version = Some(known.version);
         let belongs = match self {
@@ -131,7 +131,7 @@ mod tests {
         Touch::Modified { from: Some(version(from)), to: version(to) }
     }
 
-    /// What is known after these touches, each with its moment.
+    /// The record after these touches, each with its time.
     fn after(touches: &[(Touch, Millis)]) -> Option<(ContentHash, FileStatus, bool)> {
         let step = |known, (touch, at): &(Touch, Millis)| FileRecord::after(known, touch, *at, |_| None).or(known);
         touches.iter().fold(None, step).map(|known| (known.version, known.status, known.changed_outside))
@@ -176,10 +176,11 @@ mod tests {
     #[test]
     fn what_comes_late_changes_nothing_that_is_newer() {
         let (read, outside) = (|of| Touch::Read(version(of)), |of| Touch::Outside(OutsideState::Version(version(of))));
-        // Two processes changed it one after the other, and the first one's record comes second.
+        // Two processes changed it one after the other, and the first one's record arrives second.
         check(&[(read("a"), 1), (modified("b", "c"), 3), (modified("a", "b"), 2)], "c", FileStatus::Modified, false);
         check(&[(modified("a", "b"), 3), (read("a"), 2)], "b", FileStatus::Modified, false);
-        // Somebody saw the change before its own process wrote it down: it was a session after all.
+        // Another session saw the change before its own process recorded it. So a session made it, not an outside
+        // program.
         check(&[(read("a"), 1), (outside("b"), 3), (modified("a", "b"), 2)], "b", FileStatus::Modified, false);
         check(&[(read("a"), 1), (outside("b"), 3), (read("b"), 2)], "b", FileStatus::Modified, false);
         check(&[(Touch::Deleted { was: Some(version("b")) }, 3), (modified("a", "b"), 2)], "b", FileStatus::Deleted, false);

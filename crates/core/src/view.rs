@@ -1,9 +1,9 @@
 //! A view: which lines of which version of a file a session has seen, and under which number each line was last shown.
 //!
-//! A view only grows by what the model was really shown. When the file changes, lines that stayed the same are carried
-//! over by a line map and keep the number they were *shown* under; the rest drop out. So an anchor such as `12#ab`
-//! means the line that was last shown as 12, wherever that line is now. If the line that has number 12 now also fits
-//! the anchor, the edit is refused as ambiguous.
+//! A view only grows by lines that the model was actually shown. When the file changes, lines that stayed the same are
+//! carried over by a line map and keep the number they were *shown* under; the rest drop out. So an anchor such as
+//! `12#ab` means the line that was last shown as 12, wherever that line is now. If the line that has number 12 now also
+//! fits the anchor, the edit is refused as ambiguous.
 
 use std::borrow::Cow;
 
@@ -17,8 +17,9 @@ use crate::{
     text::Text,
 };
 
-/// What a session knows of one file, at one version. When the file changes, unchanged lines are carried over to the new
-/// version and the others drop out.
+/// Everything a session knows about one file, at one version. When the file changes, unchanged lines are carried over
+/// to
+/// the new version and the others drop out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct View {
     version: ContentHash,
@@ -32,18 +33,18 @@ pub struct View {
     #[serde(default, skip_serializing_if = "LineSet::is_empty")]
     gone: LineSet,
     unknown: bool,
-    /// The state of the file that the session was last told about.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    told: Option<OutsideState>,
+    /// The state of the file that was last reported to the session. `None` if that is `version`.
+    #[serde(default, skip_serializing_if = "Option::is_none", rename = "told")]
+    reported: Option<OutsideState>,
 }
 
 /// The state of a file after a change from outside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OutsideState {
-    /// It has this version.
+    /// The file has this version.
     Version(ContentHash),
-    /// It was deleted, or cannot be read.
+    /// The file was deleted, or cannot be read.
     Gone,
 }
 
@@ -51,10 +52,10 @@ pub enum OutsideState {
 struct Span {
     lines: LineRange,
     /// The number under which the first line was last shown; `None` if the session wrote the lines and was never shown
-    /// a number.
+    /// a number for them.
     shown: Option<LineNo>,
-    /// Whether other lines have been shown under these numbers since. Then the numbers only tell which lines an old
-    /// anchor meant.
+    /// Whether other lines have been shown under these numbers since. Then the numbers serve only to resolve an old
+    /// anchor.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     superseded: bool,
 }
@@ -78,7 +79,7 @@ impl Span {
         self.part(LineRange { start: numbers.start.moved(by)?, end: numbers.end.moved(by)? })
     }
 
-    /// How far its lines have moved from the numbers they were shown under.
+    /// The distance of its lines from the numbers they were shown under.
     fn moved(self) -> Option<i64> {
         Some(i64::from(self.lines.start.get()) - i64::from(self.shown?.get()))
     }
@@ -88,7 +89,7 @@ impl View {
     /// A view of this text with nothing seen yet.
     pub fn of(text: &Text) -> Self {
         let (version, total_lines) = (text.version(), text.line_count());
-        Self { version, total_lines, seen: Vec::new(), former: Vec::new(), gone: LineSet::new(), unknown: false, told: None }
+        Self { version, total_lines, seen: Vec::new(), former: Vec::new(), gone: LineSet::new(), unknown: false, reported: None }
     }
 
     /// A view of the whole text, each line shown under its own number.
@@ -96,11 +97,11 @@ impl View {
         Self::whole_of(text.version(), text.line_count())
     }
 
-    /// The view of a session that was shown a whole text with this many lines.
+    /// A view in which every line of a text with this many lines was shown under its own number.
     pub fn whole_of(version: ContentHash, lines: usize) -> Self {
         let span = |lines: LineRange| Span { lines, shown: Some(lines.start), superseded: false };
         let seen = LineRange::from_indexes(0..lines).map(span).into_iter().collect();
-        Self { version, total_lines: lines, seen, former: Vec::new(), gone: LineSet::new(), unknown: false, told: None }
+        Self { version, total_lines: lines, seen, former: Vec::new(), gone: LineSet::new(), unknown: false, reported: None }
     }
 
     /// The version that the view describes.
@@ -118,19 +119,19 @@ impl View {
         self.unknown
     }
 
-    /// Records that the session was told about this state. Returns `false` if it knew already.
+    /// Records that this state was reported to the session. Returns `false` if the session knew it already.
     pub fn record_told(&mut self, now: OutsideState) -> bool {
         if self.last_known() == now {
             return false;
         }
-        // A return to the version seen needs no notice, but the next change after it does.
-        self.told = (now != OutsideState::Version(self.version)).then_some(now);
-        self.told.is_some()
+        // // A return to the version seen needs no notice, but the next change after it does.
+        self.reported = (now != OutsideState::Version(self.version)).then_some(now);
+        self.reported.is_some()
     }
 
-    /// The state of the file as the session knows it: what it was told last, else what it saw.
+    /// The state of the file as the session knows it: the last one reported, else the version it saw.
     pub fn last_known(&self) -> OutsideState {
-        self.told.unwrap_or(OutsideState::Version(self.version))
+        self.reported.unwrap_or(OutsideState::Version(self.version))
     }
 
     /// Marks the file as unknown until it is read again.
@@ -187,7 +188,7 @@ impl View {
         lines.ranges().iter().for_each(|range| self.show(*range));
     }
 
-    /// This view after these lines were shown in full under their current numbers.
+    /// A copy of this view after these lines were shown in full under their current numbers.
     #[must_use]
     pub fn showing(mut self, lines: &LineSet) -> Self {
         self.show_set(lines);
@@ -200,7 +201,7 @@ impl View {
         let mut spans = Vec::with_capacity(self.seen.len() + 2);
         let mut former = std::mem::take(&mut self.former);
         for span in self.seen.drain(..) {
-            // These lines now have these numbers, but an anchor with an earlier number still means them.
+            // The lines get these numbers now, but an anchor with an earlier number still means them.
             former.extend(span.part(lines).filter(|part| !part.superseded && part.moved().is_some_and(|by| by != 0)));
             for span in parts_outside(span, lines) {
                 match span.shown_within(lines).filter(|_| !span.superseded) {
@@ -261,8 +262,8 @@ impl View {
         )
     }
 
-    /// Like [`View::carried`], for a session that was not shown the change. The lines beside a removal are not seen
-    /// either: otherwise the whole file would count as seen by a session that still has the removed lines in mind.
+    /// Like [`View::carried`], for a session that was not shown the change. The lines beside a removal no longer count
+    /// as seen: otherwise a session that still believes in the removed lines would count as having seen the whole file.
     pub fn carried_unshown(&self, from: &Text, map: &LineMap, to: &Text) -> View {
         let mut view = self.carried(from, map, to);
         view.hide_set(&map.affected());
@@ -282,12 +283,13 @@ impl View {
         };
         let lost = numbers(&self.seen, &self.former).minus(&numbers(&seen, &former));
         let gone = self.gone.ranges().iter().chain(lost.ranges()).copied().collect();
-        View { version, total_lines: to.line_count(), seen, former, gone, unknown: self.unknown, told: None }
+        View { version, total_lines: to.line_count(), seen, former, gone, unknown: self.unknown, reported: None }
     }
 
     /// The view after the session's own edit. The session knows the lines that it wrote, but no numbers for them. It
-    /// does not know a line that it changed in part without having seen the rest. The view keeps its old version until it
-    /// is [settled](View::settled), because more edits may follow, and hashing each text would take longer than the edits.
+    /// does not know a line that it changed in part without having seen the rest. The view keeps its old version until
+    /// it is [settled](View::settled), because more edits may follow, and hashing each text would take longer than the
+    /// edits.
     pub(crate) fn during_own_edits(&self, map: &LineMap, to: &Text) -> View {
         let mut spans = carried_spans(&self.seen, map);
         let seen = self.seen_lines();
@@ -305,7 +307,7 @@ impl View {
         View { version: to.version(), ..self }
     }
 
-    /// Ends the invalidation: the session has been told what changed.
+    /// Ends the invalidation, because the session was shown what changed.
     pub fn know_again(&mut self) {
         self.unknown = false;
     }
@@ -326,7 +328,7 @@ fn carried_spans(spans: &[Span], map: &LineMap) -> Vec<Span> {
     carried
 }
 
-/// The same for earlier numbers, of which there are few, and which may overlap.
+/// Like [`carried_spans`], for earlier numbers. There are few of them, and they may overlap.
 fn carried_formers(spans: &[Span], map: &LineMap) -> Vec<Span> {
     if spans.is_empty() {
         return Vec::new();
@@ -433,7 +435,7 @@ mod tests {
         view.show(range(5, 9));
         assert_eq!(view.line_shown_as(line(8)), Some(line(8)));
         assert_eq!(view.line_shown_as(line(10)), Some(line(13)));
-        // The line that had been shown as 8 is known, but 8 is only what it was once called.
+        // Line 8 is still known, but the number 8 is only its former number.
         assert_eq!(view.line_once_shown_as(line(8)), Some(line(11)));
         assert!(view.has_seen(line(11)) && !is_fresh(&view, line(11)));
     }
@@ -442,7 +444,7 @@ mod tests {
     fn a_number_still_means_its_line_when_that_was_shown_again_under_another() {
         let mut view = after_own_edit(&View::whole(&text(10)), &insert(2, 2, 10), &text(12));
         view.show(range(4, 6));
-        // What was line 3 has been shown as 5 since; line 3 is one that was put in.
+        // The line that was line 3 has been shown as 5 since; the new line 3 was inserted.
         assert_eq!(view.line_shown_as(line(3)), Some(line(5)));
         let view = after_own_edit(&view, &insert(0, 1, 12), &text(13));
         assert_eq!((view.line_shown_as(line(3)), view.line_shown_as(line(5))), (Some(line(6)), Some(line(6))));

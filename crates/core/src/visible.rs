@@ -1,5 +1,5 @@
 //! Escapes untrusted text for a terminal or a page: control and invisible characters become `<U+001B>`, so that a model
-//! cannot repaint what its user reads. Each character is judged alone, so text may come in pieces.
+//! cannot repaint the text that its user reads. Each character is judged alone, so text may come in pieces.
 
 /// Prose as a model writes it: keeps line breaks, tabs and emoji.
 pub fn prose(text: &str) -> String {
@@ -18,7 +18,7 @@ pub fn one_line(text: &str) -> String {
     prose(text.trim()).replace(['\n', '\t'], " ")
 }
 
-/// A name: no two names look alike because of invisible characters.
+/// Escapes a name, so that no two names look alike because of invisible characters.
 pub fn name(text: &str) -> String {
     spelled(text, |c| match c {
         '\t' => CharDisplay::Tab,
@@ -28,7 +28,7 @@ pub fn name(text: &str) -> String {
     })
 }
 
-/// A line of code that a person must judge: nothing in it hides or reorders other characters.
+/// Escapes a line of code that a person must judge: no character in it hides or reorders others.
 pub fn code(text: &str) -> String {
     spelled(text, |c| match c {
         '\t' => CharDisplay::Tab,
@@ -57,12 +57,12 @@ fn spelled(text: &str, shown: impl Fn(char) -> CharDisplay) -> String {
     out
 }
 
-/// `<U+001B>`
+/// The code point in the form `<U+001B>`.
 pub fn spell(c: char) -> String {
     format!("<U+{:04X}>", u32::from(c))
 }
 
-/// Whether it is a control character or invisible.
+/// Whether the character is invisible or a control character.
 fn is_hidden(c: char) -> bool {
     let blank = c.is_whitespace() && c != ' ';
     let empty = matches!(c, '\u{34f}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{2800}' | '\u{3164}' | '\u{ffa0}');
@@ -84,7 +84,6 @@ fn is_right_to_left(c: char) -> bool {
         '\u{590}'..='\u{8ff}' | '\u{fb1d}'..='\u{fdff}' | '\u{fe70}'..='\u{fefe}' | '\u{10800}'..='\u{10fff}' | '\u{1e800}'..='\u{1efff}')
 }
 
-/// Combining marks.
 fn is_mark(c: char) -> bool {
     matches!(c, '\u{300}'..='\u{36f}' | '\u{483}'..='\u{489}' | '\u{1ab0}'..='\u{1aff}' | '\u{1dc0}'..='\u{1dff}' | '\u{20d0}'..='\u{20ff}' | '\u{fe20}'..='\u{fe2f}')
 }

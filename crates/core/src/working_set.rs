@@ -1,5 +1,5 @@
-//! The working set: the lines that a model has open. A prompt shows them as they are now, and the model knows them only
-//! as long as they are shown. When space runs out, the least recently used lines leave.
+//! The working set: the lines that a model has open. A prompt shows their current text, and the model knows them only
+//! as long as they are shown. If space runs out, the least recently used lines are dropped.
 
 use std::collections::HashMap;
 
@@ -18,8 +18,8 @@ use crate::{
     tool::ToolNames,
 };
 
-/// The files that a model has open. The one that has not changed for longest comes first, so that the beginning of the
-/// prompt stays the same for as long as possible.
+/// The files that a model has open. The file that has not changed for the longest time comes first, so that the
+/// beginning of the prompt stays the same for as long as possible.
 #[derive(Debug, Clone, Default)]
 pub struct WorkingSet {
     files: Vec<OpenFile>,
@@ -30,9 +30,9 @@ pub struct WorkingSet {
 struct OpenFile {
     path: RelPath,
     text: Text,
-    /// Sorted, and not adjacent.
+    /// The open lines, sorted and not adjacent.
     uses: Vec<LineUse>,
-    /// When the file itself was last used; an empty file has no lines.
+    /// The time of the last use of the file itself, because an empty file has no lines.
     at: u64,
 }
 
@@ -43,14 +43,14 @@ struct LineUse {
     at: u64,
 }
 
-/// The working set as a prompt shows it.
+/// The part of the working set that fits into a prompt.
 #[derive(Debug, Clone, Default)]
 pub struct FittedFiles {
     /// The text for the model.
     pub text: String,
-    /// The lines that are shown in full: those that the model knows.
+    /// The lines that are shown in full, which the model knows.
     pub shown: Vec<KnownLines>,
-    /// The lines that were open and did not fit; none for an empty file.
+    /// The lines that were open and did not fit; empty for an empty file.
     pub left: Vec<KnownLines>,
 }
 
@@ -76,8 +76,8 @@ impl WorkingSet {
         }
     }
 
-    /// Updates a file to its current text. Open lines move with it, together with lines inserted among them. Lines that
-    /// are gone are closed, and with its last line the file.
+    /// Updates a file to its current text. Open lines move with it, together with lines inserted among them. Removed
+    /// lines are closed, and the file is closed with its last line.
     pub fn refresh(&mut self, path: &RelPath, now: Option<&Text>) {
         let Some(place) = self.files.iter().position(|open| open.path == *path) else { return };
         match now {
@@ -95,12 +95,12 @@ impl WorkingSet {
         self.files.iter().map(|open| (open.path.clone(), open.lines())).collect()
     }
 
-    /// The version of an open file.
+    /// The version of an open file; `None` if it is not open.
     pub fn version(&self, path: &RelPath) -> Option<ContentHash> {
         self.files.iter().find(|open| open.path == *path).map(|open| open.text.version())
     }
 
-    /// Shows what fits into this many tokens, and drops the rest.
+    /// Shows the lines that fit into this many tokens, and drops the rest.
     ///
     /// If something must be dropped, a little more is dropped than necessary. Otherwise each new line would displace
     /// another, and the beginning of the prompt would change every turn.
@@ -128,7 +128,7 @@ impl WorkingSet {
     fn keep(&mut self, tokens: usize, numbers: LineNumbers, limits: &Limits) -> Vec<KnownLines> {
         let mut budget = TokenBudget { room: tokens, begun: HashMap::new(), kept: vec![LineSet::new(); self.files.len()] };
         let parts = self.latest_first();
-        // One long read does not displace everything else, unless there is nothing else.
+        // One long read does not displace everything else, unless it is the only one.
         for most in [tokens * 2 / 3, tokens] {
             for (file, part) in &parts {
                 budget.take(*file, &self.files[*file], *part, most, |text, line| row_cost(text, line, numbers, limits));
@@ -181,7 +181,7 @@ impl WorkingSet {
 
 struct TokenBudget {
     room: usize,
-    /// How many tokens each file has used.
+    /// The number of tokens that each file has used.
     begun: HashMap<usize, usize>,
     kept: Vec<LineSet>,
 }
@@ -200,7 +200,7 @@ impl TokenBudget {
         let start = match self.begun.contains_key(&file) {
             false => header_cost(&open.path),
             true if goes_on => 0,
-            // A gap, and another range in the header.
+            // The cost of a gap, and of another range in the header.
             true => 6,
         };
         if !self.take_room(file, start, most) {
@@ -228,7 +228,7 @@ impl TokenBudget {
     }
 }
 
-/// About how many tokens the header of a file takes.
+/// The approximate number of tokens in the header of a file.
 fn header_cost(path: &RelPath) -> usize {
     estimate(path.as_str()) + 24
 }
@@ -289,8 +289,8 @@ impl OpenFile {
         Self { uses: self.uses.iter().flat_map(inside).collect(), ..self }
     }
 
-    /// The same lines in another version. If nothing else remains open, the lines that took their place are, so that
-    /// the file does not stay open without a line.
+    /// The open lines in another version. If none of them remains, the lines in their place are opened, so that the
+    /// file does not stay open without a line.
     fn carried(self, text: &Text) -> Self {
         if text.version() == self.text.version() {
             return self;
@@ -313,7 +313,8 @@ impl OpenFile {
     }
 }
 
-/// Where a range is in the new text: what remains of its lines, and what replaced them or was inserted between them.
+/// The place of a range in the new text: the rest of its lines, and the lines that replaced them or were inserted
+/// between them.
 fn lines_after(map: &LineMap, lines: LineRange) -> LineSet {
     let (start, end) = (lines.start.index(), lines.end.index() + 1);
     let kept = map.kept().filter_map(|(run, moved)| {
@@ -362,7 +363,7 @@ mod tests {
         set.fit(tokens, LineNumbers::Plain, &Limits::default())
     }
 
-    /// What is open of a file whose lines are words, when it has become another.
+    /// Checks which words are open after a file whose lines are words has changed.
     #[track_caller]
     fn follows(before: &str, open: &[(u32, u32)], after: &str, expected: &str) {
         let split =

@@ -1,4 +1,4 @@
-//! What a forecast says, from whole versions and from their differences alone.
+//! Forecasts from whole versions, and from their differences alone.
 
 use proptest::prelude::*;
 use surehand_core::{

@@ -10,14 +10,14 @@ use std::{
 use proptest::prelude::*;
 use surehand_core::merge3::{MarkerNames, NotMerged, merge3};
 
-/// The exit code of `git merge-file`, which is the number of conflicts (at most 127), and what it writes.
+/// The exit code of `git merge-file`, which is the number of conflicts (at most 127), and its output.
 fn git_merge_file(dir: &Path, base: &[u8], mine: &[u8], theirs: &[u8]) -> (i32, Vec<u8>) {
     for (name, content) in [("base", base), ("mine", mine), ("theirs", theirs)] {
         fs::write(dir.join(name), content).unwrap();
     }
     let mut git = Command::new("git");
     git.args(["merge-file", "-p", "-L", "mine", "-L", "base", "-L", "theirs", "mine", "base", "theirs"]);
-    // Outside a repository, no configuration of the user counts.
+    // Outside a repository, no configuration of the user applies.
     git.current_dir(dir).env("GIT_DIR", "/dev/null").env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_NOSYSTEM", "1");
     let output = git.stderr(Stdio::null()).output().unwrap();
     (output.status.code().unwrap(), output.stdout)
@@ -104,7 +104,7 @@ fn carry_out(lines: &[u8], acts: &[Act]) -> Vec<u8> {
     lines
 }
 
-/// The text of some lines, each given by a number. The numbers below 8 stand for lines that resemble each other.
+/// The text of some lines, each given by a number. The numbers below 8 mean lines that resemble each other.
 fn text(lines: &[u8], is_windows: bool, has_end: bool) -> Vec<u8> {
     const LINES: [&str; 8] = ["", "}", "a", "b", "  a", "{", "return", " "];
     let line_break = if is_windows { "\r\n" } else { "\n" };
@@ -132,7 +132,7 @@ fn versions(length: usize, kinds: u8, most: usize) -> impl Strategy<Value = [Vec
     })
 }
 
-/// So many of a hundred cases; `PROPTEST_CASES` scales them.
+/// This many of a hundred cases; `PROPTEST_CASES` scales them.
 fn cases(percent: u32) -> ProptestConfig {
     let cases = ProptestConfig::default().cases * percent / 100;
     ProptestConfig { cases, max_shrink_iters: 400, ..ProptestConfig::default() }

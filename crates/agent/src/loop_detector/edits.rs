@@ -34,7 +34,7 @@ pub(super) enum EditSignature {
 
 impl EditEffects {
     pub(super) fn of(changed: &ChangeOutcome) -> Self {
-        let diffs: Vec<FileDiff> = changed.told().map(|file| file.unified_diff()).collect();
+        let diffs: Vec<FileDiff> = changed.described_files().map(|file| file.unified_diff()).collect();
         let mut effects = Self { signatures: diffs.iter().flat_map(signatures).collect(), place: None };
         if let [EditSignature::Replaced(place, _)] = effects.signatures.as_slice() {
             effects.place = Some(place.clone());

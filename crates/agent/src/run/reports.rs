@@ -83,7 +83,7 @@ impl AgentRun<'_> {
     }
 
     fn redacted_diffs(&self, changed: &ChangeOutcome) -> Vec<FileDiff> {
-        let diffs = changed.told().map(|file| file.unified_diff()).filter(|diff| diff.kind() != DiffKind::Unchanged);
+        let diffs = changed.described_files().map(|file| file.unified_diff()).filter(|diff| diff.kind() != DiffKind::Unchanged);
         diffs.map(|diff| diff.redacted(|text| self.settings.secrets.redact(text))).collect()
     }
 

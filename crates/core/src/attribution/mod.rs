@@ -1,9 +1,10 @@
-//! Attribution: which change wrote which line of a text.
+//! Attribution: finds the change that wrote each line of a text.
 //!
-//! A [`Weave`] holds every line that a text has had, in one order, each with the change that put it in and the one that took it out.
-//! Line maps extend it change by change, in runs of lines, so that its size follows the number of changes and not that of lines. Three
-//! readings of it answer who wrote what: [`Weave::lines`] names the change of each present line, [`Weave::place`] finds the lines of
-//! another text (a commit) in it, and [`Weave::part`] makes of that text what it is with the lines of some changes and no others.
+//! A [`Weave`] holds every line that a text ever had, in one order, each with the change that inserted it and the one
+//! that removed it. Line maps extend it change by change, in runs of lines, so its size grows with the number of
+//! changes, not of lines. Three queries use it: [`Weave::lines`] gives the change of each present line,
+//! [`Weave::place`] finds the lines of another text (a commit) in it, and [`Weave::part`] applies the lines of some
+//! changes, and no others, to that text.
 
 mod part;
 mod place;
@@ -19,26 +20,26 @@ pub use self::{
 };
 use crate::line_map::LineMap;
 
-/// All lines that a text has had. Steps are counted from 1; step 0 is the text that it began with.
+/// All lines that a text ever had. Steps are counted from 1; step 0 is the original text.
 #[derive(Debug, Clone)]
 pub struct Weave {
     runs: Vec<Run>,
     hunks: Vec<HunkOrigin>,
     steps: u32,
-    /// How many lines the text has.
+    /// The number of lines of the text after the last step.
     alive: usize,
 }
 
-/// Lines that came together and share their fate.
+/// Adjacent lines that were inserted together and removed together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Run {
     id: LineId,
     len: u32,
-    /// The hunk that took them out; [`ALIVE`] if none did.
+    /// The hunk that removed them; [`ALIVE`] if none did.
     died: u32,
 }
 
-/// The identity of a line: the hunk that put it in, and its index in the text after the step of that hunk.
+/// The identity of a line: the hunk that inserted it, and its index in the text after that hunk's step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 struct LineId {
     born: u32,
@@ -49,17 +50,17 @@ struct LineId {
 #[derive(Debug, Clone, Copy)]
 struct HunkOrigin {
     step: u32,
-    /// Whether it put lines in.
+    /// Whether the hunk inserted lines.
     adds: bool,
 }
 
-/// No hunk has taken the lines out.
+/// The value of [`Run::died`] for lines that no hunk has removed.
 const ALIVE: u32 = u32::MAX;
 
-/// The hunk that stands for the text at the beginning.
+/// The pseudo-hunk that inserted the original text.
 const OLDEST: u32 = 0;
 
-/// Which lines a text had at one point of its history, and what had taken out those that it had no more.
+/// The lines that a text had at one point of its history, and for the others the hunk that had removed them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WeaveState(Vec<Run>);
 
@@ -69,41 +70,41 @@ impl WeaveState {
     }
 }
 
-/// Lines of the present text that one step wrote.
+/// Adjacent lines of the present text that one step wrote.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OwnedLines {
-    /// The lines, as indexes.
+    /// The lines, as 0-based indexes.
     pub lines: Range<usize>,
-    /// The step; 0 for lines that the text began with.
+    /// The step that wrote them; 0 for lines of the original text.
     pub step: usize,
-    /// The first of them in the other text, if they are in it.
+    /// The index of the first of them in the other text, if that has them.
     pub base: Option<usize>,
 }
 
-/// A line map that does not begin with the text that a weave has reached.
+/// A line map that does not fit the text that a weave has reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the line map is about a text of {expected} lines, and there are {found}")]
 pub struct OtherText {
-    /// How many lines the map begins with.
+    /// The number of lines that the map starts from.
     pub expected: usize,
-    /// How many lines the text has.
+    /// The number of lines that the text has.
     pub found: usize,
 }
 
 impl Weave {
-    /// Begins with a text of so many lines.
+    /// A weave of an original text with this many lines.
     pub fn new(lines: usize) -> Self {
         let id = LineId { born: OLDEST, line: 0 };
         let runs = (lines > 0).then_some(Run { id, len: lines as u32, died: ALIVE }).into_iter().collect();
         Self { runs, hunks: vec![HunkOrigin { step: 0, adds: true }], steps: 0, alive: lines }
     }
 
-    /// How many lines the text has.
+    /// The number of lines of the text after the last step.
     pub fn line_count(&self) -> usize {
         self.alive
     }
 
-    /// The next step, by its line map. Lines that the map keeps stay those of the step that wrote them.
+    /// Adds a step, given by its line map. Lines that the map keeps still belong to the step that wrote them.
     pub fn change(&mut self, lines: &LineMap) -> Result<(), OtherText> {
         if lines.before_lines() != self.alive {
             return Err(OtherText { expected: lines.before_lines(), found: self.alive });
@@ -127,20 +128,21 @@ impl Weave {
         Ok(())
     }
 
-    /// The next step, of which only is known how many lines the text has after it.
+    /// Adds a step that replaced the whole text by this many lines.
     pub fn replace(&mut self, lines: usize) {
         let all = crate::line_map::Hunk { before: 0..self.alive, after: 0..lines };
         let hunks = if self.alive + lines > 0 { vec![all] } else { Vec::new() };
         self.change(&LineMap::exact(hunks, self.alive, lines)).expect("the map was made for this text");
     }
 
-    /// The lines that the text has now.
+    /// The present lines, for [`Weave::go_back_to`].
     pub fn state(&self) -> WeaveState {
         WeaveState(self.runs.clone())
     }
 
-    /// The next step, which made the text again what it was: the lines are the same ones, and belong to those who wrote them. What was
-    /// gone is gone again by those who had taken it out, so that one who had replaced a line is not left with half of that.
+    /// Adds a step that restored an earlier text: its lines are the same lines, and belong to the steps that wrote
+    /// them. Lines that were removed before count as removed by the same steps again, so that a step that had replaced
+    /// a line keeps both halves of the replacement.
     pub fn go_back_to(&mut self, state: &WeaveState) {
         self.steps += 1;
         let died = self.hunks.len() as u32;
@@ -166,7 +168,7 @@ impl Weave {
         self.alive = state.alive().map(|run| run.len as usize).sum();
     }
 
-    /// Who wrote the present lines, from top to bottom, and which of them are in another text.
+    /// The steps that wrote the present lines, from top to bottom, and which lines another text has, too.
     pub fn lines(&self, places: &Places) -> Vec<OwnedLines> {
         let mut owned: Vec<OwnedLines> = Vec::new();
         for segment in self.segments(places) {
@@ -188,11 +190,11 @@ impl Weave {
     }
 }
 
-/// A weave that is being extended: runs are taken over from top to bottom.
+/// Copies the runs of a weave from top to bottom, to extend it.
 struct RunCopy<'a> {
     runs: Vec<Run>,
     rest: std::slice::Iter<'a, Run>,
-    /// What is left of a run of which a part was taken over.
+    /// The rest of a run that was copied in part.
     cut: Option<Run>,
 }
 
@@ -201,7 +203,7 @@ impl<'a> RunCopy<'a> {
         Self { runs: Vec::with_capacity(runs.len() + 3 * hunks), rest: runs.iter(), cut: None }
     }
 
-    /// Takes over so many lines of the text, and all that were taken out among them.
+    /// Copies this many lines of the text as removed by `died`, and all removed lines among them.
     fn lines(&mut self, count: usize, died: u32) {
         let mut left = count as u32;
         while left > 0 {

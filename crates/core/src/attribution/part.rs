@@ -1,8 +1,8 @@
-//! A text as it would be with the lines of some steps and no others.
+//! Computes a text with the lines of some steps and no others.
 //!
-//! The steps changed the text in hunks. Hunks that replaced one another's lines cannot be told apart any more and are decided together:
-//! they are taken if all of them are chosen, and left if only some are. A hunk that was put in between the lines of another has no place
-//! without it.
+//! The steps changed the text in hunks. Hunks that replaced one another's lines cannot be separated any more, so they
+//! are decided together: they are taken if all of them are chosen, and left out if only some are. A hunk that was
+//! inserted between the lines of another hunk has no place without it.
 
 use std::{collections::HashMap, ops::Range};
 
@@ -12,43 +12,43 @@ use super::{
 };
 use crate::{lines::LineNo, text::Text};
 
-/// A text with the lines of some steps.
+/// A text with the lines of the chosen steps.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Part {
-    /// All that it says, a byte order mark included.
+    /// The content of the text, including a byte order mark.
     pub content: String,
-    /// What the chosen steps did that is not in it.
+    /// The changes of chosen steps that could not be applied.
     pub left: Vec<LeftLines>,
 }
 
-/// Something that a chosen step did and that has no place without others.
+/// A change of a chosen step that has no place without other steps.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeftLines {
-    /// Its lines in the present text, as indexes; empty if it only removed some.
+    /// Its lines in the present text, as 0-based indexes; empty if it only removed lines.
     pub lines: Range<usize>,
-    /// The lines of the other text that it removed.
+    /// The lines of the other text that it removed, as 0-based indexes.
     pub removed: Range<usize>,
-    /// Why.
+    /// Why the lines have no place.
     pub why: LeftCause,
-    /// The steps of others that it is about; 0 for what was there before the first one.
+    /// The other steps that it depends on; 0 for the original text.
     pub others: Vec<usize>,
 }
 
-/// Why lines have no place.
+/// The reason why lines have no place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LeftCause {
-    /// They replaced lines of others that the other text does not have.
+    /// They replaced lines of other steps that the other text does not have.
     ReplacesOthers,
-    /// Others have replaced some of them since.
+    /// Other steps have replaced some of them since.
     ReplacedByOthers,
-    /// They are among lines of others that the other text does not have.
+    /// They are among lines of other steps that the other text does not have.
     AmongOthers,
 }
 
 impl Weave {
-    /// Makes of the text `base`, whose lines are in these places, what it would be with the changes of the chosen steps. `present` is the
-    /// text that the weave has reached.
+    /// Applies the changes of the chosen steps to the text `base`, whose lines are at these places. `present` is the
+    /// text after the last step.
     pub fn part(&self, base: (&Text, &Places), present: &Text, is_chosen: impl Fn(usize) -> bool) -> Part {
         let segments = without_restored(self.segments(base.1), base.0, present);
         let mut plan = PartPlan { weave: self, groups: Groups::of(self, &segments), segments: &segments, is_chosen };
@@ -66,7 +66,7 @@ impl Weave {
 }
 
 impl Segment {
-    /// Whether both texts have the lines.
+    /// Whether both texts have these lines.
     fn is_kept(&self) -> bool {
         self.base.is_some() && self.died == ALIVE
     }
@@ -81,7 +81,7 @@ impl Segment {
     }
 }
 
-/// Where the lines that are gone came back as they were, between two lines that both texts have, nothing has changed.
+/// Removes differences that are none: between two lines that both texts have, the removed lines came back unchanged.
 fn without_restored(segments: Vec<Segment>, base: &Text, present: &Text) -> Vec<Segment> {
     fn lines(text: &Text, runs: impl Iterator<Item = (usize, usize)>) -> impl Iterator<Item = &str> {
         runs.flat_map(|(start, len)| start..start + len).map(LineNo::at_index).map(|line| text.full_line(line))
@@ -105,12 +105,12 @@ fn without_restored(segments: Vec<Segment>, base: &Text, present: &Text) -> Vec<
     kept
 }
 
-/// Hunks that replaced one another's lines, and so belong together. The number of a group is that of its first hunk.
+/// Groups of hunks that replaced one another's lines. The number of a group is that of its first hunk.
 struct Groups {
     parents: Vec<u32>,
-    /// Whether it replaced lines that were there before the first step, and that the other text does not have.
+    /// Whether the group replaced lines of the original text that the other text does not have.
     is_about_oldest: Vec<bool>,
-    /// Whether it makes a difference between the texts, or is about hunks that do.
+    /// Whether the hunk makes a difference between the texts, or is related to hunks that do.
     takes_part: Vec<bool>,
 }
 
@@ -119,9 +119,9 @@ impl Groups {
         let count = weave.hunks.len();
         let mut groups =
             Self { parents: (0..count as u32).collect(), is_about_oldest: vec![false; count], takes_part: vec![false; count] };
-        let came_and_went = |segment: &&Segment| segment.base.is_none() && segment.present.is_none();
-        for segment in segments.iter().filter(came_and_went) {
-            // Where nothing came in their place, nothing depends on them.
+        let was_transient = |segment: &&Segment| segment.base.is_none() && segment.present.is_none();
+        for segment in segments.iter().filter(was_transient) {
+            // If nothing replaced them, nothing depends on them.
             if weave.hunks[segment.died as usize].adds {
                 groups.join(segment.born, segment.died);
             }
@@ -154,7 +154,6 @@ impl Groups {
     }
 }
 
-/// What is done with a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Verdict {
     Take,
@@ -174,7 +173,7 @@ impl<F: Fn(usize) -> bool> PartPlan<'_, F> {
         hunk != OLDEST && (self.is_chosen)(self.weave.step_of(hunk))
     }
 
-    /// What is done with each group.
+    /// Decides what is done with each group.
     fn verdicts(&mut self) -> Vec<Verdict> {
         let count = self.weave.hunks.len();
         let (mut has_chosen, mut has_others) = (vec![false; count], self.groups.is_about_oldest.clone());
@@ -196,8 +195,8 @@ impl<F: Fn(usize) -> bool> PartPlan<'_, F> {
         (0..count).map(verdict).collect()
     }
 
-    /// Leaves the groups that only put lines in between those of one other group, which is not taken. Gives for each the group around
-    /// it. What has a place is a place for others.
+    /// Leaves out the groups that only insert lines between those of one other group, which is not taken. Returns the
+    /// surrounding group of each. A group that has a place also gives a place to others.
     fn leave_without_place(&mut self, verdicts: &mut [Verdict]) -> HashMap<usize, usize> {
         let mut has_place = vec![false; verdicts.len()];
         loop {
@@ -211,7 +210,8 @@ impl<F: Fn(usize) -> bool> PartPlan<'_, F> {
         }
     }
 
-    /// The groups that are to be taken and have no place yet, each with the one group between whose lines all of its lines are.
+    /// The groups that are to be taken and have no place yet, each with the single group whose lines surround all of
+    /// its lines.
     fn surroundings(&mut self, verdicts: &[Verdict], has_place: &[bool]) -> HashMap<usize, Option<usize>> {
         let mut around: HashMap<usize, Option<usize>> = HashMap::new();
         let mut add = |inner: usize, outer: Option<usize>| {
@@ -224,7 +224,7 @@ impl<F: Fn(usize) -> bool> PartPlan<'_, F> {
             let here = match group {
                 Some(group) if verdicts[group] == Verdict::Take && !has_place[group] => {
                     match segment.base {
-                        // It takes the place of these lines.
+                        // It replaces these lines.
                         Some(_) => add(group, None),
                         None => open.push(group),
                     }
@@ -242,7 +242,7 @@ impl<F: Fn(usize) -> bool> PartPlan<'_, F> {
         around
     }
 
-    /// What the chosen steps did that is not taken, from top to bottom.
+    /// The changes of chosen steps that are left out, from top to bottom.
     fn left(&mut self, verdicts: &[Verdict], around: &HashMap<usize, usize>) -> Vec<LeftLines> {
         let mut left: Vec<(usize, LeftLines)> = Vec::new();
         for segment in self.segments {
@@ -264,7 +264,7 @@ impl<F: Fn(usize) -> bool> PartPlan<'_, F> {
         left.into_iter().map(|(_, left)| left).collect()
     }
 
-    /// The steps of others that a group is made of.
+    /// The steps in a group that are not chosen.
     fn others(&mut self, group: Option<usize>) -> Vec<usize> {
         let Some(group) = group else { return Vec::new() };
         let mut steps: Vec<usize> = self.groups.is_about_oldest[group].then_some(0).into_iter().collect();
@@ -278,7 +278,7 @@ impl<F: Fn(usize) -> bool> PartPlan<'_, F> {
     }
 }
 
-/// Writes a text of lines of two others.
+/// Writes a text that consists of lines of two texts.
 struct PartWriter<'a> {
     base: &'a Text,
     present: &'a Text,
@@ -286,7 +286,7 @@ struct PartWriter<'a> {
 }
 
 impl PartWriter<'_> {
-    /// Lines that both texts have, or one of them.
+    /// Appends the lines of a segment.
     fn push(&mut self, segment: &Segment) {
         let (text, start) = match (segment.base, segment.present) {
             (Some(start), _) => (self.base, start),
@@ -301,7 +301,7 @@ impl PartWriter<'_> {
         let mut content = model.as_str()[..model.body_start()].to_owned();
         for (nth, line) in self.lines.iter().enumerate() {
             content.push_str(line);
-            // The last line of a file may have no ending. Where others come below it, it needs one.
+            // The last line of a file may have no ending. If other lines follow it here, it needs one.
             if nth + 1 < self.lines.len() && !line.ends_with('\n') {
                 content.push_str(model.usual_ending().as_str());
             }

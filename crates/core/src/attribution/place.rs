@@ -1,8 +1,8 @@
-//! The lines of another text, such as that of a commit, in a weave.
+//! Finds the lines of another text, such as a commit, in a weave.
 //!
-//! If the text is one that the weave has been, its lines are known. Otherwise it is compared: lines that are proven to be lines of the
-//! present text come first, and what is between two of them is matched with the lines that the weave has there, those that were taken
-//! out included.
+//! If the text is an earlier state of the weave, its lines are known. Otherwise it is compared. Lines that are proven
+//! to be lines of the present text come first. The lines between two of them are matched with the lines that the weave
+//! has there, including removed ones.
 
 use std::{
     collections::{HashMap, HashSet, VecDeque},
@@ -12,33 +12,33 @@ use std::{
 use super::{ALIVE, LineId, OLDEST, Weave, WeaveState};
 use crate::{lines::LineNo, proof::Proof, text::Text};
 
-/// Where the lines of a text are in a weave, from top to bottom.
+/// The places of the lines of a text in a weave, from top to bottom.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Places(Vec<PlacedLines>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct PlacedLines {
     lines: Range<usize>,
-    /// The first of them; `None` if they are not in the weave.
+    /// The identity of the first line; `None` if the weave does not have them.
     at: Option<LineId>,
 }
 
-/// A run of a weave, or lines of the other text that are not in it.
+/// A run of a weave, or lines of the other text that the weave does not have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Segment {
-    /// The first line in the other text, if it has them.
+    /// The index of the first line in the other text, if it has them.
     pub base: Option<usize>,
-    /// The first line in the present text, if it has them.
+    /// The index of the first line in the present text, if it has them.
     pub present: Option<usize>,
     pub len: usize,
-    /// The hunk that put them in; [`OLDEST`] also for those that are not in the weave.
+    /// The hunk that inserted them; [`OLDEST`] also for lines that the weave does not have.
     pub born: u32,
-    /// The hunk that took them out; [`ALIVE`] if none did, [`OLDEST`] if it is not known.
+    /// The hunk that removed them; [`ALIVE`] if none did, [`OLDEST`] if it is not known.
     pub died: u32,
 }
 
 impl From<&WeaveState> for Places {
-    /// The text is the one that the weave had then.
+    /// The places of the lines of an earlier state.
     fn from(state: &WeaveState) -> Self {
         let mut at = 0;
         let placed = |span: &super::Run| {
@@ -63,12 +63,12 @@ impl Places {
     }
 }
 
-/// Lines are not matched where that takes more comparisons.
+/// A gap that takes more comparisons is left unmatched.
 const MOST_COMPARISONS: usize = 1 << 22;
 
 impl Weave {
-    /// Finds the lines of another text. `line_of` gives a line of the text after a step with its ending, if it is known; it is asked
-    /// only for lines that the step put in and that are not in the present text.
+    /// Finds the lines of another text. `line_of(step, index)` returns a line of the text after a step with its ending,
+    /// if it is known; it is called only for lines that the step inserted and that are not in the present text.
     pub fn place(&self, base: &Text, present: &Text, line_of: impl FnMut(usize, usize) -> Option<String>) -> Places {
         let map = Proof::between(None, base, present).proven_map();
         let mut finder = Finder { weave: self, base, present, line_of, likely: HashSet::from([OLDEST]) };
@@ -87,14 +87,15 @@ impl Weave {
         places
     }
 
-    /// The lines of another text, each by the step that put it in and its index after that. What is not in the weave is left out.
+    /// The lines of another text, keyed by the step that inserted them and their index after that step. Lines that the
+    /// weave does not have are left out.
     pub fn origins(&self, places: &Places) -> HashMap<(usize, usize), usize> {
         let placed = places.0.iter().filter_map(|placed| Some((placed.lines.clone(), placed.at?)));
         let origin = |(line, nth, id): (usize, usize, LineId)| ((self.step_of(id.born), id.line as usize + nth), line);
         placed.flat_map(|(lines, id)| lines.enumerate().map(move |(nth, line)| (line, nth, id))).map(origin).collect()
     }
 
-    /// Divides the weave at the lines that another text has for certain.
+    /// Splits the weave at the lines that another text certainly has.
     fn gaps(&self, anchors: &[(Range<usize>, usize)]) -> Gaps {
         let mut gaps = Gaps { between: vec![Vec::new(); anchors.len()], anchored: vec![Vec::new(); anchors.len()] };
         let (mut present, mut nth) = (0, 0);
@@ -124,7 +125,7 @@ impl Weave {
         gaps
     }
 
-    /// The weave from top to bottom, beside another text.
+    /// The segments of the weave beside another text, from top to bottom.
     pub(super) fn segments(&self, places: &Places) -> Vec<Segment> {
         let mut segments = Vec::with_capacity(self.runs.len() + places.0.len());
         let mut base: VecDeque<PlacedLines> = places.0.iter().cloned().collect();
@@ -158,7 +159,7 @@ impl Weave {
 }
 
 impl PlacedLines {
-    /// Takes lines off its beginning, and gives how many.
+    /// Removes at most `most` lines from the start of the run, and returns their number.
     fn take(&mut self, most: usize) -> u32 {
         let taken = self.lines.len().min(most);
         self.lines.start += taken;
@@ -173,7 +174,8 @@ impl Segment {
     }
 }
 
-/// What is between the lines that another text has for certain: above each run of them, and these runs themselves.
+/// The runs between the lines that another text certainly has, and these lines themselves. Entry `n` of `between` lies
+/// above entry `n` of `anchored`.
 struct Gaps {
     between: Vec<Vec<GapRun>>,
     anchored: Vec<Vec<(LineId, u32)>>,
@@ -183,7 +185,7 @@ struct Gaps {
 struct GapRun {
     id: LineId,
     len: u32,
-    /// The first line in the present text, if they are there.
+    /// The index of the first line in the present text, if it has them.
     present: Option<usize>,
 }
 
@@ -192,12 +194,12 @@ struct Finder<'a, F> {
     base: &'a Text,
     present: &'a Text,
     line_of: F,
-    /// Hunks of which the other text has lines for certain: of equal lines, theirs are more likely to be meant.
+    /// Hunks of which the other text certainly has lines. Among equal lines, theirs are the more likely matches.
     likely: HashSet<u32>,
 }
 
 impl<F: FnMut(usize, usize) -> Option<String>> Finder<'_, F> {
-    /// Matches lines of the other text with those that the weave has in the same place.
+    /// Matches lines of the other text with the lines that the weave has in the same place.
     fn match_gap(&mut self, places: &mut Places, lines: Range<usize>, gap: &[GapRun]) {
         let count: usize = gap.iter().map(|run| run.len as usize).sum();
         if lines.is_empty() || count == 0 || lines.len().saturating_mul(count) > MOST_COMPARISONS {
@@ -221,7 +223,7 @@ impl<F: FnMut(usize, usize) -> Option<String>> Finder<'_, F> {
         (0..run.len).map(|nth| (LineId { line: run.id.line + nth, ..run.id }, line(nth))).collect()
     }
 
-    /// A line that stands once on both sides is certain.
+    /// A line that occurs once on both sides is a certain match.
     fn note_unique(&mut self, wanted: &[&str], candidates: &[(LineId, Option<String>)]) {
         let mut counts: HashMap<&str, (usize, usize, u32)> = HashMap::new();
         wanted.iter().for_each(|line| counts.entry(line).or_default().0 += 1);
@@ -232,7 +234,7 @@ impl<F: FnMut(usize, usize) -> Option<String>> Finder<'_, F> {
         self.likely.extend(counts.values().filter(|(wanted, found, _)| (*wanted, *found) == (1, 1)).map(|count| count.2));
     }
 
-    /// One more line that is matched counts more than whose line it is.
+    /// The number of matched lines counts more than their origin.
     fn weight(&self, id: LineId) -> u64 {
         const MATCH: u64 = 1 << 32;
         match id.born {
@@ -242,7 +244,7 @@ impl<F: FnMut(usize, usize) -> Option<String>> Finder<'_, F> {
     }
 }
 
-/// The longest common subsequence, of the most weight: for each wanted line the candidate that it is.
+/// The longest common subsequence with the highest weight: for each wanted line its matching candidate.
 fn best_match(wanted: &[&str], candidates: &[(LineId, Option<String>)], weights: &[u64]) -> Vec<Option<usize>> {
     let width = candidates.len() + 1;
     let mut best = vec![0_u64; (wanted.len() + 1) * width];

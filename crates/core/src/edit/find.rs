@@ -1,4 +1,4 @@
-//! Finding the text of an edit in a file: every exact place. When there is none, [`nearest`] says what comes nearest.
+//! Finds every exact place of an edit's text in a file. If there is none, [`nearest`] finds the most similar lines.
 
 use std::{borrow::Cow, ops::Range};
 
@@ -7,33 +7,33 @@ use memchr::memmem;
 pub use super::not_found::nearest;
 use crate::text::Text;
 
-/// A range of bytes that matches.
+/// A range of bytes of [`Text::as_str`] that matches.
 pub type Match = Range<usize>;
 
-/// How the places match.
+/// How exactly the places match.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MatchedBy {
     /// Byte for byte, because the caller's text has carriage returns: line endings are part of the edit.
     Verbatim,
-    /// Except for the kind of line endings.
+    /// Byte for byte, except for the kind of line endings.
     ByLines,
 }
 
 /// All places of a text, overlapping ones included, so that ambiguity is visible.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TextMatches {
-    /// From top to bottom.
+    /// The matching ranges, from top to bottom.
     pub places: Vec<Match>,
-    /// How they were found.
+    /// Whether line endings were compared.
     pub matching: MatchedBy,
 }
 
 /// How overlapping places are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Overlaps {
-    /// Each counts, because an edit of one place must know whether it is the only one. The search stops at many.
+    /// Each place counts, because an edit of one place must know whether it is the only one. The search stops at many.
     Count,
-    /// Only the first of them counts.
+    /// A place that overlaps an earlier one does not count.
     Skip,
 }
 
@@ -61,7 +61,7 @@ pub fn find(text: &Text, needle: &str, overlaps: Overlaps) -> TextMatches {
 }
 
 fn occurrences<'a>(haystack: &'a str, needle: &'a str, overlaps: Overlaps) -> impl Iterator<Item = usize> + 'a {
-    // A text that repeats itself overlaps itself almost everywhere, and comparing each place takes time.
+    // In a repetitive text, almost every place overlaps another one, and comparing each takes time.
     const MANY: usize = 1000;
     let finder = memmem::Finder::new(needle.as_bytes()).into_owned();
     let (step, most) = match overlaps {
@@ -84,7 +84,7 @@ fn without_returns(text: &str) -> Cow<'_, str> {
 /// A text with `\n` for every `\r\n`, and the way back to the original offsets.
 struct Normalized {
     text: String,
-    /// Where, in the normalized text, a carriage return was left out.
+    /// Offsets in the normalized text where a carriage return was left out.
     returns: Vec<usize>,
 }
 

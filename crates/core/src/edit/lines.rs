@@ -1,7 +1,7 @@
 //! `edit_lines`: edits of lines that are named by `LINE#HASH`. All edits of a call refer to one numbering, that of the
 //! last read.
 //!
-//! The short hash only catches slips. What decides is whether the number was last shown for that very line: a number
+//! The short hash only catches slips. An edit passes only if its number was last shown for that very line: a number
 //! that now belongs to another line is refused, even if both lines are equal.
 
 use serde::{Deserialize, Serialize};
@@ -23,42 +23,42 @@ use crate::{
 pub enum LineEdit {
     /// Replace the lines from `at` to `to`.
     Replace {
-        /// First line.
+        /// The first line to replace.
         at: Anchor,
-        /// Last line.
+        /// The last line to replace; may equal `at`.
         to: Anchor,
-        /// New lines.
+        /// The new lines, joined by `\n`; a final newline is optional.
         text: String,
     },
     /// Remove the lines from `at` to `to`.
     Delete {
-        /// First line.
+        /// The first line to remove.
         at: Anchor,
-        /// Last line.
+        /// The last line to remove; may equal `at`.
         to: Anchor,
     },
     /// Insert lines above `at`.
     InsertBefore {
-        /// The line below.
+        /// The line below the new ones.
         at: Anchor,
-        /// New lines.
+        /// The new lines, joined by `\n`; a final newline is optional.
         text: String,
     },
     /// Insert lines below `at`.
     InsertAfter {
-        /// The line above.
+        /// The line above the new ones.
         at: Anchor,
-        /// New lines.
+        /// The new lines, joined by `\n`; a final newline is optional.
         text: String,
     },
     /// Append lines to the file.
     Append {
-        /// New lines.
+        /// The new lines, joined by `\n`; a final newline is optional.
         text: String,
     },
     /// Prepend lines to the file.
     Prepend {
-        /// New lines.
+        /// The new lines, joined by `\n`; a final newline is optional.
         text: String,
     },
 }
@@ -94,7 +94,7 @@ pub(super) struct Placed<'a> {
     pub(super) lines: Vec<&'a str>,
 }
 
-/// The splices for these edits, if every anchor means what the session was shown.
+/// The splices for these edits, if every anchor names the line that the session was shown under it.
 pub(crate) fn line_splices<'a>(target: &Target<'_>, text: &Text, edits: &'a [LineEdit]) -> Result<Vec<Splice<'a>>, Refusal> {
     check_pasted(target, edits)?;
     check_anchors(target, text, edits)?;
@@ -119,7 +119,7 @@ pub(super) fn splices_of<'a>(text: &Text, placed: &[Placed<'a>]) -> Vec<Splice<'
     splices
 }
 
-/// New text with the prefixes of our own output was copied, not written.
+/// Refuses new text that has the prefixes of a read, because it was copied from our output.
 fn check_pasted(target: &Target<'_>, edits: &[LineEdit]) -> Result<(), Refusal> {
     let pasted = |line: &str| line.split_once('|').is_some_and(|(prefix, _)| prefix.parse::<Anchor>().is_ok());
     for (index, edit) in edits.iter().enumerate() {
@@ -164,13 +164,13 @@ fn check_anchors(target: &Target<'_>, text: &Text, edits: &[LineEdit]) -> Result
     Err(Refusal { view_after, ..target.refuse(Cause::AnchorMismatch { mismatches, fresh, remaps }) })
 }
 
-/// The two lines above and below.
+/// The two lines above and below, and the line itself.
 fn beside(line: LineNo) -> LineRange {
     let by = |by: i64| line.moved(by).unwrap_or(LineNo::FIRST);
     LineRange { start: by(-2), end: by(2) }
 }
 
-/// Checks an anchor. An error says what is wrong, and which line was meant.
+/// Checks an anchor. An error says why it is wrong, and which line was meant.
 fn judge(anchor: Anchor, view: Option<&View>, text: &Text) -> Result<(), (MismatchKind, Option<LineNo>)> {
     let reads_so = |line: LineNo| text.has_line(line) && LineHash::of(text.line(line)) == anchor.hash;
     let here = reads_so(anchor.line);
@@ -399,7 +399,7 @@ mod tests {
         assert_eq!(edit(&content, None, &edits).unwrap_err().code(), crate::refusal::RefusalCode::BadArguments);
     }
 
-    /// The trap that took other tools in: after an own insert the old number of a `}` is the number of another `}`.
+    /// A trap for other tools: after the session's own insert, the old number of a `}` is the number of another `}`.
     #[test]
     fn an_old_number_never_hits_another_equal_line() {
         let before = text("a\n}\nb\n}\nc\n}\n");
@@ -411,8 +411,8 @@ mod tests {
         let Cause::AnchorMismatch { mismatches, .. } = &refusal.cause else { panic!("{refusal:?}") };
         assert_eq!(mismatches[0].why, MismatchKind::TwoFit);
         // Both lines have been shown now: the same anchor has one meaning and passes.
-        let told = refusal.view_after.unwrap();
-        assert_eq!(edit(&after, Some(&told), &[LineEdit::Delete { at: old, to: old }]).as_deref(), Ok("x\ny\na\nb\n}\nc\n}\n"));
+        let view = refusal.view_after.unwrap();
+        assert_eq!(edit(&after, Some(&view), &[LineEdit::Delete { at: old, to: old }]).as_deref(), Ok("x\ny\na\nb\n}\nc\n}\n"));
     }
 
     #[test]
@@ -422,7 +422,7 @@ mod tests {
         let insert = [LineEdit::InsertBefore { at, text: "b\nb".into() }];
         let planned = planned(&before, Some(&View::whole(&before)), &insert).unwrap();
         let (after, mut view) = (planned.text().unwrap().clone(), planned.view_after().unwrap().clone());
-        // The line that was shown as 2 is shown as 4 now; what has the number 2 reads the same.
+        // The line that was shown as 2 is shown as 4 now; the line that has number 2 now has the same text.
         view.show(LineRange::line(LineNo::new(4).unwrap()));
         let refusal = edit(&after, Some(&view), &[LineEdit::Delete { at, to: at }]).unwrap_err();
         let Cause::AnchorMismatch { mismatches, .. } = &refusal.cause else { panic!("{refusal:?}") };
@@ -439,9 +439,9 @@ mod tests {
         let refusal = edit(&after, Some(&view), &[LineEdit::Delete { at: old, to: old }]).unwrap_err();
         let new = refusal.remaps()[0].to;
         assert_eq!(new, anchor(&after, 3));
-        let told = refusal.view_after.unwrap();
-        assert_eq!(edit(&after, Some(&told), &[LineEdit::Delete { at: new, to: new }]).as_deref(), Ok("x\na\nc\n"));
-        // Whoever counts on by themselves is right as well.
+        let view = refusal.view_after.unwrap();
+        assert_eq!(edit(&after, Some(&view), &[LineEdit::Delete { at: new, to: new }]).as_deref(), Ok("x\na\nc\n"));
+        // A model that computes the new number itself is right, too.
         assert_eq!(edit(&after, Some(&view), &[LineEdit::Delete { at: new, to: new }]).as_deref(), Ok("x\na\nc\n"));
     }
 

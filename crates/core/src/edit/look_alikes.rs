@@ -1,5 +1,5 @@
-//! Places that look like a text: equal except for white space, invisible characters, look-alikes and Unicode normal
-//! form. They are never edited, only shown in a refusal.
+//! Finds places that look like a text: equal except for white space, invisible characters, look-alikes and Unicode
+//! normal form. They are never edited, only shown in a refusal.
 
 use memchr::memmem;
 
@@ -10,7 +10,7 @@ use crate::{
     text::Text,
 };
 
-/// The places in the file that look like `old`, from top to bottom; of many, the first ones.
+/// The places in the file that look like `old`, from top to bottom; only the first ones if there are many.
 pub(super) fn places(text: &Text, old: &str) -> Vec<Match> {
     const MANY: usize = 100;
     let needle = folded(old);
@@ -82,8 +82,8 @@ fn with_edges(body: &str, found: Match, old: &str) -> Option<Match> {
     fits.then(|| found.start - back..end - half)
 }
 
-/// How many bytes of white space belong to a run at an edge, read away from the match: no more line breaks than the run
-/// has, and blanks after the last one only if the run has some there.
+/// The number of bytes of white space that belong to a run at an edge. The white space is read away from the match, and
+/// includes at most as many line breaks as the run, and blanks after the last one only if the run has some there.
 fn blanks(away: impl Iterator<Item = char>, run: Vec<char>) -> usize {
     let mut breaks = run.iter().filter(|c| **c == '\n').count();
     let has_more = run.last().is_some_and(|c| *c != '\n');
@@ -100,7 +100,7 @@ fn blanks(away: impl Iterator<Item = char>, run: Vec<char>) -> usize {
     length
 }
 
-/// How two texts that look the same differ: the differences that remain when all other kinds are folded away.
+/// The kinds of differences between two texts that look the same: those that remain when all other kinds are folded.
 pub(super) fn differs_in(old: &str, found: &str) -> Vec<HiddenDifference> {
     let (old, found) = (old.replace("\r\n", "\n"), found.replace("\r\n", "\n"));
     let ways =

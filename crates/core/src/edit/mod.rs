@@ -29,88 +29,88 @@ pub enum Edit {
     ReplaceMany(Vec<TextReplacement>),
     /// Edit lines that are named by their anchors.
     Lines {
-        /// The file.
+        /// The file to edit.
         path: String,
-        /// The edits; all refer to the numbers that were last shown.
+        /// The edits; all refer to the line numbers that were last shown.
         edits: Vec<LineEdit>,
     },
     /// Apply a patch: `*** Begin Patch` or a unified diff.
     Patch {
-        /// The patch.
+        /// The text of the patch.
         patch: String,
     },
     /// Write a whole file.
     Write {
-        /// The file.
+        /// The file to create or overwrite.
         path: String,
-        /// The whole content.
+        /// The new content of the whole file.
         content: String,
     },
     /// Delete a file.
     Delete {
-        /// The file.
+        /// The file to delete.
         path: String,
     },
     /// Move a file.
     Move {
-        /// The path before.
+        /// The current path of the file.
         from: String,
-        /// The path after.
+        /// The new path, which must be free.
         to: String,
     },
-    /// Undo changes.
+    /// Undo one or more changes.
     Undo(UndoRequest),
 }
 
 /// One exact text of a file and its replacement.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TextReplacement {
-    /// The file.
+    /// The file to edit.
     pub path: String,
     /// The text to replace. Empty to create the file.
     pub old: String,
-    /// The replacement.
+    /// The text to put in its place.
     pub new: String,
-    /// Whether to replace every occurrence.
+    /// Whether to replace every occurrence. If `false`, `old` must occur once.
     pub all: bool,
 }
 
 /// A request to undo changes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UndoRequest {
-    /// The changes.
+    /// The changes to undo.
     pub which: UndoTarget,
-    /// Their author.
+    /// The session whose changes count.
     pub by: WhoseChanges,
     /// Whether to overwrite later changes.
     pub force: bool,
 }
 
-/// The changes to undo.
+/// Selects the changes to undo.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum UndoTarget {
-    /// The last one.
+    /// The last change.
     Last,
     /// The last undo: a redo.
     LastUndo,
-    /// The last one of this file, and only this file.
+    /// The last change of this file, and only this file.
     File(String),
-    /// This one, with all its files.
+    /// This change, with all its files.
     Change(ChangeId),
-    /// All of a session. For [`WhoseChanges::Anyone`] this is not allowed.
+    /// Every change of a session. Not allowed for [`WhoseChanges::Anyone`].
     All,
 }
 
-/// The author of the changes to undo.
+/// Selects the author of the changes to undo.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WhoseChanges {
     /// The calling session.
     Mine,
-    /// This session.
+    /// Another session.
     Session(SessionId),
-    /// Anyone.
+    /// Any session.
     Anyone,
 }
 
@@ -139,7 +139,8 @@ impl Edit {
         }
     }
 
-    /// The paths in the edit, as they are spelled. An undo names other edits instead.
+    /// The paths in the edit, as the caller spells them. An undo refers to other edits, so it has none, except for a
+    /// file's.
     pub fn paths(&self) -> Vec<String> {
         let mut paths: Vec<String> = match self {
             Edit::Replace(replacement) => vec![replacement.path.clone()],
@@ -153,7 +154,7 @@ impl Edit {
         paths
     }
 
-    /// The texts that it expects in its files.
+    /// The texts that the edit expects in its files.
     pub fn quotes(&self) -> Vec<String> {
         match self {
             Edit::Replace(replacement) => vec![replacement.old.clone()],
@@ -166,7 +167,7 @@ impl Edit {
         }
     }
 
-    /// The texts that it writes into its files.
+    /// The texts that the edit writes into its files.
     pub fn writes(&self) -> Vec<String> {
         match self {
             Edit::Replace(replacement) => vec![replacement.new.clone()],
@@ -181,7 +182,7 @@ impl Edit {
         }
     }
 
-    /// Joins several edits into one that makes them in order, if there is such an edit.
+    /// Joins several edits into one with the same effect, if such an edit exists.
     pub fn joined(edits: &[&Edit]) -> Option<Edit> {
         if let [only] = edits {
             return Some((*only).clone());
@@ -198,7 +199,7 @@ impl Edit {
         Some(Edit::ReplaceMany(replacements))
     }
 
-    /// The same edit with other spellings of its paths.
+    /// This edit with other spellings of its paths.
     #[must_use]
     pub fn with_paths(mut self, spell: impl Fn(&str) -> String) -> Self {
         match &mut self {

@@ -1,5 +1,5 @@
-//! Why a text is not in a file: the most similar lines, where they first differ, whether the edit was made already, and
-//! whether the text has the line numbers of a read. All of this is for the refusal; nothing is edited.
+//! Explains why a text is not in a file: the most similar lines, their first difference, whether the edit was made
+//! already, and whether the text has the line prefixes of a read. All of this is for the refusal; nothing is edited.
 
 use super::{
     find::{Match, Overlaps, find},
@@ -57,8 +57,8 @@ fn without_prefixes(text: &str) -> Option<String> {
     (last > 0).then_some(plain)
 }
 
-/// Where the replacement is already present. A few letters occur by chance, so they count only as a whole line in the
-/// right place; text that is part of the old one does not count.
+/// The line where the replacement is already present. A few letters occur by chance, so they count only as a whole line
+/// in the right place; text that is part of the old one does not count.
 fn already_at(text: &Text, old: &str, new: &str, nearest: Option<&NearestLines>) -> Option<LineNo> {
     const SOME: usize = 6;
     const MANY: usize = 12;
@@ -72,9 +72,9 @@ fn already_at(text: &Text, old: &str, new: &str, nearest: Option<&NearestLines>)
         let lines = lines_of(text, place);
         text.as_str()[text.span(lines)].trim() == new.trim()
     };
-    let says_something = letters >= MANY || letters >= SOME && places.len() == 1;
-    let here = places.iter().find(|place| is_near(place) && (says_something || is_all_of_its_lines(place)));
-    here.or_else(|| places.first().filter(|_| says_something)).map(|place| text.line_at(place.start))
+    let is_distinctive = letters >= MANY || letters >= SOME && places.len() == 1;
+    let here = places.iter().find(|place| is_near(place) && (is_distinctive || is_all_of_its_lines(place)));
+    here.or_else(|| places.first().filter(|_| is_distinctive)).map(|place| text.line_at(place.start))
 }
 
 fn nearest_lines(text: &Text, old: &str) -> Option<NearestLines> {
@@ -98,7 +98,7 @@ fn nearest_lines(text: &Text, old: &str) -> Option<NearestLines> {
     Some(NearestLines { lines, fresh, same_looks: None, diverges })
 }
 
-/// The first place with as many lines as the text, else the first.
+/// The first place with as many line breaks as the text, else the first place.
 fn best_place<'a>(text: &Text, old: &str, places: &'a [Match]) -> Option<&'a Match> {
     let breaks = old.matches('\n').count();
     places.iter().find(|place| text.as_str()[(*place).clone()].matches('\n').count() == breaks).or(places.first())
@@ -127,7 +127,7 @@ fn whole_lines(text: &Text, place: &Match, lines: LineRange) -> LineSet {
     lines.iter().filter(is_whole).collect()
 }
 
-/// The lines to show: all if there are few, else those around the first difference.
+/// The lines to show: all if they are few, else those around the first difference.
 fn around(lines: LineRange, diverges: Option<&Divergence>) -> LineSet {
     const FEW: u32 = 30;
     if lines.count() <= FEW {
@@ -139,8 +139,8 @@ fn around(lines: LineRange, diverges: Option<&Divergence>) -> LineSet {
     LineRange::new(start, end).into_iter().collect()
 }
 
-/// Where the wanted lines first differ from those of the file. `column` is where the text starts in its first line, if
-/// known.
+/// The first difference between the wanted lines and those of the file. `column` is where the text starts in its first
+/// line, if known.
 fn first_divergence(text: &Text, old: &str, wanted: &[&str], steps: &[LineStep], column: Option<usize>) -> Option<Divergence> {
     let last = wanted.len() - 1;
     for (at, step) in steps.iter().enumerate() {
@@ -178,7 +178,8 @@ fn first_divergence(text: &Text, old: &str, wanted: &[&str], steps: &[LineStep],
     None
 }
 
-/// Where two lines first differ. A text may start anywhere in a line: without a `start`, the best position is used.
+/// The first difference between two lines. A text may start anywhere in a line: without a `start`, the best position is
+/// used.
 fn line_divergence(line: LineNo, expected: &str, found: &str, start: Option<usize>) -> Divergence {
     let start = start.unwrap_or_else(|| best_start(expected, found));
     let same = expected.chars().zip(found.chars().skip(start)).take_while(|(a, b)| a == b).count();
@@ -186,11 +187,11 @@ fn line_divergence(line: LineNo, expected: &str, found: &str, start: Option<usiz
     Divergence::Line { line, column: start + same + 1, expected, found }
 }
 
-/// The position in a line where most of a text fits; very long lines are searched only in part.
+/// The position in a line where the longest prefix of the text fits; only the start of a very long line is searched.
 fn best_start(expected: &str, found: &str) -> usize {
     let have: Vec<char> = found.chars().take(2000).collect();
     let fits_from = |start: usize| expected.chars().zip(&have[start..]).take_while(|(a, b)| a == *b).count();
-    // The first of the best, so that a line that differs from its start is compared from its start.
+    // Of several best positions the first, so that lines that differ from their start are compared from their start.
     let best = (0..=have.len()).rev().max_by_key(|start| fits_from(*start)).unwrap_or_default();
     if fits_from(best) >= 4 { best } else { 0 }
 }
@@ -207,8 +208,8 @@ mod tests {
         Text::new(content.as_bytes().to_vec()).unwrap()
     }
 
-    /// What the model is told when `old` is to become `new`.
-    fn told(content: &str, old: &str, new: &str) -> String {
+    /// The refusal's text if `old` is to be replaced by `new`.
+    fn explanation(content: &str, old: &str, new: &str) -> String {
         let text = text(content);
         assert!(find(&text, old, Overlaps::Count).places.is_empty(), "it is there");
         let refusal = Refusal::of(&RelPath::new("a.rs").unwrap(), nearest(&text, old, new));
@@ -217,41 +218,41 @@ mod tests {
 
     #[test]
     fn white_space_is_not_guessed_but_shown() {
-        assert_snapshot!(told("x\n\tif a {\n", "    if a {", "y"), @"
+        assert_snapshot!(explanation("x\n\tif a {\n", "    if a {", "y"), @"
         It differs from line 2 only in white space. The exact text to use:
         	if a {
         First difference on line 2, column 1: you gave 4 spaces in `····if a {`, the file has a TAB in `→if a {`.
         ");
-        assert_snapshot!(told("f(a, b);\n", "f(a,  b)", "y"), @"
+        assert_snapshot!(explanation("f(a, b);\n", "f(a,  b)", "y"), @"
         It differs from line 1 only in white space. The exact text to use:
         f(a, b)
         First difference on line 1, column 6: you gave 2 spaces in `f(a,··b)`, the file has a space in `f(a,·b);`.
         ");
-        assert_snapshot!(told("a = 1;  \nb = 2;\n", "a = 1;\nb = 2;", "y"), @"
+        assert_snapshot!(explanation("a = 1;  \nb = 2;\n", "a = 1;\nb = 2;", "y"), @"
         It differs from lines 1-2 only in white space. The exact text to use:
         a = 1;  
         b = 2;
         First difference on line 1, column 7: you gave nothing at the end of the line in `a = 1;`, the file has 2 spaces in `a = 1;··`.
         ");
-        assert_snapshot!(told("first();\n\nsecond();\n", "first();\nsecond();", "y"), @"
+        assert_snapshot!(explanation("first();\n\nsecond();\n", "first();\nsecond();", "y"), @"
         It differs from lines 1-3 only in white space. The exact text to use:
         first();
 
         second();
         First difference: the file has line 2 in between, which you left out.
         ");
-        assert_snapshot!(told("call(one,\n     two);\n", "call(one, two);", "y"), @"
+        assert_snapshot!(explanation("call(one,\n     two);\n", "call(one, two);", "y"), @"
         It differs from lines 1-2 only in white space. The exact text to use:
         call(one,
              two);
         First difference on line 1, column 10: the line of the file ends there (`call(one,`), yours goes on (`call(one, two);`).
         ");
-        assert_snapshot!(told("last line", "last line\n", "y"), @"
+        assert_snapshot!(explanation("last line", "last line\n", "y"), @"
         It differs from line 1 only in white space. The exact text to use:
         last line
         The only difference: you gave a newline at the end, and the file ends without one.
         ");
-        assert_snapshot!(told("\t \tx = 1\n\tx = 1\n", "  x = 1", "y"), @"
+        assert_snapshot!(explanation("\t \tx = 1\n\tx = 1\n", "  x = 1", "y"), @"
         It differs from line 1 (and 1 other place: add lines around it to name one) only in white space. The exact text to use:
         	 	x = 1
         First difference on line 1, column 1: you gave 2 spaces in `··x = 1`, the file has a TAB and a space and a TAB in `→·→x = 1`.
@@ -260,47 +261,47 @@ mod tests {
 
     #[test]
     fn characters_that_are_not_what_they_seem_are_named() {
-        assert_snapshot!(told("it's here\n", "it\u{2019}s here", "y"), @"
+        assert_snapshot!(explanation("it's here\n", "it\u{2019}s here", "y"), @"
         It differs from line 1 only in characters that look alike. The exact text to use:
         it's here
         First difference on line 1, column 3: you gave U+2019 (right single quotation mark) in `it⟨U+2019⟩s here`, the file has ' (U+0027) in `it's here`.
         ");
-        assert_snapshot!(told("say \u{201c}hi\u{201d}\n", "say \"hi\"", "y"), @r#"
+        assert_snapshot!(explanation("say \u{201c}hi\u{201d}\n", "say \"hi\"", "y"), @r#"
         It differs from line 1 only in characters that look alike. The exact text to use:
         say “hi”
         First difference on line 1, column 5: you gave " (U+0022) in `say "hi"`, the file has U+201C (left double quotation mark) in `say ⟨U+201C⟩hi”` (in JSON: `\u201c`).
         "#);
-        assert_snapshot!(told("a\u{a0}b\n", "a b", "y"), @r"
+        assert_snapshot!(explanation("a\u{a0}b\n", "a b", "y"), @r"
         It differs from line 1 only in white space. The exact text to use:
         a b
         First difference on line 1, column 2: you gave a space in `a·b`, the file has U+00A0 (no-break space) in `a⟨U+00A0⟩b` (in JSON: `\u00a0`).
         ");
-        assert_snapshot!(told("user\u{200b}name\n", "username", "y").replace('\u{200b}', "(zero width)"), @r"
+        assert_snapshot!(explanation("user\u{200b}name\n", "username", "y").replace('\u{200b}', "(zero width)"), @r"
         It differs from line 1 only in invisible characters. The exact text to use:
         user(zero width)name
         First difference on line 1, column 5: you gave nothing at that place in `username`, the file has U+200B (zero width space) in `user⟨U+200B⟩name` (in JSON: `\u200b`).
         ");
-        assert_snapshot!(told("wait;\n", "wait\u{37e}", "y"), @"
+        assert_snapshot!(explanation("wait;\n", "wait\u{37e}", "y"), @"
         It differs from line 1 only in characters that look alike. The exact text to use:
         wait;
         First difference on line 1, column 5: you gave U+037E (Greek question mark) in `wait⟨U+037E⟩`, the file has ; (U+003B) in `wait;`.
         ");
-        assert_snapshot!(told("and so on...\n", "and so on\u{2026}", "y"), @"
+        assert_snapshot!(explanation("and so on...\n", "and so on\u{2026}", "y"), @"
         It differs from line 1 only in characters that look alike. The exact text to use:
         and so on...
         First difference on line 1, column 10: you gave U+2026 (horizontal ellipsis) in `and so on⟨U+2026⟩`, the file has . (U+002E) in `and so on...`.
         ");
-        assert_snapshot!(told("sc\u{43e}pe = 1\n", "scope = 1", "y"), @r"
+        assert_snapshot!(explanation("sc\u{43e}pe = 1\n", "scope = 1", "y"), @r"
         It differs from line 1 only in characters that look alike. The exact text to use:
         scоpe = 1
         First difference on line 1, column 3: you gave o (U+006F) in `scope = 1`, the file has U+043E (a Cyrillic letter that looks like o) in `sc⟨U+043E⟩pe = 1` (in JSON: `\u043e`).
         ");
-        assert_snapshot!(told("caf\u{e9} = 1\n", "cafe\u{301} = 1", "y"), @r"
+        assert_snapshot!(explanation("caf\u{e9} = 1\n", "cafe\u{301} = 1", "y"), @r"
         It differs from line 1 only in Unicode normal form. The exact text to use:
         café = 1
         First difference on line 1, column 4: you gave é as U+0065 and U+0301 (combining acute accent), the file has it as U+00E9, the same letter in another Unicode normal form (in JSON: `\u00e9`).
         ");
-        assert_snapshot!(told("nai\u{308}ve\n", "na\u{ef}ve", "y"), @r"
+        assert_snapshot!(explanation("nai\u{308}ve\n", "na\u{ef}ve", "y"), @r"
         It differs from line 1 only in Unicode normal form. The exact text to use:
         naïve
         First difference on line 1, column 3: you gave ï as U+00EF, the file has it as U+0069 and U+0308 (combining diaeresis), the same letter in another Unicode normal form (in JSON: `i\u0308`).
@@ -309,44 +310,44 @@ mod tests {
 
     #[test]
     fn the_first_divergence_is_named() {
-        assert_snapshot!(told("fn a() {\n    let total = 1;\n}\n", "fn a() {\n    let totel = 1;\n}", ""), @"
+        assert_snapshot!(explanation("fn a() {\n    let total = 1;\n}\n", "fn a() {\n    let totel = 1;\n}", ""), @"
         Nearest: lines 1-3:
         1|fn a() {
         2|    let total = 1;
         3|}
         First difference on line 2, column 12: you gave `    let totel = 1;`, the file has `    let total = 1;`.
         ");
-        assert_snapshot!(told("let x = compute(a, b);\n", "compute(a, c)", ""), @"
+        assert_snapshot!(explanation("let x = compute(a, b);\n", "compute(a, c)", ""), @"
         Nearest: line 1:
         1|let x = compute(a, b);
         First difference on line 1, column 20: you gave `compute(a, c)`, the file has `let x = compute(a, b);`.
         ");
-        assert_snapshot!(told("one two\nthree four\n", "one two\nthree four five\n", ""), @"
+        assert_snapshot!(explanation("one two\nthree four\n", "one two\nthree four five\n", ""), @"
         Nearest: lines 1-2:
         1|one two
         2|three four
         First difference on line 2, column 11: the line of the file ends there (`three four`), yours goes on (`three four five`).
         ");
-        assert_snapshot!(told("one two three\nfour five six\n", "one two\nfour five six\n", ""), @"
+        assert_snapshot!(explanation("one two three\nfour five six\n", "one two\nfour five six\n", ""), @"
         Nearest: lines 1-2:
         1|one two three
         2|four five six
         First difference on line 1, column 8: your line ends there (`one two`), the file goes on (`one two three`).
         ");
-        assert_snapshot!(told("alpha one\nbeta two\ngamma three\n", "alpha one\ngamma three", ""), @"
+        assert_snapshot!(explanation("alpha one\nbeta two\ngamma three\n", "alpha one\ngamma three", ""), @"
         Nearest: lines 1-3:
         1|alpha one
         2|beta two
         3|gamma three
         First difference: the file has line 2 in between, which you left out.
         ");
-        assert_snapshot!(told("alpha one\ngamma three\n", "alpha one\nbeta two\ngamma three", ""), @"
+        assert_snapshot!(explanation("alpha one\ngamma three\n", "alpha one\nbeta two\ngamma three", ""), @"
         Nearest: lines 1-2:
         1|alpha one
         2|gamma three
         First difference: you gave `beta two` before line 2, the file has no such line there.
         ");
-        assert_snapshot!(told("alpha one\n", "alpha one\nbeta", ""), @"
+        assert_snapshot!(explanation("alpha one\n", "alpha one\nbeta", ""), @"
         Nearest: line 1:
         1|alpha one
         First difference: you gave `beta` after these lines, the file has no such line there.
@@ -355,7 +356,7 @@ mod tests {
 
     #[test]
     fn ordinary_text_is_quoted_as_it_is() {
-        assert_snapshot!(told("\tprint(\"it\u{2019}s\\t\", a)\n", "\tprint(\"it\u{2019}s\\t\", b)", ""), @r#"
+        assert_snapshot!(explanation("\tprint(\"it\u{2019}s\\t\", a)\n", "\tprint(\"it\u{2019}s\\t\", b)", ""), @r#"
         Nearest: line 1:
         1|	print("it’s\t", a)
         First difference on line 1, column 18: you gave `	print("it’s\t", b)`, the file has `	print("it’s\t", a)`.
@@ -366,7 +367,7 @@ mod tests {
     fn of_a_long_region_the_lines_around_the_difference_are_shown() {
         let content: String = (1..=100).map(|line| format!("line number {line}\n")).collect();
         let old = content.replace("number 60\n", "number sixty\n");
-        let shown = told(&content, &old, "");
+        let shown = explanation(&content, &old, "");
         assert!(shown.starts_with("Nearest: lines 1-100; around the first difference:\n50|line number 50\n"), "{shown}");
         assert!(shown.ends_with("80|line number 80\nFirst difference on line 60, column 13: you gave `line number sixty`, the file has `line number 60`.\n"), "{shown}");
     }
@@ -407,10 +408,10 @@ mod tests {
 
     #[test]
     fn prefixes_of_a_read_are_recognised() {
-        assert_snapshot!(told("fn a() {\n    one();\n}\n", "1|fn a() {\n2|    one();", "x"), @"It has the LINE| prefixes of a read in front, which are not in the file. Without them it is on lines 1-2: send it without the LINE| prefix.");
-        assert_snapshot!(told("fn a() {\n    one();\n}\n", "2#ab|    one();", "2#ab|    two();"), @"It has the LINE| prefixes of a read in front, which are not in the file. Without them it is on line 2: send old_string and new_string without the LINE| prefix.");
-        assert_snapshot!(told("one();\none();\n", "1|one();", "x"), @"It has the LINE| prefixes of a read in front, which are not in the file. Without them it is there 2 times, starting on lines 1-2: send it without the LINE| prefix, with lines around to name one.");
-        assert_snapshot!(told("fn a() {\n    one();\n}\n", "2|    ome();", "x"), @"
+        assert_snapshot!(explanation("fn a() {\n    one();\n}\n", "1|fn a() {\n2|    one();", "x"), @"It has the LINE| prefixes of a read in front, which are not in the file. Without them it is on lines 1-2: send it without the LINE| prefix.");
+        assert_snapshot!(explanation("fn a() {\n    one();\n}\n", "2#ab|    one();", "2#ab|    two();"), @"It has the LINE| prefixes of a read in front, which are not in the file. Without them it is on line 2: send old_string and new_string without the LINE| prefix.");
+        assert_snapshot!(explanation("one();\none();\n", "1|one();", "x"), @"It has the LINE| prefixes of a read in front, which are not in the file. Without them it is there 2 times, starting on lines 1-2: send it without the LINE| prefix, with lines around to name one.");
+        assert_snapshot!(explanation("fn a() {\n    one();\n}\n", "2|    ome();", "x"), @"
         It has the LINE| prefixes of a read in front, which are not in the file. Give it without the LINE| prefix; yet that is not there either. Nearest: line 2:
         2|    one();
         First difference on line 2, column 6: you gave `    ome();`, the file has `    one();`.
@@ -431,14 +432,14 @@ mod tests {
 
     #[test]
     fn nothing_is_near_nothing() {
-        assert_snapshot!(told("alpha\n", "\n\n", "y"), @"No line like it was found. Copy the text to replace from read_file, without the LINE| prefix.");
-        assert_snapshot!(told("", "alpha", "y"), @"No line like it was found. Copy the text to replace from read_file, without the LINE| prefix.");
-        assert_snapshot!(told("alpha\n", "zwei", "y"), @"No line like it was found. Copy the text to replace from read_file, without the LINE| prefix.");
+        assert_snapshot!(explanation("alpha\n", "\n\n", "y"), @"No line like it was found. Copy the text to replace from read_file, without the LINE| prefix.");
+        assert_snapshot!(explanation("", "alpha", "y"), @"No line like it was found. Copy the text to replace from read_file, without the LINE| prefix.");
+        assert_snapshot!(explanation("alpha\n", "zwei", "y"), @"No line like it was found. Copy the text to replace from read_file, without the LINE| prefix.");
     }
 
     proptest! {
-        /// Whatever is asked for: there is an answer, it can be put into words, and a text that is named as the exact
-        /// one is there.
+        /// Every search has an answer that can be rendered, and a text that is reported as the exact one is in the
+        /// file.
         #[test]
         fn the_exact_text_is_in_the_file(
             content in "([ab \t'\u{2019}\u{e9}\u{301}\u{200b}\u{2026}.]|\n|\r\n){0,40}", old in "([ab \t'\u{e9}e\u{301}.]|\n|\r\n|1\\|){1,12}", new in "[ab\n]{0,4}",
@@ -457,7 +458,7 @@ mod tests {
             let _ = Refusal::of_call(cause).to_string();
         }
 
-        /// A line that is made up does not hide the place of the others.
+        /// A made-up line does not hide the place of the others.
         #[test]
         fn a_place_is_found_by_most_of_its_lines(from in 0usize..40, count in 3usize..10, changed in 0usize..10) {
             let lines: Vec<String> = (0..60).map(|line| format!("    call_number_{line}(argument_{});\n", line * 7 % 60)).collect();

@@ -1,4 +1,4 @@
-//! `edit_file`: replaces an exact text.
+//! `edit_file`: replaces an exact text in its only place, or everywhere.
 
 use std::borrow::Cow;
 
@@ -9,14 +9,14 @@ use crate::{
     text::{LineEnding, Text},
 };
 
-/// Replace `old` by `new`, in its only place or everywhere.
+/// Replaces `old` by `new`, in its only place or everywhere.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Replace<'a> {
     /// The text to replace. Empty to create a file.
     pub old: &'a str,
-    /// The replacement.
+    /// The text to put in its place.
     pub new: &'a str,
-    /// Whether to replace every occurrence.
+    /// Whether to replace every occurrence. If `false`, `old` must occur once.
     pub all: bool,
 }
 
@@ -132,12 +132,12 @@ mod tests {
     fn line_endings_of_the_place_are_kept() {
         check("a\r\nb\r\nc\r\n", "a\nb", "x\ny", "x\r\ny\r\nc\r\n");
         check("a\r\nb\r\n", "b", "b\nc", "a\r\nb\r\nc\r\n");
-        // A mixed file: each line break keeps its own kind.
+        // In a file with mixed endings, each line break keeps its own kind.
         check("a\r\nb\nc\r\n", "a\nb\nc", "x\ny\nz", "x\r\ny\nz\r\n");
         check("a\nb\r\n", "a", "a\nA", "a\nA\nb\r\n");
         check("a\r\nb", "b", "b\nc", "a\r\nb\r\nc");
         check("a\nb\nc\n", "a\r\nb", "x\r\ny", "x\ny\nc\n");
-        // Who names carriage returns means them.
+        // Carriage returns that the caller gives are intended.
         check("a\r\nb\r\n", "a\r\n", "a\n", "a\nb\r\n");
     }
 
@@ -159,7 +159,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever the endings, and however they were hidden from the caller: what is not named is not touched.
+        /// Bytes outside the quoted text never change, whatever the endings, and however they were hidden from the
+        /// caller.
         #[test]
         fn bytes_outside_an_edit_stay_the_same_bytes(
             lines in prop::collection::vec(("[a-c]{0,3}", prop::bool::ANY), 1..8), from in 0usize..8, count in 1usize..4, new in "[x-z\n]{0,6}",
@@ -168,7 +169,7 @@ mod tests {
             let text = Text::new(content.clone().into_bytes()).unwrap();
             let from = from.min(text.line_count() - 1);
             let to = (from + count).min(text.line_count());
-            // As a reader sees them: lines joined by plain newlines.
+            // The text as a reader sees it: lines joined by plain newlines.
             let old: String = (from..to).map(LineNo::at_index).map(|line| format!("{}\n", text.line(line))).collect();
             let Ok(splices) = replace_splices(&text, &Replace { old: &old, new: &new, all: false }) else { return Ok(()) };
             let edited = splice(&text, &splices).0;

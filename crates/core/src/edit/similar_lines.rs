@@ -1,26 +1,26 @@
-//! Finds the lines of a file that are most like a text of several lines. A few places that have some of its lines,
-//! exactly or nearly, are laid beside it, and the place that is most alike wins. Lines that were left out or added are
-//! allowed for.
+//! Finds the lines of a file that are most similar to a text of several lines. The search aligns the text with a few
+//! places that have some of its lines, exactly or nearly, and picks the most similar one. It allows for lines that were
+//! left out or added.
 //!
-//! imara-diff lays the lines side by side. The search for the place is ours: a diff against the whole file would
-//! scatter the wanted lines over all of it.
+//! imara-diff aligns the lines. We search for the place ourselves, because a diff against the whole file would scatter
+//! the wanted lines over all of it.
 
 use std::{collections::HashMap, ops::Range};
 
 use crate::{line_map::LineMap, lines::LineNo, text::Text};
 
-/// What became of a line, from top to bottom. Indexes of the wanted lines and of the lines of the file.
+/// One step of an alignment, from top to bottom. The indexes count the wanted lines and the lines of the file, from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LineStep {
-    /// These two are at the same place, alike or not.
+    /// These two lines are at the same place, alike or not.
     Pair { wanted: usize, line: usize },
     /// The wanted line is not in the file.
     Extra { wanted: usize },
-    /// The line of the file is not among the wanted.
+    /// The line of the file is not among the wanted lines.
     LeftOut { line: usize },
 }
 
-/// The part of the file that is most like the wanted lines, step by step; `None` if nothing is like them.
+/// The part of the file that is most similar to the wanted lines, step by step; `None` if nothing is similar.
 pub(super) fn find(text: &Text, wanted: &[&str]) -> Option<Vec<LineStep>> {
     const LIKE_ENOUGH: f64 = 0.32;
     const LINES_AROUND: usize = 2;
@@ -37,14 +37,14 @@ pub(super) fn find(text: &Text, wanted: &[&str]) -> Option<Vec<LineStep>> {
     best.filter(|best| best.likeness >= LIKE_ENOUGH).map(|best| best.steps)
 }
 
-/// The steps through lines of the file that are known to be the place.
+/// Aligns the wanted lines with lines of the file that are known to be the place.
 pub(super) fn steps_within(text: &Text, wanted: &[&str], lines: Range<usize>) -> Vec<LineStep> {
     SimilarSearch::new(text, wanted).align(lines).steps
 }
 
-/// The wanted lines beside some lines of the file.
+/// The wanted lines, aligned with some lines of the file.
 struct Aligned {
-    /// From 0 to 1.
+    /// From 0 (nothing in common) to 1 (equal).
     likeness: f64,
     steps: Vec<LineStep>,
 }
@@ -52,23 +52,23 @@ struct Aligned {
 struct SimilarSearch<'a> {
     text: &'a Text,
     wanted: &'a [&'a str],
-    /// How much each wanted line says about the place: long ones more.
+    /// How strongly each wanted line identifies the place: long lines have more weight.
     weights: Vec<f64>,
     bigrams: Bigrams,
 }
 
 impl<'a> SimilarSearch<'a> {
     fn new(text: &'a Text, wanted: &'a [&'a str]) -> Self {
-        // The first lines of a long text tell its place.
+        // The first lines of a long text suffice to find its place.
         const MOST_LINES: usize = 1000;
         let wanted = &wanted[..wanted.len().min(MOST_LINES)];
         let weight = |line: &&str| (1 + line.trim().len().min(100)) as f64;
         Self { text, wanted, weights: wanted.iter().map(weight).collect(), bigrams: Bigrams::new() }
     }
 
-    /// Where the first wanted line may be, the most likely first. Every wanted line votes for the places where it is in
-    /// the file; the rarer it is there, the more its vote counts. The longest lines that are nowhere vote for the lines
-    /// that are most like them.
+    /// The likely positions of the first wanted line, the most likely first. Every wanted line votes for the places
+    /// where the file has it; the rarer it is there, the more its vote counts. The longest lines that the file does not
+    /// have vote for the lines that are most similar to them.
     fn likely_offsets(&mut self) -> Vec<isize> {
         const MANY: usize = 2000;
         const LINES_COMPARED: usize = 3;
@@ -80,7 +80,7 @@ impl<'a> SimilarSearch<'a> {
             if places.is_empty() {
                 missing.push(index);
             }
-            // A line that is everywhere says nothing, and counting its votes takes time.
+            // A line that occurs everywhere identifies no place, and counting its votes takes time.
             for line in places.iter().take(MANY) {
                 *votes.entry(*line as isize - index as isize).or_default() += self.weights[index] / places.len() as f64;
             }
@@ -93,17 +93,17 @@ impl<'a> SimilarSearch<'a> {
         }
         let mut votes: Vec<(isize, f64)> = votes.into_iter().collect();
         votes.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
-        // To lay lines beside each other takes time, so of a long text fewer places are tried.
+        // Aligning takes time, so fewer places are tried for a long text.
         let most_places = (4000 / self.wanted.len()).clamp(4, 16);
         apart(votes.into_iter().map(|(offset, _)| offset), most_places)
     }
 
-    /// The lines of the file that are wanted lines but for the white space around them.
+    /// The lines of the file that equal a wanted line, apart from the white space around them.
     fn exact_places(&self) -> HashMap<&'a str, Vec<usize>> {
-        // A brace says nothing about the place, unless there is nothing else.
-        let says_something = |line: &&str| line.len() > 3;
+        // A brace identifies no place, unless the text has no longer lines.
+        let is_distinctive = |line: &&str| line.len() > 3;
         let trimmed = || self.wanted.iter().map(|line| line.trim());
-        let least = if trimmed().any(|line| says_something(&line)) { 4 } else { 1 };
+        let least = if trimmed().any(|line| is_distinctive(&line)) { 4 } else { 1 };
         let mut places: HashMap<&str, Vec<usize>> =
             trimmed().filter(|line| line.len() >= least).map(|line| (line, Vec::new())).collect();
         for (number, line) in self.text.lines() {
@@ -114,7 +114,7 @@ impl<'a> SimilarSearch<'a> {
         places
     }
 
-    /// The few lines of the file that are most like one of the wanted, and how much.
+    /// The few lines of the file that are most similar to one of the wanted lines, with their similarity.
     fn most_alike(&mut self, index: usize) -> Vec<(usize, f64)> {
         const FEW: usize = 5;
         const BYTES_SEARCHED: usize = 8 << 20;
@@ -133,7 +133,7 @@ impl<'a> SimilarSearch<'a> {
         alike
     }
 
-    /// Lays the wanted lines beside these lines of the file.
+    /// Aligns the wanted lines with these lines of the file.
     fn align(&mut self, lines: Range<usize>) -> Aligned {
         let trimmed_lines: Vec<&str> = lines.clone().map(|line| self.line(line).trim()).collect();
         let trimmed_wanted: Vec<&str> = self.wanted.iter().map(|line| line.trim()).collect();
@@ -156,8 +156,8 @@ impl<'a> SimilarSearch<'a> {
         Aligned { likeness: self.likeness_of(&steps), steps }
     }
 
-    /// Pairs lines that a diff would replace by each other, in order. The longer side has lines without a partner,
-    /// above and below those that are most like the shorter side.
+    /// Pairs lines that a diff would replace by each other, in order. The longer side keeps lines without a partner,
+    /// above and below the run that is most similar to the shorter side.
     fn pair_up(&mut self, wanted: Range<usize>, lines: Range<usize>, steps: &mut Vec<LineStep>) {
         const PLACES_TRIED: usize = 32;
         let pairs = wanted.len().min(lines.len());
@@ -167,7 +167,7 @@ impl<'a> SimilarSearch<'a> {
         for start in (0..=more_wanted.max(more_lines)).take(PLACES_TRIED) {
             let (first, line) = (wanted.start + start.min(more_wanted), lines.start + start.min(more_lines));
             let likeness = (0..pairs).map(|at| self.weighted_likeness(first + at, line + at)).sum();
-            // Above the first line that is known, the lines next to it are meant.
+            // Above the first known line, the lines next to it are meant.
             let is_above_all = wanted.start == 0 && wanted.end < self.wanted.len();
             if likeness > best || likeness == best && is_above_all {
                 (skip, best) = (start, likeness);
@@ -198,7 +198,7 @@ impl<'a> SimilarSearch<'a> {
         } else if wanted.trim() == line.trim() {
             0.98
         } else {
-            // The very same line says more about the place than a similar one.
+            // An identical line identifies the place better than a similar one.
             0.8 * self.bigrams.similarity(wanted, line, self.may_be_part(index))
         };
         likeness * self.weights[index]
@@ -214,7 +214,7 @@ impl<'a> SimilarSearch<'a> {
     }
 }
 
-/// The first offsets without those next to an earlier one, which are compared along with it.
+/// The first offsets, without those next to an earlier one, because an alignment covers its neighbours.
 fn apart(offsets: impl Iterator<Item = isize>, most: usize) -> Vec<isize> {
     let mut apart: Vec<isize> = Vec::new();
     for offset in offsets {
@@ -228,11 +228,10 @@ fn apart(offsets: impl Iterator<Item = isize>, most: usize) -> Vec<isize> {
     apart
 }
 
-/// Compares lines by the pairs of neighbouring bytes that they share, white space left out: a measure of likeness that
-/// is cheap enough for every line of a large file.
+/// Compares lines by the pairs of neighbouring bytes that they share, without white space. This is cheap enough for
+/// every line of a large file.
 struct Bigrams {
-    /// For each pair of bytes, how often the wanted line has it more than the other one. All zero between two
-    /// comparisons.
+    /// For each pair of bytes, how many more the wanted line has than the other line. All zero between comparisons.
     counts: Vec<u16>,
 }
 
@@ -241,8 +240,7 @@ impl Bigrams {
         Self { counts: vec![0; 1 << 16] }
     }
 
-    /// From 0 to 1, how much a line is like the wanted one, or holds of it. Lines with little in common are not alike
-    /// at all.
+    /// How similar a line is to the wanted one, or to what contains it, from 0 to 1. Lines with little in common get 0.
     fn similarity(&mut self, wanted: &str, line: &str, may_be_part: bool) -> f64 {
         const HARDLY_ALIKE: f64 = 0.4;
         const MOST_OF_A_PART: f64 = 0.75;
@@ -270,8 +268,8 @@ impl Bigrams {
     }
 }
 
-/// The pairs of neighbouring bytes of a line, of a very long one those at its start. A line of one character is a pair
-/// with nothing.
+/// The pairs of neighbouring bytes of a line; of a very long line, those at its start. A single character is paired
+/// with a zero byte.
 fn pairs_of(line: &str) -> impl Iterator<Item = usize> {
     const LONGEST: usize = 1000;
     let bytes = || line.bytes().filter(|byte| !byte.is_ascii_whitespace());
@@ -284,8 +282,8 @@ fn pairs_of(line: &str) -> impl Iterator<Item = usize> {
 mod tests {
     use super::*;
 
-    /// The steps in short: `=2` for lines that are alike, `~2` for others at the same place, `+` for a line that the
-    /// file does not have, `-2` for one that was left out.
+    /// The steps in short: `=2` for lines that are alike, `~2` for different lines at the same place, `+` for a wanted
+    /// line that the file does not have, `-2` for a line of the file that was left out.
     #[track_caller]
     fn check(content: &str, wanted: &str, expected: &str) {
         let text = Text::new(content.as_bytes().to_vec()).unwrap();
@@ -326,7 +324,7 @@ mod tests {
     fn a_part_of_a_line_is_like_the_line() {
         check(FILE, "close_the_windwo(2)", "~9");
         check(
-            "let value = compute_total(items, rates) + another_very_long_call(with, many, arguments, of, which, nobody, knows);\nx\n",
+            "let value = compute_total(items, rates) + another_very_long_call(with, many, arguments, of, which, no, one, knows);\nx\n",
             "compute_totl(items",
             "~1",
         );

@@ -1,4 +1,4 @@
-//! `write_file`: keeps line endings and a byte order mark that a reader does not see.
+//! `write_file`: keeps line endings and a byte order mark, which a reader does not see.
 
 use crate::{
     line_map::LineMap,
@@ -7,7 +7,7 @@ use crate::{
 };
 
 /// The content to write over `base`. A session sees neither carriage returns nor a byte order mark, so content without
-/// any keeps those of the file: unchanged lines keep their ending, new lines get the usual one.
+/// them keeps those of the file: unchanged lines keep their ending, new lines get the usual one.
 pub(crate) fn kept_endings(base: &Text, content: &str) -> String {
     let bom = if base.has_bom() && !content.starts_with('\u{feff}') { "\u{feff}" } else { "" };
     if content.contains('\r') || !base.has_crlf() {

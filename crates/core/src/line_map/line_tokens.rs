@@ -1,4 +1,4 @@
-//! A number for each line of two texts, the same for equal lines: what a comparison works on.
+//! Numbers the lines of two texts, with the same number for equal lines, as input for a comparison.
 
 use std::{
     collections::HashMap,
@@ -12,8 +12,8 @@ use imara_diff::{IndentLevel, Token};
 pub(super) struct LineTokens<'a> {
     pub old: Vec<Token>,
     pub new: Vec<Token>,
-    /// The lines of the first tokens: those that may be in both texts. After them come the lines of each text, in
-    /// order.
+    /// The lines of the first tokens: those that may be in both texts. The tokens after them belong to the lines of
+    /// each text, in order.
     shared: Vec<&'a str>,
     lines: [&'a [&'a str]; 2],
 }
@@ -21,9 +21,9 @@ pub(super) struct LineTokens<'a> {
 impl<'a> LineTokens<'a> {
     /// Gives equal lines the same token.
     ///
-    /// In a text that was written anew, most lines have no equal in the other one. They are sifted out by their hashes
-    /// and given a token without being looked up: a table of all lines would be larger than the cache of a processor,
-    /// and each question of it would wait for memory.
+    /// If a text was rewritten, most of its lines have no equal in the other text. A sieve of hashes finds them, and
+    /// they get a token without a lookup: a table of all lines would exceed the cache of a processor, and each lookup
+    /// would wait for memory.
     pub(super) fn of(old: &'a [&'a str], new: &'a [&'a str]) -> Self {
         let hasher = RandomState::default();
         let hashes = |lines: &[&str]| lines.iter().map(|line| hasher.hash_one(line)).collect::<Vec<u64>>();
@@ -40,12 +40,12 @@ impl<'a> LineTokens<'a> {
         tokens
     }
 
-    /// All are below this.
+    /// An upper bound of all tokens, exclusive.
     pub(super) fn end(&self) -> u32 {
         (self.shared.len() + self.lines[0].len() + self.lines[1].len()) as u32
     }
 
-    /// How far the line of a token is indented.
+    /// The indentation of the line of a token.
     pub(super) fn indent(&self, token: Token) -> IndentLevel {
         const TAB_WIDTH: u8 = 8;
         IndentLevel::for_ascii_line(self.line(token).bytes(), TAB_WIDTH)
@@ -59,7 +59,7 @@ impl<'a> LineTokens<'a> {
     }
 }
 
-/// Stands for a line that is only in one of the texts, until its token is known.
+/// Placeholder for a line that only one of the texts has, until its token is known.
 const LONE: Token = Token(u32::MAX);
 
 fn number_lone_lines(tokens: &mut [Token], first: usize) {
@@ -68,7 +68,7 @@ fn number_lone_lines(tokens: &mut [Token], first: usize) {
     }
 }
 
-/// The lines that may be in both texts, by their tokens.
+/// The lines that may be in both texts, with their tokens.
 #[derive(Default)]
 struct LineTable<'a> {
     shared: Vec<&'a str>,
@@ -76,7 +76,7 @@ struct LineTable<'a> {
 }
 
 impl<'a> LineTable<'a> {
-    /// The tokens of the lines of one text; `other` knows the lines of the other one.
+    /// The tokens of the lines of one text; `other` is the sieve of the other text.
     fn tokens_of(&mut self, lines: &[&'a str], hashes: &[u64], other: &Sieve) -> Vec<Token> {
         let token = |(&line, &hash): (&&'a str, &u64)| {
             if !other.may_hold(hash) {
@@ -91,7 +91,7 @@ impl<'a> LineTable<'a> {
     }
 }
 
-/// A line whose hash is known.
+/// A line with its hash.
 #[derive(PartialEq, Eq)]
 struct HashedLine<'a> {
     hash: u64,
@@ -104,7 +104,7 @@ impl Hash for HashedLine<'_> {
     }
 }
 
-/// Takes a hash as it is.
+/// A hasher that returns the given hash unchanged.
 #[derive(Default)]
 struct AsItIs(u64);
 
@@ -122,14 +122,14 @@ impl Hasher for AsItIs {
     }
 }
 
-/// Lets through what may be among some hashes, and little else.
+/// A Bloom filter: passes every hash of a set, and few others.
 struct Sieve {
     bits: Vec<u64>,
 }
 
 impl Sieve {
     fn of(hashes: &[u64]) -> Self {
-        // Sixteen bits for each hash, of which two are set: of what is not among them, one in seventy gets through.
+        // Sixteen bits for each hash, of which two are set: one in seventy of the other hashes passes.
         let words = hashes.len().div_ceil(4).next_power_of_two();
         let mut sieve = Self { bits: vec![0; words] };
         for hash in hashes {

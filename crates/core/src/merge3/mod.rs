@@ -1,7 +1,7 @@
-//! The three-way merge of `git merge-file`: which changes of two versions go together, and which conflict.
+//! The three-way merge of `git merge-file`: which changes of two versions can be combined, and which conflict.
 //!
 //! The result equals git's, byte by byte: the same differences ([`hunks`]), the same conflicts, the same lines between
-//! the markers. The work is bounded; above the bound there is no answer, and never a wrong one.
+//! the markers. The work is bounded: above the limit the merge fails, but it never gives a wrong result.
 
 mod myers;
 mod refine;
@@ -19,13 +19,13 @@ use self::{
 };
 use crate::line_map::Hunk;
 
-/// A line, by a number that equal lines share.
+/// The number of a line; equal lines share it.
 type Token = u32;
 
-/// Why there is no merge.
+/// The reason why two versions were not merged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NotMerged {
-    /// Git takes one of the versions for binary, and does not merge it.
+    /// Git treats one of the versions as binary, and does not merge it.
     #[error("a version is binary")]
     Binary,
     /// The versions are so large, or so different, that comparing them would take too long.
@@ -33,7 +33,7 @@ pub enum NotMerged {
     TooMuchWork,
 }
 
-/// Lines that both versions changed, and not in the same way. Indexes are 0-based and half-open, and may be empty.
+/// Lines that both versions changed in different ways. Indexes are 0-based and half-open, and may be empty.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Conflict {
     /// The lines of my version between the markers.
@@ -42,7 +42,7 @@ pub struct Conflict {
     pub theirs: Range<usize>,
     /// The lines of my version that I changed there.
     pub my_change: Range<usize>,
-    /// The lines of my version that stand where they changed something.
+    /// The lines of my version where they changed something.
     pub their_change: Range<usize>,
 }
 
@@ -57,7 +57,7 @@ pub struct Merge3<'a> {
     their_hunks: Vec<Hunk>,
 }
 
-/// Merges two versions.
+/// Merges two versions of a text with the same base.
 ///
 /// ```
 /// use surehand_core::merge3::merge3;
@@ -85,9 +85,9 @@ pub fn merge3<'a>(base: &'a [u8], mine: &'a [u8], theirs: &'a [u8]) -> Result<Me
     Ok(Merge3 { base: base_lines, mine: my_lines, theirs: their_lines, parts, my_hunks, their_hunks })
 }
 
-/// The differences of two texts, as the merge finds them.
+/// The differences between two texts, as the merge computes them.
 ///
-/// They are git's, without its heuristic for indented lines, which is for readers only.
+/// They are git's, without its heuristic for indented lines, which only improves how a diff reads.
 pub fn hunks(old: &[u8], new: &[u8]) -> Result<Vec<Hunk>, NotMerged> {
     if [old, new].into_iter().any(is_binary) {
         return Err(NotMerged::Binary);
@@ -98,27 +98,27 @@ pub fn hunks(old: &[u8], new: &[u8]) -> Result<Vec<Hunk>, NotMerged> {
     comparison.hunks(&old, &new)
 }
 
-/// Where two lists of differences overlap or touch, without a look at their contents. It is a conflict, unless both
-/// sides have the same lines there.
+/// Where two lists of differences overlap or touch, regardless of their contents. Each overlap is a conflict, unless
+/// both sides have the same lines there.
 pub(crate) fn overlaps(my_hunks: &[Hunk], their_hunks: &[Hunk]) -> Vec<Conflict> {
     let regions = regions(my_hunks, their_hunks, |_, _| false);
     let both = regions.into_iter().filter(|region| region.origin == Origin::Both);
     both.map(|region| Part::of(region).conflict(my_hunks, their_hunks)).collect()
 }
 
-/// Whether git takes this content for binary.
+/// Whether git treats this content as binary.
 pub fn is_binary(content: &[u8]) -> bool {
     const LOOKED_AT: usize = 8000;
     memchr::memchr(0, &content[..content.len().min(LOOKED_AT)]).is_some()
 }
 
-/// The lines of a text, each with its line break.
+/// The lines of a text, each with its ending.
 pub(crate) fn split_lines(content: &[u8]) -> impl Iterator<Item = &[u8]> {
     content.split_inclusive(|byte| *byte == b'\n')
 }
 
 impl Merge3<'_> {
-    /// Whether the two versions go together.
+    /// Whether the merge has no conflict.
     pub fn is_clean(&self) -> bool {
         self.parts.iter().all(|part| part.origin != Origin::Both)
     }
@@ -130,10 +130,9 @@ impl Merge3<'_> {
     }
 }
 
-/// How much work a comparison may take: one unit is about a nanosecond.
+/// The work that one comparison may take. One unit is about a nanosecond.
 const MOST_EFFORT: usize = 100_000_000;
 
-/// Counts down the work that is left.
 #[derive(Debug)]
 struct Effort(usize);
 
@@ -144,10 +143,10 @@ impl Effort {
     }
 }
 
-/// What comparing several texts shares.
+/// State shared by the comparisons of several texts.
 struct Comparison<'a> {
     tokens: HashMap<&'a [u8], Token, foldhash::fast::RandomState>,
-    /// A zero for each token.
+    /// A zero for each token; scratch space of [`myers::mark`].
     counts: Vec<u32>,
     effort: Effort,
 }

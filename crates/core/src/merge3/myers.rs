@@ -1,9 +1,10 @@
-//! Which lines differ between two texts, with the same choices that git's default algorithm makes.
+//! Finds the lines that differ between two texts, with the same choices as git's default algorithm.
 //!
-//! A merge is made of differences, so a merge that equals git's needs git's differences, not shorter ones. The algorithm
-//! is that of Myers in linear space with the shortcuts of GNU diff: frequent lines among lines without a match are left
-//! out, and a search that becomes expensive settles for a good place to divide. Every comparison, order and limit here
-//! can decide which of several equal lines counts as kept. The property test against `git merge-file` holds them.
+//! A merge is made of differences, so a merge that equals git's needs git's differences, not shorter ones. The
+//! algorithm is that of Myers in linear space with the shortcuts of GNU diff: frequent lines among lines without a
+//! match are left out, and a search that becomes expensive settles for a good place to divide. Every comparison, order
+//! and limit here can decide which of several equal lines counts as kept. A property test against `git merge-file`
+//! checks them.
 
 use std::ops::Range;
 
@@ -16,22 +17,22 @@ pub(super) struct Marks {
     pub new: Vec<bool>,
 }
 
-/// A line with this many equals in the other text is frequent, even in a very large text.
+/// A line with this many equal lines in the other text is frequent, even in a very large text.
 const ALWAYS_FREQUENT: usize = 1024;
 
-/// How far around a frequent line its neighbours count.
+/// The number of neighbours that are examined on each side of a frequent line.
 const NEIGHBOURS: usize = 100;
 
-/// A search ends after this many rounds, or after more in a large text.
+/// The least number of rounds after which a search gives up. A large text gets more rounds.
 const FEWEST_ROUNDS: i64 = 256;
 
-/// After this many rounds, a search also ends at a place that looks good.
+/// The number of rounds after which a search may also end at a place that looks good.
 const ROUNDS_BEFORE_SHORTCUTS: i64 = 256;
 
-/// How many equal lines in a row make a good place.
+/// The number of equal lines in a row that make a good place.
 const LONG_RUN: i64 = 20;
 
-/// How many times farther than the number of rounds a good place is.
+/// A good place is farther from the start than this many times the number of rounds.
 const FAR: i64 = 4;
 
 /// Marks the lines that differ. `counts` has a zero for each token, and has zeros again afterwards.
@@ -55,7 +56,7 @@ pub(super) fn mark(old: &[Token], new: &[Token], counts: &mut [u32], effort: &mu
     Ok(marks)
 }
 
-/// How often a line is in the other text.
+/// How often the other text has a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Matches {
     None,
@@ -77,7 +78,7 @@ fn matches(text: &[Token], part: Range<usize>, other: &[Token], counts: &mut [u3
     matches
 }
 
-/// A power of two, between one and two times the square root and a bit.
+/// A power of two between the square root and about twice the square root.
 fn rough_root(number: usize) -> usize {
     1 << (usize::BITS - number.leading_zeros()).div_ceil(2)
 }
@@ -89,7 +90,7 @@ struct Sifted {
 }
 
 impl Sifted {
-    /// Takes out the lines that have no match, and frequent ones among those, and marks them.
+    /// Leaves out and marks the lines that have no match, and frequent lines that are surrounded by such lines.
     fn of(
         text: &[Token],
         part: Range<usize>,
@@ -202,7 +203,7 @@ impl<'a> Search<'a> {
         self.old.tokens[old as usize] == self.new.tokens[new as usize]
     }
 
-    /// Takes off what is equal at the start and at the end.
+    /// Removes equal lines at the start and at the end.
     fn shrink(&self, area: &mut Area) {
         while !area.old.is_empty() && !area.new.is_empty() && self.is_same(area.old.start, area.new.start) {
             area.old.start += 1;
@@ -214,8 +215,8 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Where to divide an area whose corners differ: on a shortest path or, if that takes too long, where paths got
-    /// far.
+    /// Finds the place to divide an area whose corners differ: on a shortest path or, if that takes too long, at the
+    /// farthest point of a path.
     fn split(&mut self, area: &Area) -> Result<Split, NotMerged> {
         let bounds = area.old.start - area.new.end..area.old.end - area.new.start;
         let (start, end) = (area.old.start - area.new.start, area.old.end - area.new.end);
@@ -277,7 +278,7 @@ impl<'a> Search<'a> {
         Ok(old)
     }
 
-    /// The farthest place near the middle diagonal that has a long run of equal lines behind it.
+    /// The farthest place near the middle diagonal that follows a long run of equal lines.
     fn good_place(&self, area: &Area, round: i64) -> Option<Split> {
         let mut best = (0, None);
         for diagonal in self.forward.diagonals() {
@@ -308,7 +309,7 @@ impl<'a> Search<'a> {
         best.1
     }
 
-    /// The place that got farthest from its corner.
+    /// The place that is farthest from its corner.
     fn farthest_place(&self, area: &Area) -> Split {
         let (mut ahead, mut ahead_old) = (-1, -1);
         for diagonal in self.forward.diagonals() {
@@ -338,7 +339,7 @@ impl<'a> Search<'a> {
     }
 }
 
-/// Where an area is divided, and whether its parts need to be searched without shortcuts.
+/// The place where an area is divided, and whether its parts must be searched without shortcuts.
 #[derive(Debug, Clone, Copy)]
 struct Split {
     old: i64,
@@ -353,7 +354,7 @@ impl Split {
     }
 }
 
-/// How far paths from one corner got, for each diagonal: the line of the old text.
+/// The farthest points of the paths from one corner, as a line of the old text for each diagonal.
 struct Frontier {
     reached: Vec<i64>,
     zero: i64,
@@ -379,8 +380,8 @@ impl Frontier {
         self.reached[(diagonal + self.zero) as usize] = to;
     }
 
-    /// Widens the frontier by a diagonal on each side. At the bounds of the area it narrows instead, so that every
-    /// second diagonal takes its turn.
+    /// Widens the frontier by a diagonal on each side. At the bounds of the area it narrows instead, so that only every
+    /// second diagonal is used.
     fn widen(&mut self, bounds: &Range<i64>, outside: i64) {
         if self.lowest > bounds.start {
             self.lowest -= 1;

@@ -1,17 +1,17 @@
-//! Narrows conflicts down to the lines that differ between the two versions, and unites those that almost touch.
+//! Narrows conflicts down to the lines that differ between the two versions, and unites those that are close together.
 
 use std::ops::Range;
 
 use super::{Comparison, Conflict, NotMerged, Origin, Region, Token};
 use crate::line_map::Hunk;
 
-/// A part of the merged text that is not as in the base.
+/// A part of the merged text that differs from the base.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Part {
     pub origin: Origin,
     pub mine: Range<usize>,
     pub theirs: Range<usize>,
-    /// The part of the base that the region has from which it comes.
+    /// The part of the base that its region covers.
     base: Range<usize>,
 }
 
@@ -46,7 +46,7 @@ pub(super) fn parts(
     Ok(unite(parts, my_lines))
 }
 
-/// What became of a region, or a piece of it.
+/// The result for a region, or for a piece of it.
 enum Refined {
     Part(Part),
     /// Both versions have the same lines. Like any region, it keeps conflicts above and below it apart.
@@ -101,7 +101,7 @@ impl Part {
     }
 }
 
-/// Where a line of the base is in the version with these hunks: the place of the line, or all that stands in its place.
+/// The place of a base line in the version with these hunks: the line itself, or everything that replaced it.
 fn place_in(hunks: &[Hunk], line: usize) -> Range<usize> {
     let above = hunks.partition_point(|hunk| hunk.before.end <= line);
     match hunks.get(above) {

@@ -1,10 +1,10 @@
-//! Puts the changes of both sides together: what belongs to one side, and what to both and so is in conflict.
+//! Combines the changes of both sides into regions that belong to one side, or to both and so conflict.
 
 use std::ops::Range;
 
 use crate::line_map::Hunk;
 
-/// Which side a region comes from.
+/// The side that changed a region.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Origin {
     Mine,
@@ -12,7 +12,7 @@ pub(super) enum Origin {
     Both,
 }
 
-/// A part of the base that at least one side changed, and where it is in each version.
+/// A part of the base that at least one side changed, and its place in each version.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Region {
     pub origin: Origin,
@@ -21,8 +21,8 @@ pub(super) struct Region {
     pub theirs: Range<usize>,
 }
 
-/// A region in signed numbers: the region of a hunk that overlaps the one above may begin before the file does, until it
-/// is united with that one.
+/// A region in signed numbers. The region of a hunk that overlaps the one above may start before the beginning of the
+/// file, until the two are united.
 struct Draft {
     origin: Origin,
     base: Range<i64>,
@@ -32,8 +32,8 @@ struct Draft {
 
 /// The regions of two lists of hunks, from top to bottom.
 ///
-/// Hunks that overlap or touch become one region of both sides. Hunks that `is_same` finds to be the same change become
-/// none.
+/// Hunks that overlap or touch become one region of both sides. Hunks that are the same change according to `is_same`
+/// become no region.
 pub(super) fn regions(mine: &[Hunk], theirs: &[Hunk], is_same: impl Fn(&Hunk, &Hunk) -> bool) -> Vec<Region> {
     let mut drafts = Vec::new();
     let (mut next_mine, mut next_theirs) = (0, 0);
@@ -59,7 +59,7 @@ pub(super) fn regions(mine: &[Hunk], theirs: &[Hunk], is_same: impl Fn(&Hunk, &H
     drafts.into_iter().map(Draft::finish).collect()
 }
 
-/// How far the lines above a hunk have moved.
+/// The distance by which the lines above a hunk have moved.
 fn before_shift(hunk: &Hunk) -> i64 {
     hunk.after.start as i64 - hunk.before.start as i64
 }

@@ -1,8 +1,8 @@
-//! Where a group of changed lines goes if it could as well be a few lines further up or down.
+//! Decides where a group of changed lines is placed if it could as well be a few lines further up or down.
 //!
-//! A group slides up and down as far as equal lines let it, and unites with groups that it meets. It stays below,
-//! unless it can stand beside changed lines of the other text. Both texts have the same unchanged lines, so the groups
-//! (which may be empty) between those correspond to each other.
+//! A group slides up and down as far as equal lines let it, and unites with groups that it meets. It ends at the lowest
+//! position, or at one beside changed lines of the other text, if there is one. Both texts have the same unchanged
+//! lines, so the groups between those, which may be empty, correspond to each other.
 
 use super::{Effort, NotMerged, Token};
 
@@ -14,7 +14,7 @@ struct Marked<'a> {
     marks: &'a mut [bool],
 }
 
-/// The lines between two unchanged ones.
+/// The changed lines between two unchanged ones; may be empty.
 #[derive(Debug, Clone, Copy)]
 struct Group {
     start: usize,
@@ -71,7 +71,7 @@ impl Marked<'_> {
     }
 }
 
-/// Moves the groups of changed lines of one text. `other` has the marks of the other one.
+/// Moves the groups of changed lines of one text. `other` has the marks of the other text.
 pub(super) fn settle(tokens: &[Token], marks: &mut [bool], other: &[bool], effort: &mut Effort) -> Result<(), NotMerged> {
     let mut text = Marked { tokens, marks };
     let (mut group, mut opposite) = (Group::first(text.marks), Group::first(other));
@@ -93,8 +93,8 @@ pub(super) fn settle(tokens: &[Token], marks: &mut [bool], other: &[bool], effor
     }
 }
 
-/// Slides a group up and then down as far as it goes, until it meets no other group. Returns where it ended at the top,
-/// and whether it was beside changed lines of the other text.
+/// Slides a group up and then down as far as it goes, until it meets no other group. Returns the end of its highest
+/// position, and whether any of its positions was beside changed lines of the other text.
 fn reach(
     text: &mut Marked<'_>,
     group: &mut Group,

@@ -2,12 +2,12 @@
 
 use super::{Merge3, Origin, Part};
 
-/// The names behind the markers.
+/// The names in the conflict markers; empty for none.
 #[derive(Debug, Clone, Copy)]
 pub struct MarkerNames<'a> {
-    /// For my version.
+    /// The name of my version.
     pub mine: &'a str,
-    /// For their version.
+    /// The name of their version.
     pub theirs: &'a str,
 }
 
@@ -57,8 +57,8 @@ impl Merge3<'_> {
         marker(text, b">>>>>>>", names.theirs);
     }
 
-    /// Whether the markers of a conflict end as lines of Windows do: all that is known of the lines above it, and of the
-    /// first line of the base, must say so.
+    /// Whether the markers of a conflict end with `\r\n`. For that, the lines above it in both versions and the first
+    /// line of the base must end so, as far as they are known.
     fn has_carriage_returns(&self, part: &Part) -> bool {
         let mine = ends_in_carriage_return(&self.mine, part.mine.start.saturating_sub(1));
         let theirs = ends_in_carriage_return(&self.theirs, part.theirs.start.saturating_sub(1));
@@ -67,7 +67,7 @@ impl Merge3<'_> {
     }
 }
 
-/// Whether a line ends with `\r\n`. If it is the last one and has no ending, the one above decides.
+/// Whether a line ends with `\r\n`. If it is the last line and has no ending, the line above decides.
 fn ends_in_carriage_return(lines: &[&[u8]], place: usize) -> Option<bool> {
     let line = lines.get(place)?;
     let line = if line.ends_with(b"\n") { line } else { lines.get(place.checked_sub(1)?)? };

@@ -1,4 +1,4 @@
-//! What a change did to files, and what the model is shown of it.
+//! The effect of a change on files, and the part of it that the model is shown.
 
 use crate::{
     content::Content,
@@ -18,22 +18,22 @@ use crate::{
     view::View,
 };
 
-/// A change that was made.
+/// A change of files that was carried out.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ChangeOutcome {
-    /// Its id.
+    /// The id under which the change is recorded.
     pub change: ChangeId,
-    /// Our tool that makes this kind of change.
+    /// The Surehand tool for this kind of change.
     pub tool: Tool,
-    /// What was done to each file.
+    /// The effect on each file.
     pub files: Vec<FileOutcome>,
-    /// Whether it took changes back or, as a redo, brought them back. Not meant of other changes.
+    /// Whether it undid changes or, as a redo, restored them. Has no meaning for other changes.
     pub undo: UndoKind,
-    /// The changes that it undid, newest first. A redo undid undos.
+    /// The changes that it undid, newest first. A redo undoes undos.
     pub undid: Vec<UndoneChange>,
-    /// What it left of them.
+    /// The parts of those changes that it left.
     pub left: Vec<NotUndone>,
-    /// What an undo did to paths besides the content of files.
+    /// The effects of an undo on paths, other than on the content of files.
     pub entries: Vec<EntryOutcome>,
     /// How often the session has overwritten this file with almost the same content; 0 for any other change.
     pub rewrites: u32,
@@ -42,20 +42,21 @@ pub struct ChangeOutcome {
 /// A change that was undone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UndoneChange {
-    /// Its id.
+    /// The id under which the change is recorded.
     pub change: ChangeId,
-    /// How much of it was taken back.
+    /// How much of it was undone.
     pub extent: UndoExtent,
-    /// The edits that it is about, newest first: itself, or if it is an undo or redo, what that took or brought back.
+    /// The edits that were undone, newest first: the change itself or, for an undo or redo, the edits that it undid or
+    /// restored.
     pub edits: Vec<UndoneEdit>,
 }
 
-/// An edit that was taken or brought back.
+/// An edit that was undone or restored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UndoneEdit {
     /// The id of the change.
     pub change: ChangeId,
-    /// The tool that made it, as the log names it.
+    /// The tool that made it, under the name in the log.
     pub tool: String,
     /// The session that made it.
     pub session: SessionId,
@@ -64,31 +65,31 @@ pub struct UndoneEdit {
 /// A write of the content that the file already has. Nothing was written.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SameContent {
-    /// The file.
+    /// The path of the file.
     pub path: RelPath,
-    /// The content.
+    /// The content that was sent, which the file already has.
     pub text: Text,
     /// How often the session has overwritten this file with almost the same content.
     pub rewrites: u32,
 }
 
-/// What was done to one file.
+/// The effect on one file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FileOutcome {
-    /// What was planned and carried out.
+    /// The plan that was carried out.
     pub planned: Planned,
-    /// The diff that the model is shown; empty for a file that was deleted or moved, or is binary.
+    /// The diff that the model is shown; empty if the file was deleted or moved, or is binary.
     pub diff: ShortDiff,
-    /// What is at the path now.
+    /// The file right after the write.
     pub landed: Landed,
     /// How the file was written.
     pub written: WriteMethod,
 }
 
-/// What is at the path of a file right after it was written.
+/// The state of a file right after it was written.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Landed {
-    /// What was planned.
+    /// The file is as planned.
     AsPlanned,
     /// Another program, such as a formatter, rewrote it.
     Rewritten(Box<RewrittenFile>),
@@ -99,32 +100,32 @@ pub enum Landed {
 /// A file that another program rewrote right after we wrote it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RewrittenFile {
-    /// The current text.
+    /// The text that the other program wrote.
     pub text: Text,
     /// The map from the text we wrote to the current one.
     pub map: LineMap,
     /// The current numbers of the lines that differ from what we wrote.
     pub affected: LineSet,
-    /// The content of these lines.
+    /// The text of these lines.
     pub fresh: Excerpt,
-    /// What had changed before the edit, at its current place, if the edit was rebased.
+    /// The changes that were there before the edit, at their current place, if the edit was rebased.
     pub rebased: Option<Rebased>,
 }
 
-/// What had changed in a file that a tool of another agent is about to edit.
+/// The changes in a file that another agent's tool is about to edit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChangedBefore {
-    /// The file.
+    /// The path of the file.
     pub path: RelPath,
-    /// What is new to the session.
+    /// The lines that are new to the session.
     pub rebased: Rebased,
     /// The author of the last of these changes.
     pub by: ChangeAuthor,
-    /// How many seconds ago, if that is known.
+    /// Seconds since the last of these changes, if known.
     pub seconds_ago: Option<u64>,
 }
 
-/// How a file was written.
+/// The way in which a file was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WriteMethod {
     /// The new file was exchanged with the old one, which was the file that the plan was made for.
@@ -137,18 +138,18 @@ pub enum WriteMethod {
 }
 
 impl ChangeOutcome {
-    /// A change of files, and nothing else.
+    /// A change of files that is not an undo.
     pub fn of(change: ChangeId, tool: Tool, files: Vec<FileOutcome>) -> Self {
         Self { change, tool, files, undo: UndoKind::Undo, undid: Vec::new(), left: Vec::new(), entries: Vec::new(), rewrites: 0 }
     }
 
-    /// How the lines of its files are numbered.
+    /// Whether the reply shows the lines of its files with anchors.
     pub fn numbers(&self) -> LineNumbers {
         LineNumbers::with_anchors(self.tool == Tool::EditLines)
     }
 
     /// The files that the reply describes. A move is described once, under its new name.
-    pub fn told(&self) -> impl Iterator<Item = &FileOutcome> {
+    pub fn described_files(&self) -> impl Iterator<Item = &FileOutcome> {
         let goes_on = |file: &FileOutcome| {
             let is_origin =
                 |other: &FileOutcome| other.planned.origin().is_some_and(|origin| origin.path == *file.planned.path());
@@ -193,8 +194,7 @@ impl FileOutcome {
         self.landed != Landed::AsPlanned
     }
 
-    /// What the session has seen once the model gets this outcome; `None` without a tracker, or if there is nothing to
-    /// see.
+    /// The session's view once the model gets this outcome; `None` without a tracker, or for a deleted or binary file.
     pub fn view_after(&self) -> Option<View> {
         let mut view = self.view_untold()?;
         if self.landed == Landed::AsPlanned {
@@ -216,7 +216,8 @@ impl FileOutcome {
         }
     }
 
-    /// The lines that the model knows from this change: those it is shown, and all lines of a file that it created.
+    /// The lines that the model knows from this change: those that it is shown, and all lines of a file that it
+    /// created.
     pub fn known_lines(&self) -> Option<(&Text, LineSet)> {
         let text = match self.planned.act() {
             FileAction::Write { .. } => self.text()?,
@@ -249,7 +250,7 @@ impl FileOutcome {
     /// The outcome of a plan that was carried out.
     pub fn of(planned: Planned, landed: Landed, written: WriteMethod) -> Self {
         let base = planned.origin().map(|origin| &origin.text).or(planned.base().and_then(Content::text));
-        // The author of a new file does not get it repeated.
+        // The author of a new file is not shown its lines again.
         let diff = match (planned.act(), base, planned.text()) {
             (FileAction::Write { .. }, Some(base), Some(text)) => ShortDiff::between(base, text, planned.map()),
             _ => ShortDiff::default(),
@@ -264,7 +265,7 @@ impl RewrittenFile {
         let map = LineMap::between(sent, &text);
         let affected = map.affected();
         let fresh = Excerpt::of(&text, &affected);
-        // Lines that had changed before count as seen, so they are shown where they ended up.
+        // Lines that had changed before count as seen, so they are shown at their current place.
         let rebased = planned.rebased().map(|rebased| {
             let affected: LineSet = rebased.affected.iter().filter_map(|line| map.new_place(line)).map(LineRange::line).collect();
             Rebased { fresh: Excerpt::of(&text, &affected), affected }

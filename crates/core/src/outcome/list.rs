@@ -1,4 +1,4 @@
-//! What a listing shows: every file by name or, if there are too many, directories with counts.
+//! Decides what a listing shows: every file by name or, if they are too many, directories with counts.
 
 use std::ops::Range;
 
@@ -137,7 +137,7 @@ impl PathTree<'_> {
         FoldedTree { folders: closed, files, rest: UnlistedEntries::default() }
     }
 
-    /// The first entries of a directory that has too many, with the number of the others.
+    /// The first entries of a directory that has too many, with the number of the remaining ones.
     fn trim(&self, top: &Folder, mut folders: Vec<Folder>, mut files: Vec<usize>) -> FoldedTree {
         let more_folders = folders.split_off(folders.len().min(self.limit));
         let more_files = files.split_off(files.len().min(self.limit - folders.len()));

@@ -1,7 +1,7 @@
-//! What a call did, as values: what was read, found or changed, or why it was refused, plus notes. Programs match on
-//! these values; [`crate::render`] turns them into text and JSON, which is never parsed back.
+//! The results of calls, as values: the lines read, found or changed, or the reason for a refusal, plus notes. Programs
+//! match on these values; [`crate::render`] turns them into text and JSON, which is never parsed back.
 //!
-//! This module also decides how much a model is shown, because what is shown counts as seen.
+//! This module also decides how much a model is shown, because shown lines count as seen.
 
 pub mod change;
 pub mod list;
@@ -34,18 +34,18 @@ use crate::{
     tracked::Touch,
 };
 
-/// The result of a call.
+/// The result of a call, with notes.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 #[must_use = "it says whether the call was refused"]
 pub struct Outcome {
-    /// What was done, or why nothing was.
+    /// The effect of the call, or the refusal.
     pub result: Result<Done, RefusedOutcome>,
-    /// Notes besides the result.
+    /// Notes in addition to the result.
     pub notes: OutcomeNotes,
 }
 
-/// What was done.
+/// The effect of a call that was not refused.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Done {
@@ -74,7 +74,7 @@ pub enum Done {
 /// A call that was refused.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RefusedOutcome {
-    /// The reason.
+    /// Why the call was refused.
     pub refusal: Box<Refusal>,
     /// How often this exact call has been refused, including this time.
     pub repeat: u32,
@@ -85,16 +85,16 @@ pub struct RefusedOutcome {
 /// The state of the repository, with the form in which it is shown.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ShownState {
-    /// The state.
+    /// The files and tasks of the repository.
     pub state: RepoState,
     /// The state as a document for programs, if it was requested instead of a summary.
     pub document: Option<String>,
 }
 
-/// What no longer counts as seen.
+/// The reads that no longer count.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Forgotten {
-    /// Everything.
+    /// Every read of the session.
     Everything,
     /// These files. Other files that were named had not been read.
     Files(Vec<RelPath>),
@@ -111,10 +111,10 @@ pub struct OutcomeNotes {
     pub warnings: Vec<Notice>,
 }
 
-/// What a shell command showed and changed.
+/// The effects of a shell command.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct CommandEffects {
-    /// Files that the session has seen and that differ now, with the author.
+    /// Files that the session has seen and that differ now, with the author of the change.
     pub changed: Vec<ChangedFile>,
     /// Other files that changed during the command.
     pub touched: Vec<RelPath>,
@@ -125,9 +125,9 @@ pub struct CommandEffects {
 /// A file that a call read or changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TouchedFile {
-    /// The file.
+    /// The path of the file.
     pub path: RelPath,
-    /// What the call did to it.
+    /// The effect of the call on it.
     pub touch: Touch,
 }
 
@@ -142,12 +142,12 @@ impl Outcome {
         self.result.is_err()
     }
 
-    /// The refusal, if there is one.
+    /// The refusal, if the call was refused.
     pub fn refusal(&self) -> Option<&Refusal> {
         self.result.as_ref().err().map(|refused| &*refused.refusal)
     }
 
-    /// The change that was made, if any.
+    /// The change, if the call made one.
     pub fn changed(&self) -> Option<&ChangeOutcome> {
         match &self.result {
             Ok(Done::Changed(changed)) => Some(changed),
@@ -155,7 +155,7 @@ impl Outcome {
         }
     }
 
-    /// Whether there was nothing to do.
+    /// Whether the call had nothing to do.
     pub fn is_noop(&self) -> bool {
         match &self.result {
             Ok(done) => matches!(done, Done::SameContent(_)),
@@ -163,7 +163,7 @@ impl Outcome {
         }
     }
 
-    /// The file that the session overwrites with almost the same content, and how often it did.
+    /// The file that the session overwrites again and again with almost the same content, and how often.
     pub fn rewrites(&self) -> Option<(&RelPath, u32)> {
         match &self.result {
             Ok(Done::SameContent(same)) => Some((&same.path, same.rewrites)),
@@ -172,12 +172,12 @@ impl Outcome {
         }
     }
 
-    /// The files of the call, by their names before and after, as far as known.
+    /// The files of the call, by their paths before and after, as far as known.
     pub fn paths(&self) -> Vec<RelPath> {
         self.result.as_ref().map(Done::paths).unwrap_or_default()
     }
 
-    /// The lines that the model knows from this outcome: those it is shown and those it wrote.
+    /// The lines that the model knows from this outcome: those that it is shown and those that it wrote.
     pub fn shown(&self) -> Vec<KnownLines> {
         let lines = |path: &RelPath, text: &Text, lines: &LineSet| KnownLines {
             path: path.clone(),
@@ -185,7 +185,7 @@ impl Outcome {
             lines: lines.clone(),
         };
         match &self.result {
-            // A truncated line does not count as seen, but it is one of the lines that the model asked for.
+            // A truncated line does not count as seen, but it is one of the lines that the model requested.
             Ok(Done::Read(reading)) if reading.lines.is_empty() && reading.text.line_count() > 0 => Vec::new(),
             Ok(Done::Read(reading)) => vec![lines(&reading.path, &reading.text, &reading.lines)],
             Ok(Done::Found(found)) => found.files.iter().map(|file| lines(&file.path, &file.text, &file.lines)).collect(),
@@ -232,7 +232,7 @@ impl Outcome {
 }
 
 impl Done {
-    /// The files of the call, by their names before and after, as far as known.
+    /// The files of the call, by their paths before and after, as far as known.
     pub fn paths(&self) -> Vec<RelPath> {
         match self {
             Done::Read(reading) => vec![reading.path.clone()],
@@ -245,7 +245,7 @@ impl Done {
     }
 }
 
-/// What happened to each name of a file.
+/// The effect on each path of a file.
 fn touched_by(file: &FileOutcome) -> Vec<TouchedFile> {
     let planned = &file.planned;
     let was = planned.base().map(Content::version);
@@ -259,7 +259,7 @@ fn touched_by(file: &FileOutcome) -> Vec<TouchedFile> {
         (FileAction::Write { .. }, _) if planned.is_new() => (None, version.map(Touch::Created)),
         (FileAction::Write { .. }, _) => (None, version.map(|to| Touch::Modified { from: was, to })),
     };
-    // The old name must be resolved before it is gone.
+    // The old path must be resolved before it is recorded as deleted.
     let now = touch.map(|touch| TouchedFile { path: file.path().clone(), touch });
     now.into_iter().chain(left.map(gone)).collect()
 }

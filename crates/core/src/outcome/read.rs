@@ -1,4 +1,4 @@
-//! Which lines a read shows.
+//! Decides which lines a read shows.
 
 use crate::{
     excerpt::clip,
@@ -12,7 +12,7 @@ use crate::{
 /// The lines of a file that a reply shows, within the limits.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ReadResult {
-    /// The file.
+    /// The path of the file.
     pub path: RelPath,
     /// The content of the file.
     pub text: Text,
@@ -22,7 +22,7 @@ pub struct ReadResult {
     pub lines: LineSet,
     /// The lines that are shown in full. Only these count as seen.
     pub full: LineSet,
-    /// How lines are numbered.
+    /// Whether the lines are shown with anchors.
     pub numbers: LineNumbers,
     /// A line with more characters is truncated.
     pub line_chars: usize,
@@ -31,7 +31,7 @@ pub struct ReadResult {
 /// Lines that the session was shown before and that have not changed since.
 #[derive(Debug, Clone, PartialEq)]
 pub struct UnchangedRead {
-    /// The file.
+    /// The path of the file.
     pub path: RelPath,
     /// The content of the file.
     pub text: Text,
@@ -50,8 +50,8 @@ impl ReadResult {
             if index > 0 {
                 room.bytes = room.bytes.saturating_sub("…\n".len());
             }
-            // Most reads are far below the limits, and measuring each line would take a good part of the time to render
-            // it.
+            // Most reads are far below the limits, and measuring each line would take a large part of the time for
+            // rendering it.
             if !text.has_line_over(*range, limits.line_chars) && room.take_all(text.span(*range).len(), *range) {
                 lines.insert(*range);
                 full.insert(*range);
@@ -108,7 +108,7 @@ impl Room {
         fits
     }
 
-    /// Takes a row with this many bytes. The first row is always shown.
+    /// Takes a row with this many bytes, if it fits. The first row is always shown.
     fn take(&mut self, bytes: usize) -> bool {
         let is_first = std::mem::take(&mut self.is_first);
         if self.rows == 0 || (self.bytes < bytes && !is_first) {

@@ -1,28 +1,28 @@
-//! Where a listing or a search looked, and what it had to skip.
+//! The scope of a listing or a search, and the files that it had to skip.
 
 use crate::path::RelPath;
 
-/// The place that was searched.
+/// The area that was searched.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SearchArea {
-    /// In the whole workspace.
+    /// The whole workspace.
     Workspace,
-    /// Below a directory.
+    /// All files below a directory.
     Dir(RelPath),
-    /// At one file.
+    /// A single file.
     File(RelPath),
 }
 
 /// The part of the workspace that was searched.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SearchScope {
-    /// The place.
+    /// The directory or file to which the search was limited.
     pub area: SearchArea,
     /// The glob that file names had to match.
     pub glob: Option<String>,
 }
 
-/// What could not be searched or shown.
+/// Files that could not be searched or shown.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SkippedFiles {
     /// Unreadable directories and files, with the error of the system.
@@ -36,7 +36,7 @@ pub struct SkippedFiles {
 }
 
 impl SkippedFiles {
-    /// Sorts everything, so that the result does not depend on the order of the walk.
+    /// Sorts every list, so that the result does not depend on the order of the walk.
     pub fn sort(&mut self) {
         self.unreadable.sort();
         self.too_large.sort();

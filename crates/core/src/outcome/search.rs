@@ -1,4 +1,4 @@
-//! Which lines a search shows, and how many it only counts.
+//! Decides which lines a search shows, and which it only counts.
 
 use std::ops::Range;
 
@@ -15,23 +15,23 @@ use crate::{
     text::Text,
 };
 
-/// A line that matches.
+/// A matching line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SearchHit {
-    /// The line.
+    /// The number of the line.
     pub line: LineNo,
     /// The byte range of the first match in the line.
     pub at: Range<usize>,
 }
 
-/// How matches are shown.
+/// The form in which matches are shown.
 #[derive(Debug, Clone, Copy)]
 pub struct SearchDisplay<'a> {
-    /// How lines are numbered.
+    /// Whether the lines are shown with anchors.
     pub numbers: LineNumbers,
     /// The number of lines before and after each match.
     pub context: usize,
-    /// The maximum number of matches.
+    /// The maximum number of matches that are shown.
     pub limit: usize,
     /// The limits on rows, bytes and the length of a line.
     pub limits: &'a Limits,
@@ -40,7 +40,7 @@ pub struct SearchDisplay<'a> {
 /// The result of a search.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SearchResult {
-    /// The pattern.
+    /// The pattern that was searched for.
     pub pattern: String,
     /// The files that were searched.
     pub scope: SearchScope,
@@ -58,9 +58,9 @@ pub struct SearchResult {
     pub binary: usize,
     /// Files that could not be searched or shown.
     pub left_out: SkippedFiles,
-    /// How lines are numbered.
+    /// Whether the lines are shown with anchors.
     pub numbers: LineNumbers,
-    /// Whether lines around the matches are shown too.
+    /// Whether lines around the matches are shown, too.
     pub has_context: bool,
     /// A line with more characters is truncated.
     pub line_chars: usize,
@@ -90,7 +90,7 @@ pub struct FileMatches {
 /// A line in the reply.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MatchRow {
-    /// The line.
+    /// The number of the line.
     pub line: LineNo,
     /// The excerpt that is shown, if the line is too long.
     pub cut: Option<CutLine>,
@@ -99,7 +99,7 @@ pub struct MatchRow {
 /// An excerpt of a line that is too long.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CutLine {
-    /// The excerpt, with a note of how much is left out.
+    /// The excerpt, with a note of how much is omitted.
     pub text: String,
     /// Whether it starts after the start of the line, because the match is further on.
     pub is_inside: bool,
@@ -138,13 +138,13 @@ impl<'a> MatchCollector<'a> {
         Self { show, rows: 0, bytes: 0, is_full: false, shown: 0, found }
     }
 
-    /// Whether nothing more will be shown.
+    /// Whether no further match will be shown.
     pub fn is_full(&self) -> bool {
         self.is_full || self.shown >= self.show.limit
     }
 
-    /// Adds the matches of a file, which are sorted, as far as there is room. Does nothing if there are none. Returns
-    /// what is shown of the file, if anything.
+    /// Adds the matches of a file, which are sorted, as far as there is room. Does nothing without matches. Returns the
+    /// part that is shown of the file, if any.
     pub fn add(&mut self, found_at: &RelPath, path: &RelPath, text: &Text, hits: &[SearchHit]) -> Option<&FileMatches> {
         let rows = self.rows_of(text, hits);
         let lines: LineSet = rows.iter().map(|row| LineRange::line(row.line)).collect();
@@ -175,7 +175,7 @@ impl<'a> MatchCollector<'a> {
         self.found.left.push((path.clone(), hits));
     }
 
-    /// The result so far. The caller adds how many files were searched and skipped.
+    /// The result so far. The caller adds the numbers of files that were searched and skipped.
     pub fn finish(self) -> SearchResult {
         self.found
     }

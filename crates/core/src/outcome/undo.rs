@@ -1,4 +1,4 @@
-//! What an undo left unchanged, and why.
+//! The results of an undo: how far it went, and what it left unchanged, with the reasons.
 
 use std::ops::Range;
 
@@ -10,47 +10,47 @@ use crate::{
     text::Text,
 };
 
-/// Whether changes are taken back or brought back.
+/// Whether changes are undone or restored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UndoKind {
-    /// Changes are taken back.
+    /// Changes are undone.
     Undo,
-    /// Undos are taken back, so that what they undid is there again.
+    /// Undos are undone, so that the changes they took back are present again.
     Redo,
 }
 
-/// How much of a change an undo took back.
+/// How much of a change was undone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UndoExtent {
-    /// All of it: its files are what they were before.
+    /// The whole change: its files are as they were before it.
     Whole,
-    /// All that it wrote, out of files in which later changes were kept.
+    /// All lines that it wrote, in files in which later changes were kept.
     ByLines,
     /// Some of its lines or files.
     Partly,
 }
 
-/// A path that an undo has made what it was, besides the content of files.
+/// A path that an undo restored, other than the content of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EntryOutcome {
-    /// The path.
+    /// The path that was restored.
     pub path: RelPath,
-    /// What it is now.
+    /// The state of the path after the undo.
     pub is: EntryState,
 }
 
-/// What a path is after an undo.
+/// The state of a path after an undo.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EntryState {
-    /// Nothing is there.
+    /// The path does not exist.
     Nothing,
-    /// A link to this target.
+    /// A symbolic link to this target.
     Link(String),
-    /// A directory.
+    /// A directory, which may have been created.
     Directory,
-    /// A file.
+    /// A file, whose content is reported separately.
     File,
-    /// The same file with these permissions.
+    /// The same file with these permissions, as a Unix mode.
     Permissions(u32),
 }
 
@@ -72,11 +72,11 @@ pub struct NotUndone {
 pub struct LeftHunk {
     /// The id of the change.
     pub change: ChangeId,
-    /// The reason.
+    /// Why it was left.
     pub why: NotUndoneCause,
     /// The current lines; 0-based and half-open.
     pub now: Range<usize>,
-    /// The lines that the undo would put in their place.
+    /// The lines with which the undo would replace them.
     pub wanted: Vec<String>,
 }
 
@@ -86,7 +86,7 @@ pub struct LeftHunk {
 pub enum NotUndoneCause {
     /// These lines or their neighbours have changed since.
     LinesChanged,
-    /// The lines may still be there, but equal lines cannot be distinguished.
+    /// The lines may still be present, but cannot be distinguished from equal lines.
     LinesInDoubt,
     /// The encoding of the file cannot represent the text to restore.
     Unencodable,
@@ -94,17 +94,17 @@ pub enum NotUndoneCause {
     EncodingChanged,
     /// The file has been deleted or moved away since.
     Deleted,
-    /// The file has changed since, and it is not text or was not.
+    /// The file has changed since, and the old or the new content is not text.
     NotText,
-    /// The file has changed since, and a version that is needed to take its lines back is no longer kept.
+    /// The file has changed since, and a version that is needed to undo by lines is no longer stored.
     NotKept,
     /// The file has been moved since, and keeps its name.
     Moved,
-    /// Another file has the name that it had.
+    /// Another file has its earlier name.
     NameTaken(RelPath),
-    /// Its permissions are others by now, or it is something else.
+    /// Its permissions have changed since, or it is not a file any more.
     EntryChanged,
-    /// It could not be done, for this reason.
+    /// An error prevented the undo, with this message.
     Failed(String),
 }
 
@@ -115,12 +115,12 @@ const MAX_HUNKS: usize = 8;
 const MAX_LINES: usize = 12;
 
 impl NotUndone {
-    /// A path that is something else by now, or has other permissions.
+    /// A path that has changed its type or its permissions since.
     pub fn whole(path: &RelPath) -> Self {
         Self { path: path.clone(), text: None, hunks: Vec::new(), why: Some(NotUndoneCause::EntryChanged) }
     }
 
-    /// A path of which the undo failed.
+    /// A path for which the undo failed.
     pub fn failed(path: RelPath, why: String) -> Self {
         Self { path, text: None, hunks: Vec::new(), why: Some(NotUndoneCause::Failed(why)) }
     }
@@ -130,7 +130,7 @@ impl NotUndone {
         &self.hunks[..self.hunks.len().min(MAX_HUNKS)]
     }
 
-    /// The present lines that are shown whole.
+    /// The present lines that are shown in full.
     pub fn shown(&self) -> LineSet {
         let Some(text) = &self.text else { return LineSet::new() };
         let lines = self.shown_hunks().iter().flat_map(|hunk| hunk.shown_lines()).map(LineNo::at_index);
@@ -139,12 +139,12 @@ impl NotUndone {
 }
 
 impl LeftHunk {
-    /// Its present lines that are shown.
+    /// The present lines that are shown.
     pub(crate) fn shown_lines(&self) -> Range<usize> {
         self.now.start..self.now.end.min(self.now.start + MAX_LINES)
     }
 
-    /// The lines that would come, as far as they are shown.
+    /// The wanted lines that are shown.
     pub(crate) fn shown_wanted(&self) -> &[String] {
         &self.wanted[..self.wanted.len().min(MAX_LINES)]
     }

@@ -1,10 +1,10 @@
-//! Proof: which lines of an old text are certainly where a line map puts them. A diff guesses which of several equal
+//! Proves which lines of an old text are certainly where a line map puts them. A diff guesses which of several equal
 //! lines was removed or inserted, and an edit must not follow a guess.
 //!
-//! The evidence is content. A kept line is proven if, above it and below it, a line that occurs once in both texts
-//! stands between it and the next change. Where that is not enough, lines are counted again without the proven ones,
-//! because a line that occurs once among the rest is as good as unique. A property test (`tests/generated.rs`) knows
-//! the true origin of every line and checks that no line is ever mistaken for another one.
+//! The evidence is content. A kept line is proven if, above it and below it, a line that occurs once in both texts lies
+//! between it and the next change. If that is not enough, lines are counted again without the proven ones, because a
+//! line that occurs once among the rest is as good as unique. A property test (`tests/generated.rs`) knows the true
+//! origin of every line and checks that no line is ever mistaken for another one.
 
 use std::{
     borrow::Cow,
@@ -47,7 +47,7 @@ enum Evidence<'a> {
 }
 
 impl<'a> Proof<'a> {
-    /// The proof for the way from one text to another: the recorded map if there is one, otherwise a comparison.
+    /// The proof for a change from one text to another: the recorded map if it exists, otherwise a comparison.
     pub(crate) fn between(provenance: Option<&'a LineMap>, before: &'a Text, after: &'a Text) -> Self {
         match provenance {
             Some(map) => Self { map: Cow::Borrowed(map), evidence: Evidence::Exact },
@@ -55,7 +55,7 @@ impl<'a> Proof<'a> {
         }
     }
 
-    /// What the contents prove about a diff of these texts.
+    /// Examines which part of a diff of these texts the contents prove.
     pub(crate) fn by_contents(map: Cow<'a, LineMap>, before: &'a Text, after: &'a Text) -> Self {
         let runs = proven_by_unique_lines(&map, before, after);
         Self { map, evidence: Evidence::Contents { before, after, runs, eliminated: OnceCell::new() } }
@@ -66,7 +66,7 @@ impl<'a> Proof<'a> {
     }
 
     /// The map without the lines in doubt, which count as replaced. So a hunk that could as well be a line further up
-    /// or down covers all the lines that it could be about.
+    /// or down covers all lines that it could affect.
     pub(crate) fn proven_map(self) -> LineMap {
         match self.evidence {
             Evidence::Exact => self.map.into_owned(),
@@ -78,7 +78,7 @@ impl<'a> Proof<'a> {
         }
     }
 
-    /// The proven ones of these old lines.
+    /// The lines among these old lines that are proven.
     pub(crate) fn proven_of(&self, lines: &LineSet) -> LineSet {
         let without = |proven: &LineSet| lines.minus(&lines.minus(proven));
         match &self.evidence {
@@ -102,7 +102,7 @@ impl<'a> Proof<'a> {
 /// A run of lines that a map keeps together.
 #[derive(Debug, Clone)]
 struct KeptRun {
-    /// 0-based, in the old text.
+    /// The lines of the run in the old text, 0-based.
     lines: Range<usize>,
     shift: i64,
     /// Whether the lines right above changed. If not, the run starts the file.
@@ -150,9 +150,9 @@ fn proven_by_unique_lines(map: &LineMap, before: &Text, after: &Text) -> Vec<Kep
     map.kept().map(run).collect()
 }
 
-/// Which lines occur once in each of two texts. Line endings are ignored, because the last line gets one when others
-/// are added below it and is still the same line. The first few questions are answered by a search; after that, all
-/// lines are counted.
+/// Finds out which lines occur once in each of two texts. Line endings are ignored: if others add lines after the last
+/// line, it gets an ending but is still the same line. The first few questions are answered by a search; after that,
+/// all lines are counted.
 struct StandsOnce<'a> {
     before: &'a Text,
     after: &'a Text,
@@ -237,7 +237,8 @@ impl<'a> Elimination<'a> {
     /// Removes newly proven lines and their images from the count.
     fn leave_out(&mut self, proven: Range<usize>) {
         for index in proven {
-            let left = self.remainders.get_mut(self.before.line(LineNo::at_index(index))).expect("it was counted");
+            let left =
+                self.remainders.get_mut(self.before.line(LineNo::at_index(index))).expect("every unproven line was counted");
             left.before -= 1;
             left.after -= 1;
             left.indexes -= index;

@@ -17,9 +17,9 @@ use crate::{
     text::Text,
 };
 
-/// Where splices made for `picture` belong in `now`; `None` unless this is proven for every one of them.
+/// The places in `now` for splices made for `picture`; `None` unless the place of every splice is proven.
 ///
-/// `proof` says where the lines of `picture` are now. `known` holds the lines that the session was shown or quotes.
+/// `proof` maps the lines of `picture` to lines of `now`. `known` holds the lines that the session was shown or quotes.
 pub(crate) fn place<'a>(
     picture: &Text,
     now: &Text,
@@ -27,13 +27,13 @@ pub(crate) fn place<'a>(
     known: &LineSet,
     splices: &[Splice<'a>],
 ) -> Option<Vec<Splice<'a>>> {
-    let ground = SplicePlacer { picture, now, proof, known };
+    let placer = SplicePlacer { picture, now, proof, known };
     let all = |place: &dyn Fn(&Range<usize>) -> Option<Range<usize>>| -> Option<Vec<Splice<'a>>> {
         splices.iter().map(|splice| Some(Splice { range: place(&splice.range)?, with: splice.with.clone() })).collect()
     };
-    all(&|range| ground.place(range)).or_else(|| {
+    all(&|range| placer.place(range)).or_else(|| {
         let reformatted = Reformatted::between(picture, now)?;
-        all(&|range| reformatted.place(range).filter(|_| ground.is_known(range)))
+        all(&|range| reformatted.place(range).filter(|_| placer.is_known(range)))
     })
 }
 
@@ -65,9 +65,9 @@ impl SplicePlacer<'_> {
         touched.minus(self.known).is_empty()
     }
 
-    /// How far these lines moved, if they and the lines above and below them moved together. For a place between two
-    /// lines, the start and the end of the file count as neighbours too, so that text meant to come first or last stays
-    /// there.
+    /// The distance by which these lines moved, if they and the lines above and below them moved together. For a place
+    /// between two lines, the start and the end of the file count as neighbours too, so that text meant to come first
+    /// or last stays there.
     fn shift_of(&self, touched: &Range<usize>) -> Option<i64> {
         let window = self.with_neighbours(touched);
         let is_around = |run: &Range<usize>| !run.is_empty() && run.start <= window.start && window.end <= run.end;
@@ -175,7 +175,7 @@ mod tests {
         // Another writer inserted the same text again, so a session that saw the new text would have to say which one
         // it means.
         check("a\nb\nc\nd\ne\n", "b\nq\na\nb\nc\nd\ne\n", "b", "B", None);
-        // The last line had no line ending. It has one now, if it is the line after which others were added.
+        // The last line had no ending. It has one now, if it is the line to which others were appended.
         check("}", "}\nx\n}", "}", "]", None);
     }
 
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn where_provenance_is_known_equal_lines_are_told_apart() {
+    fn provenance_distinguishes_equal_lines() {
         // The first of three equal lines was removed. Contents cannot show which one.
         let (seen, now) = ("a\n}\n}\n}\nb\n", "a\n}\n}\nb\n");
         let edit = |line: u32, provenance: &str| {
@@ -301,7 +301,7 @@ mod tests {
             plan::WritePlan::Same { .. } => unreachable!("it is another text"),
         };
         let done = planned(&View::whole(&before), &before, &before, OnChange::Refuse, write).unwrap();
-        assert_eq!(done.provenance(), None, "nobody said which line goes");
+        assert_eq!(done.provenance(), None, "the deleted line is not recorded");
     }
 
     #[test]
@@ -365,7 +365,7 @@ mod tests {
             }
         }
 
-        /// The same by anchors. Every line is unique, so the lines that were meant are known.
+        /// The same law for anchors. Every line is unique, so the lines that were meant are known.
         #[test]
         fn a_rebased_line_is_the_line_that_was_meant(
             count in 1usize..20, target in 0usize..20, at in 0usize..20, gone in 0usize..4, come in 0usize..4,

@@ -16,8 +16,8 @@ pub(super) struct Reformatted<'a> {
 }
 
 impl<'a> Reformatted<'a> {
-    /// `None` if more than the format has changed, or if lines were moved. A `}` that moves past an indented one leaves
-    /// the words as they were, but each is now another word of the file.
+    /// Returns `None` if more than the format has changed, or if lines were moved. If a `}` moves past an indented one,
+    /// the words stay the same, but each is now another word of the file.
     pub(super) fn between(before: &'a Text, after: &'a Text) -> Option<Self> {
         let (before, after) = (before.as_str(), after.as_str());
         let (words_before, words_after) = (words(before), words(after));
@@ -26,7 +26,7 @@ impl<'a> Reformatted<'a> {
         (is_all_same && !is_reordered(before, after)).then_some(Self { before, after, words_before, words_after })
     }
 
-    /// Where a piece of the old text is now, if its lines are unchanged.
+    /// The new place of a piece of the old text, if its lines are unchanged.
     pub(super) fn place(&self, range: &Range<usize>) -> Option<Range<usize>> {
         let start = self.before[..range.start].rfind('\n').map_or(0, |end| end + 1);
         let is_ended = range.end > range.start && self.before[..range.end].ends_with('\n');
@@ -36,20 +36,20 @@ impl<'a> Reformatted<'a> {
         Some(moved..moved + range.len())
     }
 
-    /// Where whole lines of the old text start now.
+    /// The new start of whole lines of the old text.
     fn place_lines(&self, lines: Range<usize>) -> Option<usize> {
         let text = &self.before[lines.clone()];
-        // Without words of their own, nothing fixes their place.
+        // Lines without words have no fixed place.
         let first = self.words_before.partition_point(|word| word.start < lines.start);
         let word = self.words_before.get(first).filter(|word| word.end <= lines.end)?;
         let start = self.words_after[first].start.checked_sub(word.start - lines.start)?;
         let end = start + text.len();
-        let is_there = self.after.get(start..end) == Some(text);
+        let is_unchanged = self.after.get(start..end) == Some(text);
         let begins_line = start == 0 || self.after.as_bytes()[start - 1] == b'\n';
         let ends_line = text.ends_with('\n') || end == self.after.len();
         // If there are more copies now, a session that saw both texts would have to say which one it means.
         let times = |whole: &str| whole.matches(text).count();
-        (is_there && begins_line && ends_line && times(self.before) == times(self.after)).then_some(start)
+        (is_unchanged && begins_line && ends_line && times(self.before) == times(self.after)).then_some(start)
     }
 }
 
@@ -133,7 +133,7 @@ mod tests {
     }
 
     proptest! {
-        /// The lines found are equal, and the same number of words precedes them.
+        /// The lines that are found are equal, and preceded by the same number of words.
         #[test]
         fn a_place_is_never_another(names in prop::collection::vec("[ab}äé]{1,2}", 1..12), gaps in prop::collection::vec(0usize..3, 24), line in 0usize..12) {
             let join = |gaps: &[usize]| {
@@ -145,7 +145,7 @@ mod tests {
             let line = line.min(lines.len() - 1);
             let start: usize = lines[..line].iter().map(|line| line.len()).sum();
             let Some(texts) = Reformatted::between(&before, &after) else {
-                // Only the gaps differ, which by chance makes the same lines in another order.
+                // Only the gaps differ; by chance, that makes the same lines in another order.
                 prop_assert!(is_reordered(before.as_str(), after.as_str()));
                 return Ok(());
             };

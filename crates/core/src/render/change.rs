@@ -1,4 +1,4 @@
-//! Renders the reply to an edit: a short diff with current numbers, and how the numbers below moved.
+//! Renders the reply to an edit: a short diff with current numbers, and the shifts of the numbers below.
 
 use crate::{
     content::Content,
@@ -20,13 +20,13 @@ use crate::{
     tool::Tool,
 };
 
-/// The reply mentions repeated rewrites from this one on.
+/// From this rewrite on, the reply mentions that a file is rewritten repeatedly.
 pub(super) const REWRITES_SAID_FROM: u32 = 3;
 
 /// The reply to a change.
 pub fn changed(changed: &ChangeOutcome, audience: ReplyAudience<'_>) -> String {
     let mut text = undone_changes(changed, audience);
-    changed.told().for_each(|file| text.push_str(&file_outcome(file, changed, audience)));
+    changed.described_files().for_each(|file| text.push_str(&file_outcome(file, changed, audience)));
     text.push_str(&entries(&changed.entries, audience));
     text.push_str(&not_undone(changed.undo, &changed.left, audience));
     if let Some(file) = changed.files.first() {
@@ -60,7 +60,7 @@ fn file_outcome(file: &FileOutcome, changed: &ChangeOutcome, audience: ReplyAudi
     format!("{headline}\n{after}{others}")
 }
 
-/// The headline: what was done.
+/// Describes the change of a file as a whole.
 fn headline(planned: &Planned, changed: &ChangeOutcome, audience: ReplyAudience<'_>) -> String {
     let path = audience.path(planned.path());
     let back = |what: &str| {
@@ -96,7 +96,7 @@ fn headline(planned: &Planned, changed: &ChangeOutcome, audience: ReplyAudience<
     }
 }
 
-/// `12 lines, version 6ea1b0`, or the size in bytes of a binary file.
+/// For example `12 lines, version 6ea1b0`, or the size in bytes of a binary file.
 fn size(content: Option<&Content>) -> String {
     match content {
         None => "nothing".to_owned(),
@@ -105,7 +105,7 @@ fn size(content: Option<&Content>) -> String {
     }
 }
 
-/// The diff of a change, and how the numbers below moved.
+/// The diff of a change, and the shifts of the numbers below.
 pub(super) fn diff(file: &FileOutcome, numbers: LineNumbers, audience: ReplyAudience<'_>) -> String {
     let planned = &file.planned;
     let base = planned.origin().map(|origin| &origin.text).or(planned.base().and_then(Content::text));
@@ -156,17 +156,17 @@ fn new_row(out: &mut String, sign: char, text: &Text, line: LineNo, numbers: Lin
     out.push('\n');
 }
 
-/// Files that changed while a command ran.
+/// Names files that changed while a command ran.
 pub(super) fn touched_files(paths: &[RelPath], most: usize) -> String {
     format!("note: touched while the command ran: {}\n", join_first(paths.iter(), most, "more"))
 }
 
-/// Tells a model, before another agent's tool creates files, that these existed when the model last saw them.
+/// A note for a model before another agent's tool creates a file that existed when the model last read it.
 pub(super) fn gone_before(path: &RelPath) -> String {
     format!("note: {path} was deleted or moved since you read it; this makes it anew\n")
 }
 
-/// Tells a model, before another agent's tool edits files, what else changed in them.
+/// A note for a model before another agent's tool edits a file that others have changed.
 pub(super) fn changed_before(changed: &ChangedBefore, audience: ReplyAudience<'_>) -> String {
     let ChangedBefore { path, rebased, by, seconds_ago } = changed;
     let who = notice::by(*by).map(|by| format!(" {by}")).unwrap_or_default();
@@ -179,7 +179,7 @@ pub(super) fn changed_before(changed: &ChangedBefore, audience: ReplyAudience<'_
     )
 }
 
-/// `, 5 minutes ago`
+/// For example `, 5 minutes ago`.
 pub(super) fn ago(seconds: u64) -> String {
     let (number, unit) = match seconds {
         0..60 => (seconds, "second"),
@@ -190,7 +190,7 @@ pub(super) fn ago(seconds: u64) -> String {
     format!(", {} ago", count(number as usize, unit))
 }
 
-/// What else changed in a file whose edit was rebased.
+/// Describes the changes by others in a file whose edit was rebased.
 fn rebased(rebased: &Rebased, numbers: LineNumbers, audience: ReplyAudience<'_>) -> String {
     format!(
         "note: the file had been modified since last read; the lines of this edit had not, so it was made at their new place. \
@@ -200,19 +200,19 @@ fn rebased(rebased: &Rebased, numbers: LineNumbers, audience: ReplyAudience<'_>)
     )
 }
 
-/// How the numbers below moved, on one line.
+/// Describes on one line how the numbers below moved.
 fn shifts(shifts: &[LineShift]) -> String {
     const MAX: usize = 8;
     if shifts.is_empty() {
         return String::new();
     }
-    let told: Vec<String> =
+    let moves: Vec<String> =
         shifts.iter().take(MAX).map(|shift| format!("after {} moved by {:+}", shift.after, shift.by)).collect();
     let more = if shifts.len() > MAX { format!(" and so on ({} more)", shifts.len() - MAX) } else { String::new() };
-    format!("lines {}{more}\n", told.join(", "))
+    format!("lines {}{more}\n", moves.join(", "))
 }
 
-/// A note on a last line without an ending.
+/// A note after a last line without an ending.
 fn open_end(text: &Text, line: LineNo) -> &'static str {
     if text.ending(line) == LineEnding::None { " [no newline at the end]" } else { "" }
 }
@@ -236,7 +236,7 @@ fn removed_after(path: &RelPath, audience: ReplyAudience<'_>) -> String {
 /// The reply to a write of the content that the file already has.
 pub(super) const SAME_CONTENT: &str = "File already exists with identical content";
 
-/// A warning that a session keeps rewriting the same file.
+/// A warning that a session rewrites the same file again and again.
 fn rewrites(path: &RelPath, times: u32, audience: ReplyAudience<'_>) -> String {
     if times < REWRITES_SAID_FROM {
         return String::new();

@@ -7,7 +7,7 @@ use crate::{
     render::{change::ago, describe_lines},
 };
 
-/// A collision as one line; `None` if there is nothing to say.
+/// A collision as one line; `None` if no conflict is expected.
 ///
 /// All line numbers are those of the reader's own version.
 pub fn collision(collision: &Collision) -> Option<String> {

@@ -23,7 +23,7 @@ pub fn cut(text: &str, tokens: usize) -> Cow<'_, str> {
     fitted(text, tokens, |keep, length| format!("{}…[+{} chars]", &text[..at(text, keep)], length - keep))
 }
 
-/// The text, or what `make` returns for the largest number of characters that fits into `tokens`, but at least a few.
+/// The text, or the result of `make` for the largest number of characters that fits into `tokens`, but at least a few.
 fn fitted(text: &str, tokens: usize, make: impl Fn(usize, usize) -> String) -> Cow<'_, str> {
     const FEWEST: usize = 4;
     // Few longer texts fit, and the estimate must not scan a text of any length.
@@ -48,8 +48,8 @@ fn at(text: &str, character: usize) -> usize {
     text.char_indices().nth(character).map_or(text.len(), |(at, _)| at)
 }
 
-/// Shortens a text to about `tokens` by keeping whole lines of its start and end. A line between them counts those left
-/// out.
+/// Shortens a text to about `tokens` by keeping whole lines of its start and end. A line between them counts the
+/// omitted lines.
 pub fn ends(text: &str, tokens: usize) -> Cow<'_, str> {
     let longest = tokens * 8;
     if text.len() <= longest && estimate(text) <= tokens {

@@ -49,22 +49,22 @@ struct DifferingLine {
     to: usize,
 }
 
-/// Describes a difference: white space and look-alike characters by name, all else as a quote.
-fn describe_difference(given: DifferingLine, there: DifferingLine) -> String {
+/// Describes a difference: white space and look-alike characters by name, anything else as a quote.
+fn describe_difference(given: DifferingLine, found: DifferingLine) -> String {
     let back = given.blanks_before();
-    let (given_run, there_run) = (given.blank_run(back), there.blank_run(back));
-    if !(given_run.is_empty() && there_run.is_empty()) && given_run.next() == there_run.next() {
+    let (given_run, found_run) = (given.blank_run(back), found.blank_run(back));
+    if !(given_run.is_empty() && found_run.is_empty()) && given_run.next() == found_run.next() {
         let place = if given_run.next().is_none() { " at the end of the line" } else { "" };
-        let (blanks, other_blanks) = (given_run.blanks_named(), there_run.blanks_named());
-        let (quoted, other_quoted) = (given_run.quoted(), there_run.quoted());
+        let (blanks, other_blanks) = (given_run.blanks_named(), found_run.blanks_named());
+        let (quoted, other_quoted) = (given_run.quoted(), found_run.quoted());
         return format!(
             "you gave {blanks}{place} in {quoted}, the file has {other_blanks} in {other_quoted}{}",
-            there_run.in_json()
+            found_run.in_json()
         );
     }
-    let is_inside_letter = [&given, &there].iter().any(|side| side.next().is_some_and(is_mark));
+    let is_inside_letter = [&given, &found].iter().any(|side| side.next().is_some_and(is_mark));
     let back = usize::from(is_inside_letter && given.from > 0);
-    let (letter, other) = (given.letter_with_marks(back), there.letter_with_marks(back));
+    let (letter, other) = (given.letter_with_marks(back), found.letter_with_marks(back));
     let has_look_alike = letter.has_look_alike() || other.has_look_alike();
     if letter.folded() == other.folded() && !letter.folded().is_empty() && !has_look_alike {
         let (spelt, other_spelt, json) = (letter.code_points(), other.code_points(), other.in_json());
@@ -73,25 +73,25 @@ fn describe_difference(given: DifferingLine, there: DifferingLine) -> String {
             "you gave {letter} as {spelt}, the file has it as {other_spelt}, the same letter in another Unicode normal form{json}"
         );
     }
-    let (one, other) = (given.one(), there.one());
-    if one.is_invisible() && one.next() == there.next() {
-        return told_by_name(&one, &there);
+    let (one, other) = (given.one(), found.one());
+    if one.is_invisible() && one.next() == found.next() {
+        return describe_by_name(&one, &found);
     }
     if other.is_invisible() && other.next() == given.next() {
-        return told_by_name(&given, &other);
+        return describe_by_name(&given, &other);
     }
     if one.looks_like(&other) || one.is_hidden() || other.is_hidden() {
-        return told_by_name(&one, &other);
+        return describe_by_name(&one, &other);
     }
-    match (given.next(), there.next()) {
-        (None, _) => format!("your line ends there ({}), the file goes on ({})", given.quoted(), there.quoted()),
-        (_, None) => format!("the line of the file ends there ({}), yours goes on ({})", there.quoted(), given.quoted()),
-        _ => format!("you gave {}, the file has {}", given.quoted(), there.quoted()),
+    match (given.next(), found.next()) {
+        (None, _) => format!("your line ends there ({}), the file goes on ({})", given.quoted(), found.quoted()),
+        (_, None) => format!("the line of the file ends there ({}), yours goes on ({})", found.quoted(), given.quoted()),
+        _ => format!("you gave {}, the file has {}", given.quoted(), found.quoted()),
     }
 }
 
-fn told_by_name(given: &DifferingLine, there: &DifferingLine) -> String {
-    let (name, quoted, escaped) = (there.named(), there.quoted(), there.in_json());
+fn describe_by_name(given: &DifferingLine, found: &DifferingLine) -> String {
+    let (name, quoted, escaped) = (found.named(), found.quoted(), found.in_json());
     format!("you gave {} in {}, the file has {name} in {quoted}{escaped}", given.named(), given.quoted())
 }
 
@@ -123,7 +123,7 @@ impl DifferingLine {
         self.line[..self.from].iter().rev().take_while(|c| c.is_whitespace()).count()
     }
 
-    /// The white space here, starting `back` characters earlier.
+    /// The white space at the difference, starting `back` characters earlier.
     fn blank_run(&self, back: usize) -> Self {
         let more = self.line[self.from..].iter().take_while(|c| c.is_whitespace()).count();
         self.with(self.from - back, self.from + more)

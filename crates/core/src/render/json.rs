@@ -38,8 +38,8 @@ pub fn json(outcome: &Outcome, names: &ToolNames) -> Value {
         Err(refused) => object([("success", json!(false)), ("refusal", refusal(refused, names))]),
     };
     let notes = &outcome.notes;
-    if let Some(told) = &notes.instructions {
-        object.insert("instructions".to_owned(), json!(told.paths()));
+    if let Some(given) = &notes.instructions {
+        object.insert("instructions".to_owned(), json!(given.paths()));
     }
     if !notes.changed_elsewhere.is_empty() {
         object.insert("changed_elsewhere".to_owned(), json!(notes.changed_elsewhere));
@@ -183,7 +183,7 @@ fn file_fields(file: &FileOutcome, numbers: LineNumbers, names: &ToolNames) -> M
     }
 }
 
-/// A file that was deleted, moved, or restored as a binary file.
+/// The fields of a file that was deleted, moved, or restored as a binary file.
 fn whole(file: &FileOutcome) -> Map<String, Value> {
     let mut fields = object([("path", json!(file.path()))]);
     match file.planned.act() {
@@ -248,7 +248,7 @@ fn refusal(refused: &RefusedOutcome, names: &ToolNames) -> Value {
         ("remedy", json!(remedy(refusal, names))),
     ]);
     if let Some(view) = &refusal.view_after {
-        // The version that the remaps and ranges belong to.
+        // The version that the remaps and ranges refer to.
         fields.insert("version".to_owned(), json!(view.version()));
     }
     if let Cause::ChangedSince { left, .. } = &refusal.cause {

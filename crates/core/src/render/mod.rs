@@ -34,14 +34,14 @@ use crate::{
     tool::ToolNames,
 };
 
-/// The rendered outcome for a model and for a program.
+/// A rendered outcome, for a model and for a program.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reply {
-    /// The text for the model.
+    /// The text for the model, which ends with a newline.
     pub text: String,
     /// Whether the call was refused.
     pub is_error: bool,
-    /// The object for programs.
+    /// The same outcome as JSON, for programs.
     pub result: serde_json::Value,
 }
 
@@ -52,7 +52,7 @@ impl Reply {
     }
 }
 
-/// The reader of a text.
+/// The reader of a text: a model or a person.
 #[derive(Debug, Clone, Copy)]
 pub struct ReplyAudience<'a> {
     /// The tool names that the model knows.
@@ -61,12 +61,12 @@ pub struct ReplyAudience<'a> {
     person: Option<PersonWords<'a>>,
 }
 
-/// How paths and sessions are called in a text for a person.
+/// The names of paths and sessions in a text for a person.
 #[derive(Clone, Copy)]
 pub struct PersonWords<'a> {
-    /// A path of the workspace.
+    /// Renders a path of the workspace.
     pub path: &'a dyn Fn(&str) -> String,
-    /// A session.
+    /// Renders the id of a session.
     pub session: &'a dyn Fn(&SessionId) -> String,
 }
 
@@ -76,12 +76,12 @@ impl fmt::Debug for PersonWords<'_> {
     }
 }
 
-/// Where the model finds the lines of files.
+/// Whether a text shows the lines of files to the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum LinesOfFiles {
-    /// In the rendered text.
+    /// The text shows them.
     Here,
-    /// Elsewhere in its prompt.
+    /// The model's prompt shows them elsewhere.
     Elsewhere,
 }
 
@@ -91,12 +91,12 @@ impl<'a> ReplyAudience<'a> {
         Self { names, lines: LinesOfFiles::Here, person: None }
     }
 
-    /// A person, with tools by these names.
+    /// A person, who knows the tools by these names.
     fn person(names: &'a ToolNames, person: PersonWords<'a>) -> Self {
         Self { names, lines: LinesOfFiles::Here, person: Some(person) }
     }
 
-    /// A path, as the reader knows it.
+    /// A path as the reader knows it.
     fn path(self, path: &RelPath) -> String {
         self.person.map_or_else(|| path.to_string(), |person| (person.path)(path.as_str()))
     }
@@ -132,7 +132,7 @@ pub fn text_in_json(outcome: &Outcome, names: &ToolNames, out: &mut Vec<u8>) {
             read::write(&mut out, reading, audience);
             out.put(&notes(&outcome.notes, audience));
         }
-        // All other texts are short.
+        // Every other text is short.
         Ok(_) | Err(_) => out.put(&text_for(outcome, audience)),
     }
 }
@@ -182,7 +182,7 @@ fn forgotten_text(forgotten: &Forgotten, names: &ToolNames) -> String {
 }
 
 fn notes(notes: &OutcomeNotes, audience: ReplyAudience<'_>) -> String {
-    let mut text = notes.instructions.as_ref().map(|told| instructions::instructions(told, audience.names)).unwrap_or_default();
+    let mut text = notes.instructions.as_ref().map(|given| instructions::instructions(given, audience.names)).unwrap_or_default();
     if !notes.changed_elsewhere.is_empty() {
         text.push_str(&changed_elsewhere(&notes.changed_elsewhere));
     }
@@ -200,19 +200,19 @@ pub fn changed_elsewhere(files: &[crate::notice::ChangedFile]) -> String {
     format!("note: {}\n", notice::notice(&Notice::ChangedOutside { files: files.to_vec() }))
 }
 
-/// What else changed in files that a tool of the model's client is about to edit.
+/// Notes on changes by others in files that another agent's tool is about to edit.
 pub fn changed_before(files: &[ChangedBefore], names: &ToolNames) -> String {
     files.iter().map(|file| change::changed_before(file, ReplyAudience::new(names))).collect()
 }
 
-/// Files that a tool of the model's client is about to create, and that existed when the model last saw them.
+/// Notes on files that another agent's tool is about to create, and that existed when the model last read them.
 pub fn gone_before(paths: &[RelPath]) -> String {
     paths.iter().map(change::gone_before).collect()
 }
 
-/// What the model should know about the effects of a command.
+/// Notes for the model on the effects of a command.
 pub fn command(effects: &CommandEffects) -> String {
-    // Files beyond this number are counted.
+    // Files beyond this number are only counted.
     const MOST_TOUCHED: usize = 20;
     let mut text = changed_elsewhere(&effects.changed);
     if !effects.touched.is_empty() {
@@ -233,7 +233,7 @@ pub fn describe_lines(lines: &LineSet) -> String {
     if lines.count() == 1 { format!("line {lines}") } else { format!("lines {lines}") }
 }
 
-/// The first items separated by commas, and the number of the others: `a, b and 3 more`.
+/// The first items separated by commas, and the number of the remaining ones: `a, b and 3 more`.
 fn join_first(items: impl ExactSizeIterator<Item: ToString>, most: usize, more: &str) -> String {
     let rest = items.len().saturating_sub(most);
     let first = items.take(most).map(|item| item.to_string()).collect::<Vec<_>>().join(", ");

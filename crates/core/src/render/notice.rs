@@ -11,7 +11,7 @@ pub fn notice(notice: &Notice) -> String {
     notice_naming(notice, RelPath::to_string)
 }
 
-/// The same, with another name for each path.
+/// Like [`notice`], with each path rendered by `name`.
 pub(super) fn notice_naming(notice: &Notice, name: impl Fn(&RelPath) -> String) -> String {
     match notice {
         Notice::Rescued { path, to } => {
@@ -85,7 +85,7 @@ fn changed(files: &[ChangedFile], name: impl Fn(&RelPath) -> String) -> String {
     join_first(files.iter().map(line), MAX, "more")
 }
 
-/// The author of a change, if known.
+/// The author of a change as a phrase; `None` if unknown.
 pub(super) fn by(by: ChangeAuthor) -> Option<&'static str> {
     match by {
         ChangeAuthor::Command => Some("by your command"),

@@ -28,7 +28,7 @@ pub fn refusal(refusal: &Refusal, repeat: u32, audience: ReplyAudience<'_>) -> S
     format!("{PREFIX}{}\n", body(refusal, repeat, audience))
 }
 
-/// The text for a person who asked for an undo: what is the case, and nothing of tools.
+/// The text for a person who requested an undo: the fact only, without tool names.
 pub fn for_person(refusal: &Refusal, person: PersonWords<'_>) -> String {
     let path = refusal.path.as_deref().map(person.path).unwrap_or_default();
     let names = ToolNames::reading_with("look at");
@@ -96,7 +96,7 @@ fn batch_place(place: &BatchPlace) -> String {
     }
 }
 
-/// The next step in a few words, for programs.
+/// The next step in a few words, as read by programs.
 pub fn remedy(refusal: &Refusal, names: &ToolNames) -> String {
     let read = names.read();
     let or = |what: &str, tool: Tool, rest: &str| match names.get(tool) {
@@ -382,7 +382,7 @@ fn in_file(path: &str, why: &str) -> String {
     if path.is_empty() { why.to_owned() } else { format!("{path}: {why}") }
 }
 
-/// The text that was not found in a file.
+/// The text that was not found in a file, named as the call names it.
 #[derive(Clone, Copy)]
 enum Sought {
     /// The `old_string` of a replacement.
@@ -498,7 +498,8 @@ fn nearest_rows(nearest: &NearestLines, audience: ReplyAudience<'_>) -> String {
     format!("{lines}{part}{}", rows_below(&nearest.fresh, LineNumbers::Plain, audience))
 }
 
-/// A colon and the lines of an excerpt below it, with a count of those left out; or where the model finds the lines.
+/// A colon and the lines of an excerpt below it, with a count of those omitted; or a pointer to where the model finds
+/// the lines.
 pub(super) fn rows_below(excerpt: &Excerpt, numbers: LineNumbers, audience: ReplyAudience<'_>) -> String {
     let is_elsewhere = !audience.sees_lines() && !excerpt.rows.is_empty();
     let mut text = if is_elsewhere { format!(":{ELSEWHERE}\n") } else { ":\n".to_owned() };
@@ -559,7 +560,7 @@ fn moved(remaps: &[Remap]) -> String {
 }
 
 impl fmt::Display for Refusal {
-    /// The text for a model with all our tools, without `Error`.
+    /// Renders the text for a model that has all our tools, without `Error: `.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(body(self, 1, ReplyAudience::new(&ToolNames::default())).trim_end())
     }
@@ -682,15 +683,15 @@ mod tests {
             for names in [&names, &ToolNames::reading_with("cat"), &patching] {
                 let audience = ReplyAudience::new(names);
                 // The store keeps versions for people as well as for undo.
-                let told = format!("{}{}", refusal(&refused, 2, audience), remedy(&refused, names)).replace("kept for undo", "");
+                let text = format!("{}{}", refusal(&refused, 2, audience), remedy(&refused, names)).replace("kept for undo", "");
                 let lacks = |tool: &Tool| names.get(*tool) != Some(tool.name());
                 let named = |tool: &Tool| {
                     let is_of_word = |c: char| c.is_alphanumeric() || c == '_';
-                    told.split(|c| !is_of_word(c)).any(|word| word == tool.name())
+                    text.split(|c| !is_of_word(c)).any(|word| word == tool.name())
                 };
                 let wrong: Vec<Tool> = Tool::ALL.into_iter().filter(lacks).filter(named).collect();
-                assert!(wrong.is_empty(), "{wrong:?} in {told}");
-                assert!(told.contains(names.read()) || !told.contains("read_file"), "{told}");
+                assert!(wrong.is_empty(), "{wrong:?} in {text}");
+                assert!(text.contains(names.read()) || !text.contains("read_file"), "{text}");
             }
         }
     }
@@ -699,10 +700,10 @@ mod tests {
     fn to_a_model_that_has_the_files_elsewhere_no_lines_are_shown() {
         let names = ToolNames::default();
         for refused in refusals() {
-            let told = refusal(&refused, 1, ReplyAudience::with_open_files(&names));
+            let text = refusal(&refused, 1, ReplyAudience::with_open_files(&names));
             let is_row =
                 |line: &str| line.split_once('|').is_some_and(|(number, _)| number.starts_with(|c: char| c.is_ascii_digit()));
-            assert!(!told.lines().any(is_row), "{told}");
+            assert!(!text.lines().any(is_row), "{text}");
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::tool::{Tool, ToolNames};
 
-/// The rules and when to use which tool, for a model with these tools. They are the `instructions` of the MCP server.
+/// The rules and the use of each tool, for a model with these tools. They are the `instructions` of the MCP server.
 pub fn instructions(names: &ToolNames) -> String {
     let read = names.read();
     let edits =

@@ -1,4 +1,4 @@
-//! Renders where a listing or a search looked, and what it had to skip.
+//! Renders the scope of a listing or a search, and the files that it had to skip.
 
 use std::borrow::Cow;
 
@@ -7,7 +7,7 @@ use crate::{
     render::{Quote, count, join_first},
 };
 
-/// The scope: `in src/ matching "*.rs"`.
+/// For example `in src/ matching "*.rs"`.
 pub(super) fn in_scope(scope: &SearchScope) -> String {
     let place = match &scope.area {
         SearchArea::Workspace => "in the workspace".to_owned(),

@@ -1,5 +1,5 @@
-//! Renders the reply to `search_files`: for each file, its matching lines in the form of a read; for all others,
-//! counts.
+//! Renders the reply to `search_files`: the matching lines of each file in the form of a read, and counts for the files
+//! that are not shown.
 
 use crate::{
     line_numbers::LineNumbers,
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn context_is_told_from_matches_by_the_header() {
+    fn the_header_distinguishes_matches_from_context() {
         let limits = Limits::default();
         let show = SearchDisplay { context: 1, numbers: LineNumbers::Anchors, ..show(&limits) };
         let (text, shown) = search(show, &[("a.rs", "x\nb\nc\nd\nx\nx\n")]);
@@ -271,11 +271,11 @@ mod tests {
             let content = lines.join("\n");
             let text = text(&content);
             let hits = hits(&text, "x");
-            let (told, shown) = search(SearchDisplay { context, limit, ..show(&limits) }, &[("a", &content)]);
+            let (reply, shown) = search(SearchDisplay { context, limit, ..show(&limits) }, &[("a", &content)]);
             let (shown, full) = shown.first().map(|file| (file.lines.clone(), file.full.clone())).unwrap_or_default();
-            prop_assert_eq!(hits.is_empty(), told.starts_with("No matches"));
+            prop_assert_eq!(hits.is_empty(), reply.starts_with("No matches"));
             let row = |line: LineNo| format!("{line}|{}", text.line(line));
-            let rows: Vec<&str> = told.lines().collect();
+            let rows: Vec<&str> = reply.lines().collect();
             for line in full.iter() {
                 prop_assert!(rows.contains(&&*row(line)));
             }

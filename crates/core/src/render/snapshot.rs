@@ -1,5 +1,5 @@
 //! Renders the state of a repository in less than 500 tokens, however large it is: first the open tasks, then the most
-//! important files, and the rest as counts. Everything left out is counted. [`crate::tokens`] estimates tokens.
+//! important files. Everything that does not fit is counted. [`crate::tokens`] estimates tokens.
 
 use std::borrow::Cow;
 
@@ -20,24 +20,24 @@ use crate::{
 /// The maximum number of tokens of a snapshot.
 pub const MOST_TOKENS: usize = 499;
 
-/// Every snapshot can be reduced to this many tokens.
+/// The least number of tokens to which every snapshot can be reduced.
 pub const LEAST_TOKENS: usize = 250;
 
 /// The state for a prompt: workspace, story, open tasks, files, time.
 ///
-/// Open tasks come first when room is short, then files that another writer changed since they were read, then the
-/// files modified last. The others are counted by directory. Equal states give equal texts.
+/// If room is short, open tasks come first, then files that another writer changed since they were read, then the files
+/// modified last. All other files are counted by directory. Equal states give equal texts.
 pub fn format_for_prompt(state: &RepoState, names: &ToolNames) -> String {
     let SnapshotText { tasks, files } = snapshot(state, names);
     tasks + &files
 }
 
-/// The state for a prompt in two parts, which a prompt may place apart.
+/// The state for a prompt in two parts, which a prompt may place separately.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SnapshotText {
-    /// Workspace, story and tasks.
+    /// The workspace, the story and the tasks.
     pub tasks: String,
-    /// Files and time.
+    /// The files and the time of the last update.
     pub files: String,
 }
 
@@ -63,12 +63,12 @@ pub fn snapshot_within(state: &RepoState, names: &ToolNames, tokens: usize) -> S
     SnapshotText { tasks, files: page.text + &time }
 }
 
-/// The tokens of a task's text that are shown if there is room, and if there is not.
+/// The maximum number of tokens of a task's text if there is room for all tasks, and if there is not.
 const LONG: usize = 50;
 const SHORT: usize = 16;
 
-/// Lines, and the tokens left for more. Tokenizers always split between our lines, because no line starts with a slash
-/// or white space, or ends with a blank. So the tokens of a text are the sum of its lines' tokens.
+/// A text, and the tokens left for more lines. Tokenizers always split between our lines, because no line starts with a
+/// slash or white space, or ends with a blank. So the tokens of a text are the sum of its lines' tokens.
 struct SnapshotPage {
     text: String,
     room: usize,
@@ -157,10 +157,10 @@ struct SnapshotFiles<'a> {
 /// The files directly in a directory.
 #[derive(Debug, Clone, Copy)]
 struct Directory<'a> {
-    /// With a trailing slash; empty for the root.
+    /// The path with a trailing slash; empty for the root.
     path: &'a str,
     files: usize,
-    /// How many of them have a line of their own.
+    /// The number of its files that have a line of their own.
     listed: usize,
 }
 
@@ -624,7 +624,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(48))]
 
         #[test]
-        fn every_state_is_told_in_less_than_500_tokens(state in states()) {
+        fn every_state_takes_less_than_500_tokens(state in states()) {
             let text = format_for_prompt(&state, &ToolNames::default().with_done("done"));
             prop_assert!(real(&text) < 500, "{} tokens:\n{}", real(&text), text);
             prop_assert!(estimate(&text) <= MOST_TOKENS);

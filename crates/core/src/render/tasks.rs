@@ -13,7 +13,7 @@ const MOST_OTHERS: usize = 10;
 
 const CHARS: usize = 200;
 
-/// The open tasks in order, the number of done ones, and the tasks of other owners; or a note that there are none.
+/// The open tasks in order, the number of closed ones, and the tasks of other owners; or a note that the list is empty.
 pub fn tasks(list: &TaskList, names: &ToolNames) -> String {
     some_tasks(list, names, MOST)
 }
@@ -40,7 +40,7 @@ fn some_tasks(list: &TaskList, names: &ToolNames, most: usize) -> String {
     text
 }
 
-/// The open tasks of a story on the board, and the one that the caller has just got.
+/// The open tasks of a story on the board, and the one that the caller has just claimed.
 pub fn shared_tasks(list: &SharedTaskList) -> String {
     let of_story = if list.story.is_empty() { String::new() } else { format!(" of story {}", one_line(&list.story)) };
     let mut text = match (list.claimed, list.wanted) {
@@ -79,7 +79,7 @@ pub fn shared_tasks(list: &SharedTaskList) -> String {
     text
 }
 
-/// The same with tasks that are no longer open, for people.
+/// Like [`tasks`], followed by the tasks that are no longer open; for people.
 pub fn all_tasks(list: &TaskList) -> String {
     let closed: String = list.tasks.iter().filter(|task| !task.is_open()).map(line).collect();
     let heading = if closed.is_empty() { "" } else { "No longer open:\n" };

@@ -1,4 +1,4 @@
-//! What an undo took back, and what it left with the reason.
+//! Renders the changes that an undo took back, and those that it left with the reason.
 
 use serde_json::{Value, json};
 
@@ -14,8 +14,8 @@ use crate::{
     tool::Tool,
 };
 
-/// Which changes were taken or brought back and how far, by the tools that made them, newest first. People are told which change
-/// it is, and whose.
+/// The changes that were undone or redone and how far, named by their tools, newest first. For a person, it adds the id
+/// of each change and its author.
 pub(super) fn undone_changes(changed: &ChangeOutcome, audience: ReplyAudience<'_>) -> String {
     const MAX: usize = 8;
     let ChangeOutcome { undo, undid, left, .. } = changed;
@@ -41,7 +41,7 @@ pub(super) fn undone_changes(changed: &ChangeOutcome, audience: ReplyAudience<'_
     format!("{did} {edits}. {rest}\n")
 }
 
-/// `edit_file`; for a person `edit_file 1f3a5b7c by claude 3f2a`.
+/// For example `edit_file`; for a person `edit_file 1f3a5b7c by claude 3f2a`.
 fn name(edit: &UndoneEdit, is_partly: bool, audience: ReplyAudience<'_>) -> String {
     let tool = match Tool::named(&edit.tool) {
         Some(tool) => audience.names.get(tool).unwrap_or("an edit"),
@@ -52,7 +52,6 @@ fn name(edit: &UndoneEdit, is_partly: bool, audience: ReplyAudience<'_>) -> Stri
     format!("{tool}{}{partly}", by.unwrap_or_default())
 }
 
-/// `undone` or `redone`.
 pub(super) fn past(undo: UndoKind) -> &'static str {
     match undo {
         UndoKind::Undo => "undone",
@@ -60,7 +59,7 @@ pub(super) fn past(undo: UndoKind) -> &'static str {
     }
 }
 
-/// What became of paths besides the content of files.
+/// The results for paths other than the content of files.
 pub(super) fn entries(entries: &[EntryOutcome], audience: ReplyAudience<'_>) -> String {
     const MAX: usize = 20;
     let line = |entry: &EntryOutcome| format!("{} {}\n", audience.path(&entry.path), state(&entry.is));
@@ -81,7 +80,7 @@ fn state(is: &EntryState) -> String {
     }
 }
 
-/// The same for programs.
+/// Like [`entries`], for programs.
 pub(super) fn entries_json(entries: &[EntryOutcome]) -> Value {
     let entry = |entry: &EntryOutcome| match &entry.is {
         EntryState::Nothing => json!({ "path": entry.path, "is": "nothing" }),
@@ -93,7 +92,7 @@ pub(super) fn entries_json(entries: &[EntryOutcome]) -> Value {
     entries.iter().map(entry).collect()
 }
 
-/// What was left of each file, and why.
+/// The parts of each file that were left, and why.
 pub(super) fn not_undone(undo: UndoKind, left: &[NotUndone], audience: ReplyAudience<'_>) -> String {
     const MAX_FILES: usize = 10;
     let mut text: String = left.iter().take(MAX_FILES).map(|left| file(undo, left, audience)).collect();
@@ -130,7 +129,7 @@ fn place(hunk: &LeftHunk) -> String {
     }
 }
 
-/// What is there now (-), and what would come in its place (+).
+/// The present lines (-), and the lines that would replace them (+).
 fn rows(left: &NotUndone, hunk: &LeftHunk) -> String {
     let Some(now) = &left.text else { return String::new() };
     let shown = hunk.shown_lines();
@@ -185,7 +184,7 @@ fn code(why: &NotUndoneCause) -> &'static str {
     }
 }
 
-/// What was left, for programs.
+/// Like [`not_undone`], for programs.
 pub(super) fn not_undone_json(left: &[NotUndone]) -> Value {
     let hunk = |hunk: &LeftHunk| {
         json!({

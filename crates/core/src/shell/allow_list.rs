@@ -1,6 +1,6 @@
-//! Whether a list of allowed commands covers a command line. The list has the first words of commands, such as `cargo
-//! test` and `git status`; what comes after them is free. Whatever could run something that is not in the list is not
-//! covered: a question too many costs a moment, the other mistake may cost the machine.
+//! Decides whether a list of allowed commands covers a command line. The list has the first words of commands, such as
+//! `cargo test` and `git status`; the words after them are free. A line that could run a program that is not in the
+//! list is not covered: an unnecessary question costs a moment, but a wrong answer may destroy data.
 
 use super::{
     side_effects::adds_side_effect,
@@ -20,9 +20,10 @@ use super::{
 /// ```
 ///
 /// Commands may be joined by `&&`, `||`, `|`, `;` or the end of a line; then each must be covered. A line with a
-/// substitution, a variable, a subshell, something in the background, a comment or a redirection is not covered, but
-/// for `2>&1` and `2>/dev/null`. An assignment in front is a word like any other: it counts only where the list has it
-/// too. After the words of an entry, an option that is known to write a file or to run a program (`git diff --output`,
+/// substitution, a variable, a subshell, a background job, a comment or a redirection other than `2>&1` and
+/// `2>/dev/null` is not covered. A variable assignment before the program is a word like any other: the list must have
+/// it, too. After the words of an entry, an option that is known to write a file or to run a program (`git diff
+/// --output`, `find -exec`) is not covered.
 /// `find -exec`) is not covered.
 pub fn covered(line: &str, allow: &[String]) -> bool {
     let entries: Vec<AllowedCommand> = allow.iter().filter_map(|entry| AllowedCommand::of(entry)).collect();
@@ -33,8 +34,8 @@ pub fn covered(line: &str, allow: &[String]) -> bool {
     chain.commands.iter().all(|words| entries.iter().any(|entry| entry.covers(words)))
 }
 
-/// Whether this makes sense in such a list: the first words of one command, or `*` for everything. Anything else covers
-/// nothing.
+/// Whether this is a valid entry of such a list: the first words of one command, or `*` for everything. An invalid
+/// entry covers nothing.
 pub fn is_entry(text: &str) -> bool {
     AllowedCommand::of(text).is_some()
 }
@@ -47,7 +48,7 @@ enum AllowedCommand {
 
 impl AllowedCommand {
     fn of(text: &str) -> Option<Self> {
-        // `cargo *` is what other programs want to see for `cargo`.
+        // Other programs write `cargo *` where `cargo` is enough here.
         let words = match text.trim() {
             "*" => return Some(Self::Everything),
             text => text.strip_suffix(" *").unwrap_or(text),
@@ -238,7 +239,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is written around it, a program that is not in the list does not run unasked.
+        /// Whatever surrounds it, a program that is not in the list does not run without a question.
         #[test]
         fn another_program_is_never_covered(before in "[a-z '\"$\\\\]{0,4}", join in "(;|&&|\\|\\||\\||\n|&|; \\\\\n)", after in "[ -z]{0,6}") {
             let line = format!("ls {before}{join}rm {after}");
@@ -247,7 +248,7 @@ mod tests {
             prop_assert!(is_argument || !covered(&line, &usual()), "{line:?}");
         }
 
-        /// A quoted argument is an argument, whatever is in it.
+        /// A quoted argument is only an argument, whatever it contains.
         #[test]
         fn a_quoted_argument_changes_nothing(argument in "[^'\0]{0,20}") {
             let line = format!("ls '{argument}'");

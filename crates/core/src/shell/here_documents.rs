@@ -1,8 +1,8 @@
-//! Here-documents: their bodies, and the command without them.
+//! Separates here-documents from the command that contains them.
 
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Taken {
-    /// The command without them.
+    /// The command without the here-documents.
     pub command: String,
     /// The bodies, before anything in them is expanded.
     pub bodies: Vec<String>,

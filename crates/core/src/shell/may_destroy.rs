@@ -6,7 +6,8 @@ use super::{
     words::{ShellWord, chain},
 };
 
-/// Whether some program of a command is made to delete, move or overwrite files, or is not known well enough to say.
+/// Whether some program of a command is made to delete, move or overwrite files, or is not known well enough to rule it
+/// out.
 ///
 /// ```
 /// use surehand_core::shell::may_destroy;
@@ -37,7 +38,7 @@ fn program_may_destroy(program: &str, arguments: &[ShellWord]) -> bool {
     match program {
         "rm" | "rmdir" | "unlink" | "shred" | "mv" | "cp" | "dd" | "truncate" | "tee" | "install" | "ln" | "find" | "xargs"
         | "rsync" | "parallel" | "patch" | "tar" | "unzip" => true,
-        // The program to run is among their arguments.
+        // Their arguments contain the program to run.
         "sudo" | "doas" | "env" | "time" | "nice" | "nohup" | "timeout" | "exec" | "eval" | "source" | "." | "ssh" => true,
         "sed" | "perl" | "ruby" => arguments.iter().any(|word| is_in_place(&word.text)),
         "git" => git_may_destroy(arguments),

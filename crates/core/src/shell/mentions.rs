@@ -13,7 +13,7 @@ const LONGEST_NAME: usize = 1024;
 /// How deep scripts in quotes are nested before they are ignored.
 const DEEPEST: usize = 3;
 
-/// What a command line mentions.
+/// The names that a command line mentions.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Mentions {
     /// Words that may be paths, relative to the current directory or to one of `directories`.
@@ -24,8 +24,8 @@ pub struct Mentions {
     pub globs: Vec<String>,
 }
 
-/// What a command line mentions: its words without quotes, the words of scripts in quotes and of here-documents, and
-/// what is left of `REV:path`, `path:12`, `x=path` and `--option=path`.
+/// The names that a command line mentions: its words without quotes, the words of quoted scripts and of here-documents,
+/// and the paths in `REV:path`, `path:12`, `x=path` and `--option=path`.
 ///
 /// ```
 /// let mentions = surehand_core::shell::mentions::in_command("cd src && git show HEAD:a.rs | grep -n 'x y' *.toml");

@@ -1,4 +1,4 @@
-//! Answers questions about shell commands without running them:
+//! Analyses shell commands without running them:
 //!
 //! - which lines of files their output shows ([`printed`]), decided from the output and the files, not from the
 //!   command;

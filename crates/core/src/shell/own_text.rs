@@ -50,13 +50,13 @@ impl OwnText {
         self.0.extend(text.split('\n').map(|line| line.strip_suffix('\r').unwrap_or(line).to_owned()));
     }
 
-    /// The lines that the command put into a file and that stand in the command. `before` is the file before it ran;
-    /// `None` if there was none.
+    /// The lines that the command wrote into a file and that its own text contains. `before` is the file before the
+    /// command ran; `None` if it did not exist.
     ///
     /// ```
     /// use surehand_core::{Text, shell::own_text::OwnText};
     ///
-    /// let text = |text: &str| Text::of(text.to_owned()).expect("it is text");
+    /// let text = |text: &str| Text::of(text.to_owned()).expect("valid text");
     /// let own = OwnText::of("cat >> a.rs <<'EOF'\nfn b() {\n}\nEOF");
     /// assert_eq!(own.written(Some(&text("fn a() {\n}\n")), &text("fn a() {\n}\nfn b() {\n}\n")).to_string(), "3-4");
     /// ```

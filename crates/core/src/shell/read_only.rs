@@ -6,7 +6,7 @@ use super::{
     words::{ShellWord, chain},
 };
 
-/// Whether every program that a command runs is known to read, and to do nothing else.
+/// Whether every program that a command runs is known to read only.
 ///
 /// ```
 /// use surehand_core::shell::only_reads;
@@ -19,13 +19,13 @@ pub fn only_reads(command: &str) -> bool {
     script_only_reads(command, 0)
 }
 
-/// Whether a command only reads, and does so where it starts. In another directory, git would obey the configuration of
-/// a repository there, which may name programs to run.
+/// Whether a command only reads, and only in the directory where it starts. In another directory, git would use the
+/// configuration of a repository there, which may name programs to run.
 pub fn only_reads_here(command: &str) -> bool {
     let Some(chain) = chain(command) else { return false };
     let has = |texts: &[&str]| chain.commands.iter().flatten().any(|word| texts.contains(&word.text.as_str()));
     let calls_git = chain.commands.iter().flatten().any(|word| word.text.contains("git"));
-    // What a shell in the shell does is not looked at.
+    // The script of a nested shell is not examined.
     only_reads(command) && !has(&["bash", "sh", "zsh", "dash"]) && !(calls_git && has(&["cd", "-C"]))
 }
 

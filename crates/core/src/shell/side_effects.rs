@@ -1,10 +1,10 @@
 //! Arguments that make a program write a file or run another program: `git diff --output`, `find -exec`, `tar
-//! --to-command`. They are a table, because nothing else tells them from other options. What is not in the table is up
-//! to the confinement of the command, or to a person.
+//! --to-command`. They are a table, because nothing else distinguishes them from other options. Everything else is left
+//! to the sandbox of the command, or to a person.
 
 use super::words::ShellWord;
 
-// The lists here are texts with blanks between their words, so that each fits on a few lines.
+// The lists here are strings of words separated by blanks, so that each fits on a few lines.
 
 /// Programs without any option that writes a file or runs a program.
 pub(super) const READERS: &str = "cat nl head tail tac wc ls pwd cd grep egrep fgrep cut tr rev fold expand paste comm cmp diff \
@@ -13,8 +13,8 @@ pub(super) const READERS: &str = "cat nl head tail tac wc ls pwd cd grep egrep f
 /// The commands of git that only read, as long as no option is risky.
 pub(super) const GIT_READS: &str = "status diff log show blame ls-files ls-tree grep rev-parse cat-file shortlog describe";
 
-/// Whether the words of a command after the first `given` may make its program write a file or run another program. The
-/// given words are the choice of the person who allowed them.
+/// Whether the words of a command after the first `given` may make its program write a file or run another program. A
+/// person has allowed the given words.
 pub(super) fn adds_side_effect(command: &[ShellWord], given: usize) -> bool {
     let set = command.iter().take_while(|word| word.assigned_variable().is_some()).count();
     let Some(name) = command.get(set) else { return true };
@@ -23,12 +23,12 @@ pub(super) fn adds_side_effect(command: &[ShellWord], given: usize) -> bool {
     if free.is_empty() || is_one_of(program, READERS) {
         return false;
     }
-    // A pattern may become the name of a file that the program takes for an option.
+    // A pattern may expand to a file name that the program interprets as an option.
     let may_become_option = |word: &ShellWord| word.expands && word.text.starts_with(['*', '?', '[', '{', '-']);
     free.iter().any(may_become_option) || Arguments { own, free }.are_risky(program)
 }
 
-/// The arguments of a program: those that a person chose, and the free ones after them.
+/// The arguments of a program: those that a person allowed, and the free ones after them.
 #[derive(Clone, Copy)]
 struct Arguments<'a> {
     own: &'a [ShellWord],
@@ -65,7 +65,7 @@ impl<'a> Arguments<'a> {
         self.own.iter().chain(self.free).map(|word| word.text.as_str())
     }
 
-    /// Whether one of the own words can be the program or script that all others are arguments of.
+    /// Whether one of the person's words can be the program or script that all other words are arguments of.
     fn own_names_something(self) -> bool {
         let is_name = |word: &&ShellWord| {
             !is_option(&word.text) && !word.text.contains('=') && !word.text.starts_with(|c: char| c.is_ascii_digit())
@@ -75,20 +75,20 @@ impl<'a> Arguments<'a> {
 
     fn are_risky_for_git(self) -> bool {
         let mut words = self.all();
-        let mut place = 0;
+        let mut taken = 0;
         let command = loop {
-            place += 1;
+            taken += 1;
             match words.next() {
                 None => return false,
                 Some("--no-pager" | "--version") => {}
                 Some("-C") => {
-                    place += 1;
+                    taken += 1;
                     words.next();
                 }
-                // It is the person's, who has to know its value.
-                Some(option) if is_option(option) && place <= self.own.len() => {
+                // The person chose this option, and is responsible for its value.
+                Some(option) if is_option(option) && taken <= self.own.len() => {
                     if ["-c", "--git-dir", "--work-tree", "--namespace", "--config-env"].contains(&option) {
-                        place += 1;
+                        taken += 1;
                         words.next();
                     }
                 }
@@ -96,7 +96,7 @@ impl<'a> Arguments<'a> {
                 Some(command) => break command,
             }
         };
-        if place > self.own.len() && !is_one_of(command, GIT_READS) || is_one_of(command, GIT_RUNS) {
+        if taken > self.own.len() && !is_one_of(command, GIT_READS) || is_one_of(command, GIT_RUNS) {
             return true;
         }
         let short = match command {
@@ -107,11 +107,11 @@ impl<'a> Arguments<'a> {
             _ => "",
         };
         let options = RiskyOptions { short, ..GIT };
-        let own_rest = place.saturating_sub(self.own.len());
+        let own_rest = taken.saturating_sub(self.own.len());
         self.free().skip(own_rest).any(|word| options.cover(word) || word.starts_with("ext::"))
     }
 
-    /// For programs whose first operand is a script, unless that is among the own words.
+    /// Checks a program whose first operand is a script, unless the script is among the person's words.
     fn are_risky_for_filter(self, only_prints: fn(&[&str]) -> bool) -> bool {
         if self.own.iter().any(|word| !is_option(&word.text)) {
             return self.free().any(is_option);
@@ -119,7 +119,7 @@ impl<'a> Arguments<'a> {
         !only_prints(&self.all().collect::<Vec<_>>())
     }
 
-    /// Listing an archive is all that is known not to write.
+    /// Only listing an archive is known not to write.
     fn are_risky_for_tar(self) -> bool {
         let lists = |letters: &str| letters.chars().all(|c| "tvfzjJ".contains(c));
         let is_key = |at: usize| at == 0 && self.own.is_empty();
@@ -127,13 +127,13 @@ impl<'a> Arguments<'a> {
             Some(option) if option.starts_with('-') => !["-list", "-verbose", "-gzip", "-xz"].contains(&option),
             Some(letters) => !lists(letters),
             None if is_key(at) => !lists(word),
-            // An archive on another machine, which another program gets.
+            // An archive on another machine is opened by another program.
             None => word.contains(':'),
         })
     }
 }
 
-/// Whether a list with blanks between its words has this one.
+/// Whether a list of words separated by blanks contains this word.
 pub(super) fn is_one_of(word: &str, list: &str) -> bool {
     list.split_ascii_whitespace().any(|listed| listed == word)
 }
@@ -142,7 +142,8 @@ fn is_option(word: &str) -> bool {
     word.starts_with('-') && word.len() > 1
 }
 
-/// `sed -n` with nothing but `p`, `q` and `=` by line numbers: other commands of sed write files and run programs.
+/// Whether a `sed -n` script has only `p`, `q` and `=` with line numbers: other commands of sed write files and run
+/// programs.
 fn only_prints(arguments: &[&str]) -> bool {
     let is_script = |script: &str| {
         let commands = script.split([';', '\n']).map(str::trim).filter(|command| !command.is_empty());
@@ -153,7 +154,7 @@ fn only_prints(arguments: &[&str]) -> bool {
     words.next().is_some_and(|script| !is_option(script) && is_script(script)) && !words.any(|word| is_option(word))
 }
 
-/// A script without pipes, redirections, input from commands, and calls that run programs or load code.
+/// Whether an awk script has no pipes, redirections, input from commands, and calls that run programs or load code.
 fn awk_only_prints(arguments: &[&str]) -> bool {
     let mut words = arguments.iter();
     let script = loop {
@@ -172,11 +173,11 @@ fn awk_only_prints(arguments: &[&str]) -> bool {
 #[derive(Clone, Copy)]
 struct RiskyOptions {
     programs: &'static str,
-    /// Names after two dashes, which may be shortened and glued to a value.
+    /// Names after two dashes, which may be shortened and joined to a value with `=`.
     long: &'static str,
     /// Names after one dash or two, never shortened, as `find` and `go` have them.
     words: &'static str,
-    /// Letters after one dash, in any cluster.
+    /// Letters after one dash, anywhere in a cluster.
     short: &'static str,
 }
 
@@ -204,7 +205,7 @@ const RUNNERS: &str = "xargs env nohup nice ionice timeout time watch parallel s
 /// Programs that take code from their options.
 const INTERPRETERS: &str = "perl ruby node nodejs deno bun php lua tclsh";
 
-/// Commands of git that run a program among their arguments, or set which programs git runs.
+/// Commands of git that run a program among their arguments, or that set which programs git runs.
 const GIT_RUNS: &str = "bisect config credential daemon difftool filter-branch help hook instaweb maintenance mergetool send-email \
     submodule web--browse";
 
@@ -215,7 +216,7 @@ const GIT: RiskyOptions = RiskyOptions::of(
     "",
 );
 
-/// For programs that are not in the table, by the names that such options usually have.
+/// The usual names of such options, for programs that are not in the table.
 const ANY_PROGRAM: RiskyOptions = RiskyOptions::of(
     "",
     "output output-file output-dir outfile outdir out-dir log-file exec command pager editor shell in-place \

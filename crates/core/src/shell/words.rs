@@ -1,20 +1,20 @@
-//! A shell command taken apart into its words, as `sh` does it. Anything that would put a value in, redirect, or run
-//! something on the side is not understood; a word that stands for names of files is marked as such.
+//! Splits a shell command into words, as `sh` does. A command with a substitution, a redirection or a background job is
+//! rejected; a word that the shell may expand to file names is marked as such.
 
 use std::{iter::Peekable, str::Chars};
 
-/// A word after its quotes are gone.
+/// A word without its quotes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct ShellWord {
     pub text: String,
-    /// How many bytes at the front were neither quoted nor escaped.
+    /// The number of bytes at the start that were neither quoted nor escaped.
     plain: usize,
-    /// Whether a shell may make other words of it: a pattern, braces, a home directory.
+    /// Whether a shell may expand it to other words: a pattern, braces, a home directory.
     pub expands: bool,
 }
 
 impl ShellWord {
-    /// The name, if this word in front of a command sets a variable.
+    /// The name of the variable, if this word before a command sets one.
     pub(super) fn assigned_variable(&self) -> Option<&str> {
         let (name, _) = self.text[..self.plain].split_once('=')?;
         let is_name =
@@ -41,7 +41,7 @@ pub(super) struct Chain {
     pub commands: Vec<Vec<ShellWord>>,
 }
 
-/// The commands that `&&`, `||`, `|`, `;` or the end of a line join; `None` for what is not understood.
+/// The commands that are joined by `&&`, `||`, `|`, `;` or the end of a line; `None` if the script is not understood.
 pub(super) fn chain(script: &str) -> Option<Chain> {
     let rest = script.trim_matches([' ', '\t', '\n']).chars().peekable();
     let chain = Chain { commands: Vec::new() };
@@ -75,7 +75,7 @@ impl Scanner<'_> {
                 self.next_command()?;
             }
             '|' => {
-                // `|&` is a pipe in some shells and a mistake in others.
+                // `|&` is a pipe in some shells and a syntax error in others.
                 if self.rest.next_if_eq(&'|').is_none() && self.rest.peek() == Some(&'&') {
                     return None;
                 }
@@ -143,12 +143,11 @@ impl Scanner<'_> {
         }
     }
 
-    /// A dollar sign stands for itself only where nothing follows that it could expand.
+    /// A dollar sign is literal only if nothing after it could be expanded.
     fn take_dollar(&mut self, quotes: Quotes) -> Option<()> {
         let expands =
             |c: &char| c.is_alphanumeric() || "_{([@*#?$!-".contains(*c) || quotes == Quotes::None && "'\"".contains(*c);
-        // A continued line is put together before anything else is looked at, so that what expands may be on the next
-        // line.
+        // The shell joins continued lines first, so the expanded part may be on the next line.
         let mut ahead = self.rest.clone();
         let is_continued = ahead.next() == Some('\\') && ahead.next() == Some('\n');
         if is_continued || self.rest.peek().is_some_and(expands) {
@@ -158,7 +157,7 @@ impl Scanner<'_> {
         Some(())
     }
 
-    /// Errors may go away or join the output; nothing else may be redirected.
+    /// Accepts `2>/dev/null` and `2>&1`. No other redirection is allowed.
     fn redirection(&mut self) -> Option<()> {
         let descriptor = self.word.take()?;
         if descriptor.text != "2" || descriptor.plain != 1 {

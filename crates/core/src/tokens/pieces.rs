@@ -1,4 +1,4 @@
-//! Cuts a text where the tokenizer cuts it before it looks for tokens:
+//! Splits a text in the same places as the tokenizer, before it looks for tokens:
 //!
 //! ```text
 //! [^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?
@@ -6,24 +6,23 @@
 //! \p{N}{1,3} |  ?[^\s\p{L}\p{N}]+[\r\n/]* | \s*[\r\n]+ | \s+(?!\S) | \s+
 //! ```
 //!
-//! This is exact for ASCII. What a character outside ASCII does to its neighbours would take the tables of Unicode to
-//! tell, so what touches one is given as a part of a piece, and behind one every byte counts until a piece surely
-//! begins.
+//! This is exact for ASCII. The effect of a character outside ASCII on its neighbours depends on the Unicode tables, so
+//! a piece next to one is returned as a part of a piece. After one, every byte counts until a piece certainly begins.
 
-/// What the tokenizer looks at as one, or a part of it.
+/// A piece of the tokenizer, or a part of one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TextPiece<'a> {
-    /// Letters, perhaps with a contraction (`don't`), and the one character that may stand before them.
+    /// Letters, perhaps with a contraction (`don't`), and the one character that may precede them.
     Word { lead: Option<u8>, word: &'a [u8], whole: &'a [u8] },
     /// Up to three digits.
     Number,
     /// Punctuation or white space.
     Signs(&'a [u8]),
-    /// Something that is or may be continued by what is not ASCII.
+    /// Bytes that are, or may be, continued by a character outside ASCII.
     Part(&'a [u8]),
-    /// White space before what is not ASCII: up to the last line break, and the rest.
+    /// White space before a character outside ASCII: up to the last line break, and the rest.
     Blanks { lines: &'a [u8], rest: &'a [u8] },
-    /// So many bytes that are not ASCII, or of which it is not known where their pieces begin.
+    /// The number of bytes that are not ASCII, or whose pieces begin at unknown places.
     Foreign(usize),
 }
 
@@ -34,7 +33,7 @@ pub(super) struct Pieces<'a> {
     start: PieceStart,
 }
 
-/// Whether a piece begins where we are.
+/// Whether a piece begins at the current position.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum PieceStart {
     Sure,
@@ -46,7 +45,7 @@ impl<'a> Pieces<'a> {
         Self { bytes, at: 0, start: PieceStart::Sure }
     }
 
-    /// How many bytes are cut.
+    /// The number of bytes that have been split.
     #[cfg(test)]
     pub(super) fn at(&self) -> usize {
         self.at
@@ -70,7 +69,7 @@ impl<'a> Pieces<'a> {
         piece
     }
 
-    /// Where letters and their contraction end: capitals, then small letters, as in `HTTPServer`.
+    /// The end of letters and their contraction: capitals, then small letters, as in `HTTPServer`.
     fn word_end(&self, from: usize) -> usize {
         let end = self.end_of_class(self.end_of_class(from, |byte| byte.is_ascii_uppercase()), |byte| byte.is_ascii_lowercase());
         let letter = |at: usize| self.peek(at).map(|byte| byte.to_ascii_lowercase());
@@ -81,8 +80,8 @@ impl<'a> Pieces<'a> {
         }
     }
 
-    /// Whether what is not ASCII may belong to a word that ends here. There is a letter outside ASCII that counts as an
-    /// `s` after an apostrophe.
+    /// Whether a character outside ASCII may belong to the word that ends here. A letter outside ASCII counts as an `s`
+    /// after an apostrophe.
     fn is_continued(&self, end: usize) -> bool {
         self.is(end, is_foreign) || (self.peek(end) == Some(b'\'') && self.is(end + 1, is_foreign))
     }
@@ -122,13 +121,13 @@ impl<'a> Pieces<'a> {
         if lines > self.at {
             return TextPiece::Signs(self.cut(lines));
         }
-        // The last blank goes with the word that follows, if any.
+        // The last blank belongs to the next word, if any.
         let alone = end == self.bytes.len() || end == self.at + 1;
         TextPiece::Signs(self.cut(if alone { end } else { end - 1 }))
     }
 
-    /// Whether a piece begins here whatever stands before: at a blank before a letter, and behind a line break unless
-    /// white space or a slash follows.
+    /// Whether a piece begins here regardless of the preceding text: at a blank before a letter, and after a line break
+    /// unless white space or a slash follows.
     fn is_sure(&self) -> bool {
         match self.bytes[self.at] {
             b' ' => self.is(self.at + 1, |next| next.is_ascii_alphabetic()),
@@ -137,7 +136,7 @@ impl<'a> Pieces<'a> {
         }
     }
 
-    /// Behind what is not ASCII: the bytes up to where a piece surely begins, or a word does.
+    /// After a character outside ASCII: the bytes up to the place where a piece certainly begins, or where a word does.
     fn unsure_piece(&mut self) -> Option<TextPiece<'a>> {
         let start = self.at;
         loop {
@@ -148,7 +147,7 @@ impl<'a> Pieces<'a> {
                 break;
             }
             if byte.is_ascii_alphabetic() {
-                // After an apostrophe it is not known whether this is a contraction.
+                // After an apostrophe, this may be a contraction.
                 if self.at == start || self.bytes[self.at - 1] != b'\'' {
                     break;
                 }

@@ -1,12 +1,12 @@
-//! What is known of the tokenizer: what common pieces cost, and which fragments of two to four characters are tokens.
-//! All of it is in three text files, and tests hold every line against the real tokenizer, so lines may be added or
-//! taken away freely: a line that is missing makes an estimate higher, never wrong.
+//! What is known about the tokenizer: the cost of common pieces, and the fragments of two to four characters that are
+//! tokens. The data is in three text files. Tests check every line against the real tokenizer, so lines may be added or
+//! removed freely: a missing line makes an estimate higher, never wrong.
 //!
-//! - `words.txt`: words below what they cost alone, behind a blank, and behind anything else; the marks at the end of a
-//!   word are those with which it is one token all the same. They are the words that are most overcounted without a
-//!   table, over source code in several languages, documentation and lists of files.
-//! - `signs.txt`: pieces of punctuation and white space, below what they cost.
-//! - `fragments.txt`: up to three characters, and each character that makes a token with them.
+//! - `words.txt`: words, grouped below their costs: alone, after a blank, and after any other character. The marks at
+//!   the end of a word are other characters after which it is still one token. The list has the words that are
+//!   overcounted most without a table, in source code of several languages, documentation and lists of files.
+//! - `signs.txt`: pieces of punctuation and white space, grouped below their cost.
+//! - `fragments.txt`: up to three characters, and each character that forms a token with them.
 
 use std::{
     collections::HashMap,
@@ -23,11 +23,11 @@ pub(super) struct TokenTable {
     triples: Vec<u64>,
     /// By the codes of the first three, a bit for each fourth one.
     quads: Vec<u32>,
-    /// By the character, how long a run may be.
+    /// By the character, the longest run that is a token.
     runs: [usize; 128],
 }
 
-/// Which of the last characters of a text are known to be a token.
+/// Whether the last two, three or four characters of a text are known to be a token.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct KnownFragments {
     pub(super) pair: bool,
@@ -37,24 +37,24 @@ pub(super) struct KnownFragments {
 
 type Map<V> = HashMap<&'static [u8], V, BuildHasherDefault<Mix>>;
 
-/// Small, because the table is to stay in the cache.
+/// Small, because the table should fit into the processor's cache.
 #[derive(Debug, Clone, Copy)]
 struct WordCosts {
     alone: u8,
     behind_blank: u8,
     behind_other: u8,
-    /// A bit for each of [`MARKS`] with which the word is one token.
+    /// A bit for each of [`MARKS`] after which the word is one token.
     marks: u8,
 }
 
 const MARKS: &[u8] = b"_.-/(";
 
-/// The bit of a character among the marks; none for others.
+/// The bit of a character among the marks; 0 for other characters.
 fn mark(byte: u8) -> u8 {
     MARKS.iter().position(|mark| *mark == byte).map_or(0, |at| 1 << at)
 }
 
-/// Characters of which every run up to this length is a token.
+/// Characters for which every run up to this length is a token.
 const RUNS: &[(u8, usize)] = &[
     (b'\t', 20),
     (b'\n', 10),
@@ -90,7 +90,7 @@ impl TokenTable {
             table.words.insert(word, costs);
         });
         signs(include_str!("signs.txt"), |sign, cost| {
-            // Once for each process, and the text that is escaped is a few thousand bytes.
+            // Leaked once for each process; the unescaped text has a few thousand bytes.
             table.signs.insert(sign.leak(), cost);
         });
         fragments(include_str!("fragments.txt"), |fragment| table.add(fragment));
@@ -107,7 +107,7 @@ impl TokenTable {
         }
     }
 
-    /// What a word costs with this character before it, if it is known.
+    /// The cost of a word after this character, if it is known.
     pub(super) fn word(&self, lead: Option<u8>, word: &[u8]) -> Option<usize> {
         if word.len() < 3 {
             return None;
@@ -121,7 +121,7 @@ impl TokenTable {
         }))
     }
 
-    /// What a piece of punctuation or white space costs, if it is known.
+    /// The cost of a piece of punctuation or white space, if it is known.
     pub(super) fn signs(&self, signs: &[u8]) -> Option<usize> {
         match *signs {
             [_] => Some(1),
@@ -130,8 +130,8 @@ impl TokenTable {
         }
     }
 
-    /// Which of the last characters of an ASCII text are known to be a token. Where there are fewer than four, zeros
-    /// come before them.
+    /// The fragments that the last characters of an ASCII text are known to form. A text with fewer than four is padded
+    /// with zeros in front.
     pub(super) fn known(&self, last: [u8; 4]) -> KnownFragments {
         let [first, second, third, fourth] = last;
         KnownFragments {
@@ -146,13 +146,13 @@ impl TokenTable {
     }
 
     /// The length up to which runs of this ASCII character are tokens.
-    pub(super) fn longest_run(&self, of: u8) -> usize {
-        self.runs[usize::from(of)]
+    pub(super) fn longest_run(&self, character: u8) -> usize {
+        self.runs[usize::from(character)]
     }
 }
 
-/// Small numbers for the characters that longer fragments are made of, the most common ones below 32; the same for all
-/// others.
+/// Small numbers for the characters in longer fragments, below 32 for the most common ones; one number for all other
+/// characters.
 fn code(byte: u8) -> usize {
     const CODES: [u8; 128] = {
         let mut codes = [63; 128];
@@ -176,7 +176,7 @@ fn quad([first, second, third]: [u8; 3]) -> usize {
     (code(first) * 32 + code(second)) * 32 + code(third)
 }
 
-/// Each word of the file with its costs.
+/// Calls `each` with each word of the file and its costs.
 fn words(text: &'static str, mut each: impl FnMut(&'static [u8], WordCosts)) {
     let mut costs = WordCosts { alone: 0, behind_blank: 0, behind_other: 0, marks: 0 };
     for line in text.lines() {
@@ -193,7 +193,7 @@ fn words(text: &'static str, mut each: impl FnMut(&'static [u8], WordCosts)) {
     }
 }
 
-/// Each piece of the file with its cost.
+/// Calls `each` with each piece of the file and its cost.
 fn signs(text: &str, mut each: impl FnMut(Vec<u8>, usize)) {
     let mut cost = 0;
     for line in text.lines() {
@@ -204,7 +204,7 @@ fn signs(text: &str, mut each: impl FnMut(Vec<u8>, usize)) {
     }
 }
 
-/// Each fragment of the file.
+/// Calls `each` with each fragment of the file.
 fn fragments(text: &str, mut each: impl FnMut(&[u8])) {
     for line in text.lines() {
         let (before, last) = line.split_once(' ').expect("every line has two columns");
@@ -217,7 +217,7 @@ fn fragments(text: &str, mut each: impl FnMut(&[u8])) {
     }
 }
 
-/// The bytes that are meant: `\s` is a blank, `\n`, `\r`, `\t` and `\\` are as usual.
+/// Undoes the escapes of the file: `\s` is a blank; `\n`, `\r`, `\t` and `\\` have their usual meaning.
 fn plain(escaped: &str) -> Vec<u8> {
     let mut bytes = escaped.bytes();
     let mut plain = Vec::with_capacity(escaped.len());
@@ -236,13 +236,13 @@ fn plain(escaped: &str) -> Vec<u8> {
     plain
 }
 
-/// A hash that takes a nanosecond for a word. The keys are ours, so nobody can choose them to collide.
+/// A hash that takes a nanosecond for a word. The keys are our own, so they cannot be chosen to collide.
 #[derive(Default)]
 struct Mix(u64);
 
 impl Hasher for Mix {
     fn write(&mut self, bytes: &[u8]) {
-        // Both ends, which may overlap, instead of a loop and a rest.
+        // Hashes both ends, which may overlap, instead of a loop and a rest.
         let ends = |head: u32, tail: u32| u64::from(head) << 32 | u64::from(tail);
         if let (Some(head), Some(tail)) = (bytes.first_chunk(), bytes.last_chunk()) {
             let (chunks, _) = bytes.as_chunks();
@@ -265,8 +265,8 @@ impl Hasher for Mix {
     }
 
     fn finish(&self) -> u64 {
-        // The table takes the low bits for the place and the high ones for a tag; multiplication leaves the low ones
-        // weak.
+        // The hash table uses the low bits for the place and the high bits for a tag, but multiplication leaves the low
+        // bits weak.
         self.0.rotate_left(26)
     }
 }
@@ -289,7 +289,7 @@ mod tests {
             assert!(word.is_ascii() && !word.is_empty());
             check(word, costs.alone.into());
             for lead in &leads {
-                let at_most = TokenTable::get().word(Some(*lead), word).expect("it is in the table");
+                let at_most = TokenTable::get().word(Some(*lead), word).expect("the word is in the table");
                 check(&[&[*lead], word].concat(), at_most);
             }
         });
@@ -304,7 +304,7 @@ mod tests {
     fn fragments_are_tokens() {
         fragments(include_str!("fragments.txt"), |fragment| {
             check(fragment, 1);
-            let highest = fragment.iter().map(|byte| code(*byte)).max().expect("it is not empty");
+            let highest = fragment.iter().map(|byte| code(*byte)).max().expect("a fragment has characters");
             assert!(highest < [64, 63, 32][fragment.len() - 2], "{fragment:?} has characters without a code");
         });
     }

@@ -1,12 +1,13 @@
-//! Undo by lines: takes changes back out of a text that others have changed since.
+//! Undo by lines: removes changes from a text that others have changed since.
 //!
-//! [`UndoDraft`] begins with the present text and goes back through the history of the file, one change after the other. On its way it
-//! carries a line map along, from the text at the point that it has reached to the draft, and keeps in it only lines that are proven to
-//! be there: by the line maps of the changes themselves, and where one has none, by `crate::proof`. A change that is to be taken back is
-//! inverted hunk by hunk, and each hunk is placed by that map. A hunk without proof is left as it is, with the reason.
+//! [`UndoDraft`] begins with the present text and goes back through the history of the file, one change after the
+//! other. It carries a line map along, from the text at the current point of the history to the draft. The map keeps
+//! only lines that are proven to be there: by the line maps of the changes themselves and, if a change has none, by
+//! `crate::proof`. A change that is taken back is inverted hunk by hunk, and that map places each hunk. A hunk without
+//! proof stays in the text, and is reported with the reason.
 //!
-//! Lines that an undo puts back are the lines that the change took away, not new ones. So the map leads through an undo to what was
-//! there before the change that it took back, and a change can be undone and redone as often as one likes.
+//! Lines that an undo puts back are the lines that the change removed, not new ones. So the map leads through an undo
+//! to the text before the undone change, and a change can be undone and redone any number of times.
 
 mod place;
 #[cfg(test)]
@@ -30,44 +31,44 @@ use crate::{
 /// A change in the history of a text. A file that did not exist is an empty text.
 #[derive(Debug, Clone, Copy)]
 pub struct TextStep<'a> {
-    /// Its name.
+    /// The id of the change.
     pub change: &'a ChangeId,
-    /// The text before it.
+    /// The text before the change.
     pub before: &'a Text,
-    /// The text after it.
+    /// The text after the change.
     pub after: &'a Text,
-    /// Which lines became which, if the change itself says so.
+    /// The line map of the change, if it recorded one.
     pub lines: Option<&'a LineMap>,
 }
 
 impl TextStep<'_> {
-    /// Which lines certainly became which. What the change itself says is believed if it can be true.
+    /// The lines that provably stayed. The recorded map is used if it fits the texts.
     pub fn proven_lines(&self) -> LineMap {
         let lines = self.lines.filter(|lines| lines.fits(self.before, self.after));
         Proof::between(lines, self.before, self.after).proven_map()
     }
 }
 
-/// How much of a change of a file an undo took back by lines.
+/// The hunks of one change of a file that an undo took back by lines.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UndonePart {
-    /// The change.
+    /// The change that was undone in part or completely.
     pub change: ChangeId,
     /// The hunks that were taken back, from top to bottom.
     pub hunks: Vec<UndoneHunk>,
-    /// How many hunks the change has in this file.
+    /// The number of hunks that the change has in this file.
     pub of: usize,
 }
 
-/// A hunk that was taken back.
+/// A hunk that an undo took back.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "StoredHunk", into = "StoredHunk")]
 pub struct UndoneHunk {
-    /// Its lines before and after the change.
+    /// The lines of the hunk before and after the change.
     pub hunk: Hunk,
-    /// Where it was taken back, as lines of the text after the undo.
+    /// The places where the hunk was taken back, as lines of the text after the undo.
     pub at: Vec<Range<usize>>,
-    /// Whether the old lines are there, in the one place that `at` says, so that they are known to be the same lines.
+    /// Whether the old lines are present again, in the only place in `at`, so that they are known to be the same lines.
     pub is_back: bool,
 }
 
@@ -89,45 +90,45 @@ impl From<UndoneHunk> for StoredHunk {
     }
 }
 
-/// A text from which changes are taken back, the newest first.
+/// A text from which changes are taken back, the newest change first.
 #[derive(Debug, Clone)]
 pub struct UndoDraft {
     text: Text,
-    /// From the present text to the draft, as long as that is known exactly.
+    /// The map from the present text to the draft, while that is known exactly.
     made: Option<LineMap>,
-    /// From the text at the point of the history to the draft; `None` if nothing is known of it.
+    /// The map from the text at the current point of the history to the draft; `None` if nothing is known about it.
     way: Option<LineMap>,
-    /// The same for the versions that were reached, since the last change of which it is known who wrote which line.
+    /// `way` at the versions that were reached since the last change with a line map.
     ways: HashMap<ContentHash, Option<LineMap>>,
-    /// The lines of older changes that undos have put back, for each change.
+    /// For each change, the lines that it removed and undos have put back.
     put_back: HashMap<ChangeId, Vec<LineRun>>,
     undone: Vec<UndonePart>,
     left: Vec<LeftHunk>,
 }
 
-/// Lines that stand together in two texts.
+/// Adjacent lines that are also adjacent in another text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct LineRun {
     lines: Range<usize>,
-    /// Where the first of them is in the other text.
+    /// The place of the first of these lines in the other text.
     to: usize,
 }
 
-/// What came of taking changes back.
+/// The result of taking changes back.
 #[derive(Debug, Clone)]
 pub struct UndoneText {
-    /// The text.
+    /// The text after the undo.
     pub text: Text,
-    /// From the present text to this one, if that is known exactly.
+    /// The map from the present text to this one, if that is known exactly.
     pub lines: Option<LineMap>,
-    /// What was taken back by lines.
+    /// The hunks that were taken back by lines.
     pub undone: Vec<UndonePart>,
-    /// What was left, in the lines of this text.
+    /// The hunks that stay, with their places in this text.
     pub left: Vec<LeftHunk>,
 }
 
 impl UndoDraft {
-    /// Begins with the present text.
+    /// Starts from the present text.
     pub fn new(present: Text) -> Self {
         let lines = present.line_count();
         let same = Some(LineMap::unchanged(lines));
@@ -142,20 +143,20 @@ impl UndoDraft {
         }
     }
 
-    /// The text as it is so far.
+    /// The text after the changes that were taken back so far.
     pub fn text(&self) -> &Text {
         &self.text
     }
 
-    /// The history is at a version that it has at several points. Where only programs that replace whole files came in between, such as
-    /// git, equal versions are the same lines.
+    /// Records that the history is at a version that occurs at several points of it. If only programs that replace
+    /// whole files, such as git, wrote in between, equal versions have the same lines.
     pub fn reach(&mut self, version: ContentHash) {
         let way = self.ways.entry(version).or_insert_with(|| self.way.clone());
         self.way.clone_from(way);
     }
 
-    /// Goes back over an undo by lines: what it put back are the lines that the changes had taken away. Call it before the undo itself is
-    /// passed or taken back.
+    /// Goes back over an undo by lines: the lines that it put back are the ones that the changes had removed. Call it
+    /// before the undo itself is passed or taken back.
     pub fn note_put_back(&mut self, parts: &[UndonePart]) {
         let Some(way) = &self.way else { return };
         for part in parts {
@@ -167,14 +168,14 @@ impl UndoDraft {
         }
     }
 
-    /// Goes back over an undo that made the file again what it was before `oldest`.
+    /// Goes back over an undo that restored the text before `oldest`.
     pub fn note_all_put_back(&mut self, oldest: &ChangeId) {
         let Some(way) = &self.way else { return };
         let runs = way.kept().map(|(lines, shift)| LineRun { to: moved(lines.start, shift), lines });
         self.put_back.entry(oldest.clone()).or_default().extend(runs);
     }
 
-    /// Goes back over a change that stays, with these lines.
+    /// Goes back over a change that stays. `lines` is its line map.
     pub fn pass(&mut self, change: &ChangeId, lines: &LineMap) {
         let way = self.way.take().filter(|way| way.before_lines() == lines.after_lines());
         self.way = way.map(|way| lines.then(&way));
@@ -182,18 +183,18 @@ impl UndoDraft {
         self.join_put_back(change);
     }
 
-    /// Goes back over a change that stays, and of which only the texts are known.
+    /// Goes back over a change that stays, and has no line map.
     pub fn pass_texts(&mut self, before: &Text, after: &Text) {
         let lines = Proof::between(None, before, after).proven_map();
         self.way = self.way.take().filter(|way| way.before_lines() == lines.after_lines()).map(|way| lines.then(&way));
     }
 
-    /// Goes back over something that nothing is known of.
+    /// Goes back over a gap in the history.
     pub fn lose_track(&mut self) {
         self.way = None;
     }
 
-    /// Takes a change back, except for the hunks that were taken back before.
+    /// Takes a change back, except for the hunks in `done`, which were taken back before.
     pub fn take_back(&mut self, step: &TextStep<'_>, done: &[Hunk]) {
         let lines = step.proven_lines();
         let way = self.way.take().filter(|way| way.fits(step.after, &self.text));
@@ -216,7 +217,7 @@ impl UndoDraft {
         self.join_put_back(step.change);
     }
 
-    /// Takes changes back as a whole: the text is what it was before them. `lines` leads from that to what the draft was, if that is
+    /// Takes changes back as a whole: `before` is the text before them. `lines` leads from it to the draft, if that is
     /// known.
     pub fn replace(&mut self, before: Text, lines: Option<&LineMap>) {
         let back = lines.filter(|lines| lines.fits(&before, &self.text)).map(LineMap::inverse);
@@ -227,12 +228,12 @@ impl UndoDraft {
         self.put_back.clear();
     }
 
-    /// What came of it.
+    /// The text, and how far the changes were taken back.
     pub fn finish(self) -> UndoneText {
         UndoneText { text: self.text, lines: self.made, undone: self.undone, left: self.left }
     }
 
-    /// Makes the edits of hunks that have a place, and gives the map from the draft before to the draft after them.
+    /// Makes the edits of hunks that have a place, and returns the map from the old draft to the new one.
     fn edit(&mut self, step: &TextStep<'_>, hunks: &mut [PlacedHunk]) -> LineMap {
         let edits: Vec<LineEdit<'_>> = hunks.iter().flat_map(|hunk| hunk.edits(step, &self.text)).collect();
         let unchanged = LineMap::unchanged(self.text.line_count());
@@ -253,7 +254,7 @@ impl UndoDraft {
         }
     }
 
-    /// Keeps all that speaks of lines of the draft up to date with an edit.
+    /// Updates everything that refers to lines of the draft after an edit.
     fn follow(&mut self, edit: &LineMap) {
         self.made = self.made.take().map(|made| made.then(edit));
         for runs in self.put_back.values_mut() {
@@ -266,7 +267,7 @@ impl UndoDraft {
         self.left.iter_mut().for_each(|left| left.now = region_after(edit, &left.now));
     }
 
-    /// Notes what was done with each hunk. Gives where the old lines are now.
+    /// Records the result for each hunk. Returns the new places of the old lines.
     fn record(&mut self, step: &TextStep<'_>, hunks: Vec<PlacedHunk>, edit: &LineMap, of: usize) -> Vec<LineRun> {
         let (mut undone, mut back) = (Vec::new(), Vec::new());
         for PlacedHunk { hunk, place } in hunks {
@@ -277,14 +278,14 @@ impl UndoDraft {
                     self.left.push(LeftHunk { change: step.change.clone(), why, now, wanted });
                     continue;
                 }
-                // It is not recorded as taken back: the lines are another's, who may take them away again.
+                // This is not recorded as taken back: the lines belong to another change, which may be undone, too.
                 HunkPlace::AlreadySo => continue,
                 HunkPlace::Runs(runs) => runs.iter().map(|run| region_after(edit, run)).collect(),
             };
-            let there = at.first().filter(|_| at.len() == 1 && !hunk.before.is_empty());
-            let there = there.filter(|there| bytes(&self.text, there) == bytes(step.before, &hunk.before));
-            let is_back = there.is_some();
-            back.extend(there.map(|there| LineRun { lines: hunk.before.clone(), to: there.start }));
+            let restored = at.first().filter(|_| at.len() == 1 && !hunk.before.is_empty());
+            let restored = restored.filter(|restored| bytes(&self.text, restored) == bytes(step.before, &hunk.before));
+            let is_back = restored.is_some();
+            back.extend(restored.map(|restored| LineRun { lines: hunk.before.clone(), to: restored.start }));
             undone.push(UndoneHunk { hunk, at, is_back });
         }
         if !undone.is_empty() {
@@ -293,7 +294,7 @@ impl UndoDraft {
         back
     }
 
-    /// The lines of a text that were taken away by this change and put back by an undo are the same lines.
+    /// If this change removed lines, and an undo put them back, maps the old lines to the restored ones.
     fn join_put_back(&mut self, change: &ChangeId) {
         if let (Some(way), Some(back)) = (&self.way, self.put_back.remove(change)) {
             self.way = Some(with_runs(way, back));
@@ -301,14 +302,14 @@ impl UndoDraft {
     }
 }
 
-/// A hunk of a change that is taken back, and what is to be done about it.
+/// A hunk of a change that is taken back, and its place.
 struct PlacedHunk {
     hunk: Hunk,
     place: HunkPlace,
 }
 
 impl PlacedHunk {
-    /// Leaves it for this reason, if it was to be edited.
+    /// Leaves the hunk in the text for this reason, if it was to be edited.
     fn leave(&mut self, why: NotUndoneCause) {
         if let HunkPlace::Runs(runs) = &self.place {
             let now = runs.first().map_or(0, |run| run.start)..runs.last().map_or(0, |run| run.end);
@@ -320,7 +321,7 @@ impl PlacedHunk {
         let HunkPlace::Runs(runs) = &self.place else { return Vec::new() };
         let old = bytes(step.before, &self.hunk.before);
         let edit = |run: &Range<usize>| {
-            // The last line of a file may have no ending. Where others have added lines below it, it needs one.
+            // The last line of a file may have no ending. If others have added lines below it, it needs one.
             let is_open = !old.is_empty() && !old.ends_with('\n') && run.end < draft.line_count();
             let ending = if is_open { ending_below(step, &self.hunk, draft) } else { "" };
             LineEdit { at: run.clone(), with: old, ending, lines: self.hunk.before.len() }
@@ -329,17 +330,17 @@ impl PlacedHunk {
     }
 }
 
-/// Lines of the draft, and what comes in their place.
+/// Lines of the draft, and their replacement.
 struct LineEdit<'a> {
     at: Range<usize>,
     with: &'a str,
-    /// What the last line ends with, if it has no ending of its own.
+    /// The ending of the last line, if `with` lacks it.
     ending: &'static str,
-    /// How many lines come.
+    /// The number of new lines.
     lines: usize,
 }
 
-/// Makes edits, which are in order.
+/// Makes these edits, which are in order.
 fn edited(text: &Text, edits: &[LineEdit<'_>]) -> (String, LineMap) {
     let grown: usize = edits.iter().map(|edit| edit.with.len() + edit.ending.len()).sum();
     let mut content = String::with_capacity(text.as_str().len() + grown);
@@ -360,7 +361,7 @@ fn edited(text: &Text, edits: &[LineEdit<'_>]) -> (String, LineMap) {
     (content, LineMap::keeping(runs.into_iter().filter(|(run, _)| !run.is_empty()), lines, after))
 }
 
-/// How the last line of a change ended that others have added lines to.
+/// The ending of the last line of a change, to which others have appended lines.
 fn ending_below(step: &TextStep<'_>, hunk: &Hunk, draft: &Text) -> &'static str {
     let last = hunk.after.clone().next_back().map(|last| step.after.ending(LineNo::at_index(last)));
     match last {
@@ -375,7 +376,7 @@ fn changes_encoding(step: &TextStep<'_>) -> bool {
     !before.bytes().is_empty() && (before.encoding(), before.has_bom()) != (after.encoding(), after.has_bom())
 }
 
-/// Whether a hunk was taken back before. An earlier Surehand may have divided the change in another way.
+/// Whether a hunk was taken back before. An earlier version of Surehand may have split the change into other hunks.
 fn is_about_same_lines(hunk: &Hunk, done: &Hunk) -> bool {
     let meets = |one: &Range<usize>, other: &Range<usize>| one.start < other.end && other.start < one.end;
     hunk == done || meets(&hunk.before, &done.before) || meets(&hunk.after, &done.after)
@@ -389,7 +390,8 @@ fn is_kept(edit: &LineMap, lines: &Range<usize>) -> bool {
     !edit.hunks().iter().any(touches)
 }
 
-/// Where lines are after an edit, or what came in their place. A place between two lines is where the edit that touches it is.
+/// The place of lines after an edit, or of the lines that replaced them. A place between two lines moves to the lines
+/// of the edit that touches it.
 fn region_after(edit: &LineMap, lines: &Range<usize>) -> Range<usize> {
     let hunks = edit.hunks();
     let shift =
@@ -410,24 +412,24 @@ fn region_after(edit: &LineMap, lines: &Range<usize>) -> Range<usize> {
 }
 
 impl LineRun {
-    /// Where it ends in the other text.
+    /// The end of the run in the other text, exclusive.
     fn end(&self) -> usize {
         self.to + self.lines.len()
     }
 
-    /// Those of its lines that a map keeps, by where it leads.
+    /// The lines that the map keeps, with the places that it leads to.
     fn through(&self, map: &LineMap) -> Vec<LineRun> {
         let place = |(line, to)| Some((line, map.new_place(LineNo::at_index(to))?.index()));
         Self::joined(self.lines.clone().zip(self.to..).filter_map(place))
     }
 
-    /// Those of its lines that a map does not keep.
+    /// The lines that the map does not keep.
     fn outside(&self, map: &LineMap) -> Vec<LineRun> {
         let is_new = |(line, _): &(usize, usize)| map.new_place(LineNo::at_index(*line)).is_none();
         Self::joined(self.lines.clone().zip(self.to..).filter(is_new))
     }
 
-    /// Lines with where they are in the other text, as runs.
+    /// Joins adjacent lines, each given with its place in the other text, into runs.
     fn joined(lines: impl Iterator<Item = (usize, usize)>) -> Vec<LineRun> {
         let mut runs: Vec<LineRun> = Vec::new();
         for (line, to) in lines {
@@ -440,7 +442,7 @@ impl LineRun {
     }
 }
 
-/// A map that keeps these lines as well. Lines that would cross what is kept are left out.
+/// The map, extended to keep these lines as well. Lines that would cross kept lines are left out.
 fn with_runs(map: &LineMap, runs: Vec<LineRun>) -> LineMap {
     let mut kept: Vec<LineRun> = map.kept().map(|(run, shift)| LineRun { to: moved(run.start, shift), lines: run }).collect();
     let is_apart = |above: &LineRun, below: &LineRun| above.lines.end <= below.lines.start && above.end() <= below.to;

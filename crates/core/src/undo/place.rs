@@ -1,4 +1,4 @@
-//! Where a hunk of an older change is in the text that is there now.
+//! Finds the place of a hunk of an older change in the present text.
 
 use std::ops::Range;
 
@@ -8,24 +8,24 @@ use crate::{
     text::Text,
 };
 
-/// What is to be done with one hunk of a change that is taken back.
+/// The action for one hunk of a change that is taken back.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum HunkPlace {
-    /// The old lines come in the place of these runs of lines. If lines are only removed, there may be several, with lines of others
-    /// between them; if lines only come back, there is one without lines.
+    /// The old lines replace these runs of lines. If lines are only removed, there may be several runs, with lines of
+    /// others between them. If lines are only put back, there is one empty run.
     Runs(Vec<Range<usize>>),
-    /// The old lines stand there already, or the new ones are gone, and nothing has to be done.
+    /// The old lines are present already, or the new ones are gone, so nothing has to be done.
     AlreadySo,
     /// The place is not proven.
     Left {
         why: NotUndoneCause,
-        /// The lines that are there now instead.
+        /// The lines that are in its place now.
         now: Range<usize>,
     },
 }
 
-/// Places hunks of a change from `before` to `after` in the text `now`. Every line that `way` keeps is proven to be the one that it leads
-/// to.
+/// Places hunks of a change from `before` to `after` in the text `now`. Every line that `way` keeps is proven to be the
+/// line that it leads to.
 pub(super) struct HunkPlacer<'a> {
     pub(super) before: &'a Text,
     pub(super) after: &'a Text,
@@ -41,7 +41,7 @@ impl HunkPlacer<'_> {
         }
     }
 
-    /// Lines were removed. They come back where the lines around them still stand side by side.
+    /// Places a hunk that only removed lines. They come back where the lines around them are still adjacent.
     fn place_gap(&self, hunk: &Hunk) -> HunkPlace {
         let gap = hunk.after.start;
         let hunks = self.way.hunks();
@@ -60,8 +60,9 @@ impl HunkPlacer<'_> {
         }
     }
 
-    /// Lines were added, or came in the place of others. All of them must still be there, or have been deleted. If they only came, others
-    /// may have put lines between them; if they replaced lines, it would be a guess where those go.
+    /// Places a hunk that added or replaced lines. All of them must still be present, or have been deleted. Between
+    /// added lines, others may have inserted some; between replacing lines they may not, because the place of those
+    /// would be a guess.
     fn place_lines(&self, hunk: &Hunk) -> HunkPlace {
         let lines = &hunk.after;
         let hunks = self.way.hunks();
@@ -84,7 +85,7 @@ impl HunkPlacer<'_> {
         }
     }
 
-    /// Where those of these lines are now that are kept. `theirs` are the hunks among them.
+    /// The present places of those lines that are kept. `theirs` are the hunks among them.
     fn kept_runs(&self, lines: &Range<usize>, theirs: &[Hunk]) -> Vec<Range<usize>> {
         let starts = std::iter::once(lines.start).chain(theirs.iter().map(|theirs| theirs.before.end.max(lines.start)));
         let ends = theirs.iter().map(|theirs| theirs.before.start.min(lines.end)).chain([lines.end]);
@@ -95,7 +96,7 @@ impl HunkPlacer<'_> {
         starts.zip(ends).filter(|(start, end)| start < end).map(|(start, end)| now(start..end)).collect()
     }
 
-    /// All that stands where these lines were.
+    /// All lines that are now in the place of these lines.
     fn region(&self, lines: &Range<usize>, theirs: &[Hunk]) -> Range<usize> {
         let start = match theirs.first() {
             Some(first) if first.before.start <= lines.start => first.after.start,
@@ -108,7 +109,7 @@ impl HunkPlacer<'_> {
         start..end
     }
 
-    /// By how much a kept line has moved.
+    /// The distance by which a kept line has moved.
     fn shift_above(&self, line: usize) -> i64 {
         let hunks = self.way.hunks();
         let above = hunks.partition_point(|theirs| theirs.before.end <= line);
@@ -119,16 +120,17 @@ impl HunkPlacer<'_> {
         bytes(self.before, &hunk.before) == bytes(self.now, now)
     }
 
-    /// Why these lines of the change are not found: they may stand there unchanged, and nobody can tell them from equal ones.
+    /// The reason why these lines of the change are not found: they may be unchanged, but cannot be distinguished from
+    /// equal ones.
     fn why(&self, lines: &Range<usize>, now: &Range<usize>) -> NotUndoneCause {
         let around = now.start.saturating_sub(1)..(now.end + 1).min(self.now.line_count());
-        let is_there = |start: usize| bytes(self.now, &(start..start + lines.len())) == bytes(self.after, lines);
-        let is_in_doubt = (around.start..(around.end + 1).saturating_sub(lines.len())).any(is_there);
+        let is_at = |start: usize| bytes(self.now, &(start..start + lines.len())) == bytes(self.after, lines);
+        let is_in_doubt = (around.start..(around.end + 1).saturating_sub(lines.len())).any(is_at);
         if is_in_doubt { NotUndoneCause::LinesInDoubt } else { NotUndoneCause::LinesChanged }
     }
 }
 
-/// Lines with their endings.
+/// The text of these lines, with their endings.
 pub(super) fn bytes<'a>(text: &'a Text, lines: &Range<usize>) -> &'a str {
     &text.as_str()[text.start_of(lines.start)..text.start_of(lines.end)]
 }

@@ -1,4 +1,4 @@
-//! A weave beside a model that keeps every line by itself.
+//! Compares a weave with a simple model that keeps every line by itself.
 
 mod part;
 
@@ -43,7 +43,7 @@ fn what_came_back_belongs_to_those_who_wrote_it() {
     assert_eq!(owners(&weave), [0; 0]);
 }
 
-/// A hunk in numbers that are fitted to the text: lines kept above it, lines removed, lines added.
+/// A hunk in numbers that are scaled to the text: lines kept above it, lines removed, lines added.
 type AnyHunk = (usize, usize, usize);
 
 fn any_step() -> impl Strategy<Value = Vec<AnyHunk>> {
@@ -88,7 +88,7 @@ proptest! {
             prop_assert_eq!(weave.line_count(), model.len());
             known.push((weave.state(), model.clone()));
         }
-        // Whatever the text was, its lines are where they were.
+        // Whatever the text was in between, its lines are at their places again.
         for (state, then) in known {
             let mut back = weave.clone();
             back.go_back_to(&state);

@@ -1,4 +1,4 @@
-//! The part of some steps of a history.
+//! Tests of the part that some steps of a history contribute.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use crate::{
     text::Text,
 };
 
-/// A history in which lines are told apart by their texts.
+/// A history whose lines are distinguished by their texts.
 struct Story {
     weave: Weave,
     texts: Vec<Text>,
@@ -45,13 +45,13 @@ impl Story {
         self.texts.last().unwrap()
     }
 
-    /// The steps put on a text that the history had.
+    /// The steps applied to a text of the history.
     fn part(&self, base: usize, chosen: &[usize]) -> Part {
         let places = Places::from(&self.states[base]);
         self.weave.part((&self.texts[base], &places), self.present(), |step| chosen.contains(&step))
     }
 
-    /// The steps put on a text that it never had.
+    /// The steps applied to a text that is not part of the history.
     fn part_on(&self, base: &Text, chosen: &[usize]) -> Part {
         let places = self
             .weave
@@ -94,7 +94,7 @@ fn changed_and_changed_back_is_no_change() {
 #[test]
 fn what_came_back_is_the_work_of_its_author_removals_included() {
     let mut story = Story::of(&["a\nb\nc\n", "a\nB\nc\n", "a\nB\nC\n"]);
-    // As by `git stash; git stash pop`, of all that was done and of a part.
+    // As with `git stash; git stash pop`, for all of the changes and for a part.
     for state in [0, 2, 1, 2] {
         story.weave.go_back_to(&story.states[state].clone());
         story.texts.push(story.texts[state].clone());
@@ -131,7 +131,7 @@ fn lines_that_others_have_replaced_are_left() {
 #[test]
 fn lines_among_those_of_another_have_no_place_without_them() {
     check_left(&["a\n", "a\nx\ny\n", "a\nx\nz\ny\n"], 2, "a\n", LeftCause::AmongOthers, &[1]);
-    // Once these are in the text, they have.
+    // Once these lines are in the text, the others have a place.
     let story = Story::of(&["a\n", "a\nx\ny\n", "a\nx\nz\ny\n"]);
     assert_eq!(story.part_on(&text("a\nx\ny\n"), &[2]), Part { content: "a\nx\nz\ny\n".to_owned(), left: Vec::new() });
 }
@@ -164,7 +164,7 @@ fn a_line_of_the_other_text_that_nobody_knows_stays() {
     assert_eq!(story.part_on(&text("a\npulled\nb\nc\n"), &[1]).content, "a\npulled\nB\nc\n");
 }
 
-/// Every line that is added has a text of its own.
+/// Every added line has a unique text.
 fn story(lines: usize, steps: &[Vec<AnyHunk>]) -> Story {
     let text_of = |lines: &[String]| text(&lines.concat());
     let mut present: Vec<String> = (0..lines).map(|line| format!("0.{line}\n")).collect();
@@ -195,7 +195,7 @@ proptest! {
         let others: Vec<usize> = (1..=steps.len()).filter(|step| !chosen.contains(step)).collect();
         let all: Vec<usize> = (1..=steps.len()).collect();
 
-        // All steps make the present text, and none the base.
+        // All steps make the present text, and no steps make the base.
         prop_assert_eq!(story.part(0, &all), Part { content: story.present().as_str().to_owned(), left: Vec::new() });
         prop_assert_eq!(story.part(base, &[]), Part { content: story.texts[base].as_str().to_owned(), left: Vec::new() });
 
@@ -205,13 +205,13 @@ proptest! {
         for line in part.content.lines() {
             prop_assert!(base_lines.contains(line) || present_lines.contains(line) && is_chosen(line), "{line}");
         }
-        // What the chosen steps wrote is in it, or said to be left.
+        // The lines of the chosen steps are in it, or reported as left.
         let left: BTreeSet<&str> = part.left.iter().flat_map(|left| left.lines.clone()).map(|line| story.present().as_str().lines().nth(line).unwrap()).collect();
         for line in present_lines.iter().filter(|line| is_chosen(line)) {
             prop_assert!(part.content.lines().any(|there| there == *line) || left.contains(line), "{line} is lost");
         }
         prop_assert!(left.iter().all(|line| is_chosen(line)));
-        // If nothing is left, what remains after it is the rest: put on it, that makes the present text.
+        // If nothing is left, the remaining steps, applied to the result, make the present text.
         let committed = text(&part.content);
         if part.left.is_empty() && base == 0 {
             let rest = story.part_on(&committed, &others);
@@ -219,7 +219,7 @@ proptest! {
                 prop_assert_eq!(rest.content.as_str(), story.present().as_str());
             }
         }
-        // Nothing of it has to be done a second time.
+        // Applying the same steps again changes nothing.
         prop_assert_eq!(story.part_on(&committed, &chosen).content, part.content);
     }
 }

@@ -1,4 +1,4 @@
-//! The `*** Begin Patch` envelope: files under `***` headers, chunks found by their lines and not by numbers.
+//! The `*** Begin Patch` envelope: files under `***` headers, chunks that are found by their lines, not by numbers.
 
 use std::borrow::Cow;
 
@@ -7,7 +7,6 @@ use super::{
     parse::{ChunkEnd, ChunkHeader, ChunkOpening, ChunkRows, PatchLine, PatchLines},
 };
 
-/// The first line.
 pub(super) const BEGIN: &str = "*** Begin Patch";
 const END: &str = "*** End Patch";
 const ADD: &str = "*** Add File:";
@@ -38,7 +37,7 @@ pub(super) fn files<'a>(lines: &mut PatchLines<'a>) -> Result<Vec<FilePatch<'a>>
     }
 }
 
-/// A fence that was not opened counts as a blank line.
+/// Checks that only blank lines follow. A closing fence that was not opened is ignored, too.
 fn check_nothing_follows(lines: &mut PatchLines<'_>) -> Result<(), BadPatch> {
     lines.skip_blank();
     if lines.peek().is_some_and(|line| line.text.trim_end() == "```") {
@@ -70,7 +69,7 @@ fn named<'a>(line: PatchLine<'a>, path: &'a str) -> Result<Cow<'a, str>, BadPatc
     }
 }
 
-/// The lines of a new file. An empty one may have lost its `+`, if more follow.
+/// The lines of a new file. An empty line may lack its `+`, if another `+` line follows.
 fn content(lines: &mut PatchLines<'_>) -> Result<String, BadPatch> {
     let mut content = String::new();
     let mut empty_lines = String::new();
@@ -114,7 +113,7 @@ fn update<'a>(line: PatchLine<'a>, path: Cow<'a, str>, lines: &mut PatchLines<'a
     Ok(FilePatch::Update { path, move_to, chunks })
 }
 
-/// The next chunk of this file; `None` before another file or the end.
+/// The next chunk of this file; `None` before the next file or the end.
 fn chunk<'a>(lines: &mut PatchLines<'a>) -> Result<Option<PatchChunk<'a>>, BadPatch> {
     let Some(first) = lines.peek() else { return Ok(None) };
     let mut opening: Option<ChunkOpening<'a>> = None;
@@ -218,7 +217,7 @@ mod tests {
         check_patch("```sh\napply_patch << \"P\"\n*** Begin Patch\n*** Update File: a\n-x\n+y\n*** End Patch\nP\n```", update);
         check_patch("*** Begin Patch\r\n*** Update File: a\r\n@@\r\n-x\r\n+y\r\n*** End Patch\r\n", update);
         check_patch("*** Begin Patch\n*** Update File: a\n@@ ... @@\n-x\r\n+y\r\n*** End Patch\n", update);
-        // Numbers that belong to the other format.
+        // Line numbers belong to the other format.
         check_patch(
             "*** Begin Patch\n*** Update File: a\n@@ -3,1 +3,1 @@ fn f()\n-x\n+y\n*** End Patch",
             "update a\n  chunk At(LineNo(3))\n    -x\n    +y\n",

@@ -21,7 +21,7 @@ pub(crate) use place::{patch_splices, quoted_lines};
 /// A parsed patch. Nothing is known about the files yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Patch<'a> {
-    /// At least one; a file may occur several times.
+    /// The sections of the patch, at least one; a file may occur several times.
     pub files: Vec<FilePatch<'a>>,
 }
 
@@ -30,23 +30,23 @@ pub struct Patch<'a> {
 pub enum FilePatch<'a> {
     /// Create a file.
     Add {
-        /// Its path.
+        /// The path of the new file.
         path: Cow<'a, str>,
-        /// Its content.
+        /// The content of the new file.
         content: String,
     },
     /// Delete the file.
     Delete {
-        /// Its path.
+        /// The path of the file.
         path: Cow<'a, str>,
     },
     /// Edit or move a file, or both.
     Update {
-        /// The path before.
+        /// The current path.
         path: Cow<'a, str>,
-        /// The path after, if it differs.
+        /// The new path, if the file is moved.
         move_to: Option<Cow<'a, str>>,
-        /// Empty only if the file is moved without edits.
+        /// The changes, from top to bottom; empty only if the file is moved without edits.
         chunks: Vec<PatchChunk<'a>>,
     },
 }
@@ -104,44 +104,44 @@ pub(super) fn joined(edits: &[&Edit]) -> Option<Edit> {
 pub struct PatchChunk<'a> {
     /// Lines above it that name its class, function and so on, outermost first.
     pub headers: Vec<&'a str>,
-    /// At least one.
+    /// The context, removed and added lines; at least one.
     pub rows: Vec<PatchRow<'a>>,
-    /// Where the patch says it is.
+    /// The place that the patch gives for the chunk.
     pub stated: StatedPlace,
-    /// What the patch says about the newline at the end of the file.
+    /// Whether the patch says that the file ends without a newline.
     pub last_newline: LastNewline,
 }
 
 /// A line of a chunk, without its ending.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PatchRow<'a> {
-    /// It is there and stays.
+    /// A context line, which stays.
     Keep(&'a str),
-    /// It is there and is removed.
+    /// A line that is removed.
     Remove(&'a str),
-    /// It is added.
+    /// A line that is added.
     Add(&'a str),
 }
 
-/// Where a patch says a chunk is.
+/// The place that a patch gives for a chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StatedPlace {
-    /// It does not say.
+    /// The patch gives no place.
     Nowhere,
     /// Its last old line is the last line of the file.
     EndOfFile,
     /// Its first old line is this one.
     At(LineNo),
-    /// It has no old lines, and goes below this many lines.
+    /// The chunk has no old lines, and goes below this many lines.
     After(usize),
 }
 
-/// What `\ No newline at end of file` says. In each case the chunk reaches the end of the file.
+/// The meaning of `\ No newline at end of file`. If the mark is present, the chunk reaches the end of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LastNewline {
-    /// It is missing.
+    /// The patch has no such mark.
     Unsaid,
-    /// The last line has no newline, before or after.
+    /// The last line has no newline, neither before nor after.
     Absent,
     /// The last line had no newline, and gets one.
     Added,
@@ -150,12 +150,12 @@ pub enum LastNewline {
 }
 
 impl<'a> PatchChunk<'a> {
-    /// The lines before.
+    /// The context and removed lines, as the file has them.
     pub fn old_rows(&self) -> impl Iterator<Item = &'a str> {
         self.rows.iter().filter_map(|row| row.before())
     }
 
-    /// The lines after.
+    /// The context and added lines, as the file gets them.
     pub fn new_rows(&self) -> impl Iterator<Item = &'a str> {
         self.rows.iter().filter_map(|row| row.after())
     }
@@ -181,8 +181,8 @@ impl<'a> PatchRow<'a> {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line} of the patch: {why}")]
 pub struct BadPatch {
-    /// The line of the patch, 1-based.
+    /// The line of the patch where parsing failed, 1-based.
     pub line: usize,
-    /// What is wrong, and what would be right.
+    /// The problem, and how to fix it.
     pub why: String,
 }

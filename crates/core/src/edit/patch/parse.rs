@@ -24,14 +24,13 @@ pub fn parse(patch: &str) -> Result<Patch<'_>, BadPatch> {
 /// A line of the patch, without its newline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct PatchLine<'a> {
-    /// 1-based.
     pub(super) number: usize,
-    /// In a patch whose lines end with `\n`, a carriage return is part of the text.
+    /// The text as written. In a patch whose lines end with `\n`, a carriage return is part of it.
     pub(super) text: &'a str,
 }
 
 impl<'a> PatchLine<'a> {
-    /// Whether it is empty, as a context line whose blank was trimmed.
+    /// Whether the line is empty, as a context line whose blank was trimmed.
     pub(super) fn is_empty(self) -> bool {
         self.text.is_empty() || self.text == "\r"
     }
@@ -51,12 +50,12 @@ impl<'a> PatchLine<'a> {
         }
     }
 
-    /// What follows `key`, without white space around it.
+    /// The text after `key`, trimmed; `None` if the line does not begin with `key`.
     pub(super) fn after(self, key: &str) -> Option<&'a str> {
         self.text.strip_prefix(key).map(str::trim)
     }
 
-    /// Whether it is `\ No newline at end of file`, in any language.
+    /// Whether the line is `\ No newline at end of file`, in any language.
     pub(super) fn is_newline_mark(self) -> bool {
         self.text.starts_with("\\ ")
     }
@@ -75,8 +74,8 @@ pub(super) struct PatchLines<'a> {
 
 impl<'a> PatchLines<'a> {
     fn of(patch: &'a str) -> Self {
-        // If the first line has a carriage return, the whole patch was written that way, and it says nothing about the
-        // files.
+        // If the first line has a carriage return, the whole patch was written that way, so its returns say nothing
+        // about the files.
         let with_returns = patch.split('\n').next().is_some_and(|first| first.ends_with('\r'));
         let text = |line: &'a str| {
             let line = line.strip_suffix('\n').unwrap_or(line);
@@ -127,7 +126,7 @@ impl<'a> PatchLines<'a> {
         self.next = place;
     }
 
-    /// An error about the next line, or about the last one at the end.
+    /// An error about the next line, or about the last one if no line is left.
     pub(super) fn bad(&self, why: impl Into<String>) -> BadPatch {
         let line = self.peek().or(self.lines.last().copied()).map_or(1, |line| line.number);
         BadPatch { line, why: why.into() }
@@ -145,7 +144,7 @@ fn unwrapped<'p, 'a>(lines: &'p [PatchLine<'a>]) -> &'p [PatchLine<'a>] {
     }
 }
 
-/// The line that closes what this line opens.
+/// The closing line for a fence or a here-document that this line opens.
 fn closing_line(open: &str) -> Option<&str> {
     let begins_patch = ["*** ", "--- ", "diff "].iter().any(|begin| open.starts_with(begin));
     if begins_patch {
@@ -164,12 +163,12 @@ fn closing_line(open: &str) -> Option<&str> {
     is_word.then_some(word)
 }
 
-/// The content of a line with `@@`.
+/// The content of a line that begins with `@@`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ChunkHeader<'a> {
     /// The start of another chunk.
     Bare,
-    /// A line above the chunk.
+    /// A line above the chunk, such as the head of its function.
     Names(&'a str),
     /// Line numbers, as in a unified diff.
     Counts(HunkCounts),
@@ -209,7 +208,7 @@ impl HunkCounts {
     }
 }
 
-/// How a chunk begins.
+/// The header of a chunk, which may have several lines.
 #[derive(Debug, Clone)]
 pub(super) struct ChunkOpening<'a> {
     /// The first line of the header.
@@ -234,7 +233,7 @@ impl<'a> ChunkOpening<'a> {
     }
 }
 
-/// Whether `*** End of File` followed.
+/// Whether `*** End of File` follows the chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ChunkEnd {
     Anywhere,
@@ -247,7 +246,7 @@ pub(super) struct ChunkRows<'a> {
     rows: Vec<PatchRow<'a>>,
     /// Empty lines that count as rows only if another row follows.
     empty_lines: usize,
-    /// `\ No newline at end of file` after this many rows, for the old and for the new text.
+    /// The last row above a `\ No newline at end of file`, as a count of rows, for the old and for the new text.
     old_mark: Option<(usize, PatchLine<'a>)>,
     new_mark: Option<(usize, PatchLine<'a>)>,
 }
@@ -286,7 +285,7 @@ impl<'a> ChunkRows<'a> {
         &self.rows
     }
 
-    /// What the marks say; they must be below the last line of their side.
+    /// The meaning of the newline marks, which must be below the last line of their side.
     pub(super) fn last_newline(&self) -> Result<LastNewline, BadPatch> {
         let misplaced = |line: PatchLine<'a>| line.bad("`\\ No newline at end of file` belongs below the last line of the file");
         if let Some((_, line)) = self.old_mark.filter(|(after, _)| self.rows[*after..].iter().any(|row| row.before().is_some())) {
@@ -326,7 +325,7 @@ impl<'a> ChunkRows<'a> {
     }
 }
 
-/// The first old line. A header that counts no old lines gives the line above them, so its number says nothing about
+/// The first old line. A header that counts no old lines gives the line above them, so its number cannot be used for
 /// the old lines.
 fn stated_line(counts: HunkCounts) -> StatedPlace {
     LineNo::new(counts.start).filter(|_| counts.old > 0).map_or(StatedPlace::Nowhere, StatedPlace::At)

@@ -1,5 +1,5 @@
-//! The places of chunks in a file. Lines are compared whole and exactly, endings aside; a chunk that fits nowhere, or
-//! in more than one place, is refused.
+//! Finds the places of chunks in a file. Lines are compared whole and exactly, except for their endings. A chunk that
+//! fits nowhere, or in more than one place, is refused.
 
 use std::ops::Range;
 
@@ -18,9 +18,9 @@ use crate::{
 /// A chunk that cannot be applied, so that the file is not changed at all.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChunkRefused {
-    /// Its number, from 1.
+    /// The number of the chunk in its file, from 1.
     pub chunk: usize,
-    /// The reason.
+    /// Why it cannot be applied.
     pub cause: Cause,
 }
 
@@ -76,7 +76,7 @@ fn place_chunks(text: &Text, chunks: &[PatchChunk<'_>]) -> Result<Vec<Range<usiz
 #[derive(Debug, Clone, Copy)]
 enum StatedNumbers {
     Right,
-    /// A chunk that fits in only one place is not where it says.
+    /// A chunk that fits in only one place is not at its stated line.
     Wrong {
         chunk: usize,
         stated: LineNo,
@@ -98,7 +98,7 @@ impl StatedNumbers {
     }
 }
 
-/// The place that is meant: the only one, or the one at the stated line, or the only one below the previous chunk.
+/// The place of a chunk: the only candidate, or the one at the stated line, or the only one below the previous chunk.
 ///
 /// The numbers of a unified diff refer to the text before any of its chunks, which is the text we search.
 fn choose_start(chunk: &PatchChunk<'_>, candidates: &[usize], above: usize, numbers: StatedNumbers) -> Result<usize, Cause> {
@@ -124,9 +124,9 @@ fn choose_start(chunk: &PatchChunk<'_>, candidates: &[usize], above: usize, numb
 }
 
 fn ambiguous(chunk: &PatchChunk<'_>, candidates: &[usize]) -> Cause {
-    // New lines go below a header, and that is the line to name.
+    // New lines go below a header, so the header's line is reported.
     let back = usize::from(chunk.old_rows().next().is_none());
-    // More than any reader looks at.
+    // More lines than any reader needs.
     const MOST: usize = 1000;
     Cause::Ambiguous { lines: candidates.iter().take(MOST).map(|start| LineNo::at_index(start.saturating_sub(back))).collect() }
 }
@@ -141,7 +141,7 @@ impl<'t> ChunkSearch<'t> {
         Self { text, lines: text.lines().map(|(_, line)| line).collect() }
     }
 
-    /// The indexes of the first line wherever the chunk fits, from top to bottom; at least one.
+    /// The index of the first line for each place where the chunk fits, from top to bottom; at least one.
     fn candidates(&self, chunk: &PatchChunk<'_>) -> Result<Vec<usize>, Cause> {
         let old: Vec<&str> = chunk.old_rows().collect();
         let all = if old.is_empty() { self.insertions(chunk)? } else { self.matches(chunk, &old)? };
@@ -161,7 +161,7 @@ impl<'t> ChunkSearch<'t> {
         Err(Cause::BadRange { why })
     }
 
-    /// Every place where these lines occur together; none for no lines.
+    /// Every place where these lines occur together. No lines occur nowhere.
     fn runs(&self, old: &[&str]) -> Vec<usize> {
         if old.is_empty() {
             return Vec::new();
@@ -191,7 +191,7 @@ impl<'t> ChunkSearch<'t> {
         Err(Cause::BadRange { why })
     }
 
-    /// Where a chunk without old lines may go.
+    /// The places where a chunk without old lines may go.
     fn insertions(&self, chunk: &PatchChunk<'_>) -> Result<Vec<usize>, Cause> {
         let count = self.lines.len();
         let after = match chunk.stated {
@@ -223,11 +223,12 @@ fn in_words(starts: &[usize]) -> String {
     }
 }
 
-/// The lines that headers name, each with its block: itself and the deeper lines below it. Outermost header first.
+/// The lines that headers name, each with its block: the line itself and the more deeply indented lines below it. The
+/// outermost header comes first.
 struct HeaderBlocks(Vec<Vec<Range<usize>>>);
 
 impl HeaderBlocks {
-    /// Finds all places of each header. Headers are written without indentation, so that is not compared.
+    /// Finds all places of each header. Indentation is ignored, because headers are written without it.
     fn find(search: &ChunkSearch<'_>, headers: &[&str]) -> Result<Self, Cause> {
         let places_of = |header: &&str| {
             let named = |at: &usize| search.lines[*at].trim() == header.trim();
@@ -244,7 +245,7 @@ impl HeaderBlocks {
     }
 
     /// The starts that all headers lead to. If some of them are inside the blocks of their headers, only those count: a
-    /// header names the function or class of the chunk, and equal lines may well follow in the next one.
+    /// header names the function or class of the chunk, and the next one may have equal lines.
     fn narrow(&self, starts: &[usize], last: LastHeader) -> Vec<usize> {
         let led_to: Vec<(usize, HeaderReach)> =
             starts.iter().filter_map(|start| Some((*start, self.lead_to(*start, last)?))).collect();
@@ -252,7 +253,7 @@ impl HeaderBlocks {
         led_to.into_iter().filter(|(_, within)| !any_inside || *within == HeaderReach::Blocks).map(|(start, _)| start).collect()
     }
 
-    /// Whether the headers lead to a line: for each, the last place above the next.
+    /// Whether the headers lead to a line: for each header, the last place above the next header counts.
     fn lead_to(&self, start: usize, last: LastHeader) -> Option<HeaderReach> {
         let mut within = HeaderReach::Blocks;
         let mut bound = match last {
@@ -273,7 +274,7 @@ impl HeaderBlocks {
     }
 }
 
-/// Where the nearest header of a chunk is.
+/// The place of the innermost header of a chunk.
 #[derive(Debug, Clone, Copy)]
 enum LastHeader {
     /// Above the chunk, as it should be.
@@ -291,14 +292,14 @@ enum HeaderReach {
     TheFile,
 }
 
-/// Where the deeper lines below `at` end; at the line itself if there are none. Blank lines have no depth.
+/// The end of the more deeply indented lines below `at`; `at` itself if there are none. Blank lines are skipped.
 fn block_end(lines: &[&str], at: usize) -> usize {
     let depth = |line: &str| line.len() - line.trim_start().len();
     let below = lines.iter().enumerate().skip(at + 1).filter(|(_, line)| !line.trim().is_empty());
     below.take_while(|(_, line)| depth(line) > depth(lines[at])).last().map_or(at, |(last, _)| last + 1)
 }
 
-/// Chunks may share the lines of context at their rims, but none that lies between the changes of one of them.
+/// Chunks may share context lines at their edges, but not lines between the changes of one of them.
 fn check_apart(chunks: &[Vec<Placed<'_>>]) -> Result<(), ChunkRefused> {
     let core = |runs: &Vec<Placed<'_>>| Some((runs.first()?.start, runs.last()?.end, runs.first()?.number));
     let mut cores: Vec<(usize, usize, usize)> = chunks.iter().filter_map(core).collect();
@@ -313,7 +314,7 @@ fn check_apart(chunks: &[Vec<Placed<'_>>]) -> Result<(), ChunkRefused> {
     Ok(())
 }
 
-/// The lines of a chunk that change: one run for each stretch between kept rows, so that kept lines stay byte for byte.
+/// The lines of a chunk that change: one run for each group between kept rows, so that kept lines stay byte for byte.
 fn changed_runs<'a>(number: usize, chunk: &PatchChunk<'a>, start: usize) -> Vec<Placed<'a>> {
     let mut runs = Vec::new();
     let mut at = start;
@@ -327,16 +328,16 @@ fn changed_runs<'a>(number: usize, chunk: &PatchChunk<'a>, start: usize) -> Vec<
     runs
 }
 
-/// What the chunk at the end of the file says.
+/// The newline mark of the chunk at the end of the file.
 fn last_newline(chunks: &[PatchChunk<'_>]) -> LastNewline {
-    chunks.iter().map(|chunk| chunk.last_newline).find(|said| *said != LastNewline::Unsaid).unwrap_or(LastNewline::Unsaid)
+    chunks.iter().map(|chunk| chunk.last_newline).find(|mark| *mark != LastNewline::Unsaid).unwrap_or(LastNewline::Unsaid)
 }
 
-/// The splices, with a final newline as the patch says, else as it is.
-fn with_last_newline<'a>(text: &Text, placed: &[Placed<'a>], said: LastNewline) -> Vec<Splice<'a>> {
+/// The splices, with the final newline that the patch demands, else with the file's own.
+fn with_last_newline<'a>(text: &Text, placed: &[Placed<'a>], mark: LastNewline) -> Vec<Splice<'a>> {
     let is_open = text.last_line().is_some_and(|last| text.ending(last) == LineEnding::None);
     let all_ended = || placed.iter().map(|run| to_splice(text, run)).collect::<Vec<_>>();
-    match (said, is_open) {
+    match (mark, is_open) {
         (LastNewline::Added, true) => all_ended(),
         (LastNewline::Removed, false) => {
             let mut splices = all_ended();
@@ -380,7 +381,7 @@ mod tests {
         assert_eq!(apply(content, patch), Err(ChunkRefused { chunk, cause: Cause::Ambiguous { lines } }));
     }
 
-    /// The number of the chunk that is refused, and in short why.
+    /// The number of the chunk that is refused, and the reason in short.
     #[track_caller]
     fn refused(content: &str, patch: &str) -> String {
         let refused = apply(content, patch).unwrap_err();
@@ -401,7 +402,7 @@ mod tests {
         check("a\nb\nc\n", " b\n+x\n+y\n", "a\nb\nx\ny\nc\n");
         check("a\nb\nc\n", "-a\n-b\n-c\n", "");
         check("a\nb\nc\nd\n", "@@\n-a\n+A\n@@\n-d\n+D\n", "A\nb\nc\nD\n");
-        // A place that can only be one may be above the chunk before.
+        // The only possible place may be above the previous chunk.
         check("a\nb\nc\nd\n", "@@\n-d\n+D\n@@\n-a\n+A\n", "A\nb\nc\nD\n");
     }
 
@@ -446,7 +447,7 @@ mod tests {
         check_unified("a\nb", &format!("@@ -1,2 +1 @@\n a\n-b\n{mark}"), "a\n");
         check_unified("a\nb", &format!("@@ -1,2 +1,2 @@\n-a\n+A\n b\n{mark}"), "A\nb");
         check_unified("", &format!("@@ -0,0 +1 @@\n+a\n{mark}"), "a");
-        // The patch is wrong about how the file ends, and does not mean to change it.
+        // The patch is wrong about the end of the file, but does not mean to change it.
         check_unified("a\nb\n", &format!("@@ -2 +2 @@\n-b\n{mark}+B\n{mark}"), "a\nB\n");
         check_unified("a\nb\n", &format!("@@ -2 +2 @@\n-b\n{mark}+B\n"), "a\nB\n");
         assert_eq!(
@@ -469,7 +470,7 @@ mod tests {
     fn of_several_places_none_is_guessed() {
         check_ambiguous("x\na\nx\n", &envelope("-x\n+y\n"), 1, &[1, 3]);
         check_ambiguous("x\nx\nx\n", &envelope("-x\n-x\n"), 1, &[1, 2]);
-        // Below the chunk above there is only one.
+        // Only one place is below the previous chunk.
         check("x\na\nx\n", "@@\n-a\n+A\n@@\n-x\n+y\n", "x\nA\ny\n");
         check_ambiguous("x\na\nx\nx\n", &envelope("@@\n-a\n+A\n@@\n-x\n+y\n"), 2, &[1, 3, 4]);
         check_ambiguous("x\nx\na\n", &envelope("@@\n-a\n+A\n@@\n-x\n+y\n"), 2, &[1, 2]);
@@ -479,12 +480,12 @@ mod tests {
     fn a_stated_line_tells_equal_places_apart() {
         check_unified("x\na\nx\n", "@@ -3 +3 @@\n-x\n+y\n", "x\na\ny\n");
         check_unified("x\na\nx\n", "@@ -1 +1 @@\n-x\n+y\n", "y\na\nx\n");
-        // It is a hint only where the lines fit once.
+        // The number is only a hint if the lines fit once.
         check_unified("x\na\nb\n", "@@ -9 +9 @@\n-a\n+A\n", "x\nA\nb\n");
-        // Numbers are those of the text before all chunks.
+        // The numbers are those of the text before all chunks.
         check_unified("a\nx\nx\n", "@@ -1 +1,3 @@\n a\n+b\n+c\n@@ -2 +4 @@\n-x\n+y\n", "a\nb\nc\ny\nx\n");
         check_ambiguous("x\na\nx\n", &unified("@@ -2 +2 @@\n-x\n+y\n"), 1, &[1, 3]);
-        // Where one chunk shows that the numbers are off, no other is placed by them.
+        // If one chunk shows that the numbers are off, no other chunk is placed by them.
         check_ambiguous("0\nx\nx\na\n", &unified("@@ -2 +2 @@\n-x\n+y\n@@ -3 +3 @@\n-a\n+A\n"), 1, &[2, 3]);
     }
 
@@ -518,7 +519,7 @@ class B:
         check(FUNCTIONS, &format!("@@ class B:\n@@ def f(self):\n{chunk}"), &changed(12));
         check_ambiguous(FUNCTIONS, &envelope(&format!("@@ class A:\n{chunk}")), 1, &[3, 7]);
         check_ambiguous(FUNCTIONS, &envelope(&format!("@@ def f(self):\n{chunk}")), 1, &[3, 12]);
-        // Without depth there are no blocks, and the place right below is as good as any.
+        // Without indentation there are no blocks, so the place right below counts.
         check_ambiguous("T\n\nx\ny\nx\n", &envelope("@@ T\n-x\n+X\n"), 1, &[3, 5]);
         // The line that closes a block belongs to it.
         check(
@@ -608,7 +609,7 @@ class B:
     fn what_changes_nothing_is_refused() {
         assert_eq!(refused("a\nb\n", &envelope("-a\n+a\n b\n")), "1: NoChange");
         assert_eq!(refused("a\nb\n", &envelope(" a\n b\n")), "1: NoChange");
-        // Beside a change it does no harm.
+        // Beside a real change, it does no harm.
         check("a\nb\n", "@@\n-a\n+a\n@@\n-b\n+B\n", "a\nB\n");
         assert_eq!(patch_splices(&Text::new(b"a".to_vec()).unwrap(), &[]), Ok(vec![]));
     }

@@ -1,4 +1,5 @@
-//! What a patch is read as, and that both formats lead from one text to another, or to a refusal, but never elsewhere.
+//! Tests how patches are parsed, and that both formats lead from one text to another or to a refusal, but never to a
+//! third text.
 
 use std::fmt::Write;
 
@@ -11,7 +12,7 @@ use crate::{
     text::Text,
 };
 
-/// What a patch was read as: one line for each file, chunk, header (`@`) and row.
+/// A parsed patch as text: one line for each file, chunk, header (`@`) and row.
 pub(super) fn said(patch: &str) -> String {
     let mut said = String::new();
     for file in parse(patch).unwrap().files {
@@ -53,14 +54,14 @@ pub(super) fn check_patch(patch: &str, read_as: &str) {
     assert_eq!(said(patch), read_as);
 }
 
-/// What is wrong with a patch, after the number of its line.
+/// The error of a patch, after the number of its line.
 #[track_caller]
 pub(super) fn fault(patch: &str) -> String {
     let bad = parse(patch).unwrap_err();
     format!("{}: {}", bad.line, bad.why)
 }
 
-/// The text after the chunks of a patch of one file.
+/// The text after applying the chunks of a patch for one file.
 pub(super) fn apply(content: &str, patch: &str) -> Result<String, ChunkRefused> {
     let text = Text::new(content.as_bytes().to_vec()).unwrap();
     let patch = parse(patch).unwrap_or_else(|bad| panic!("{bad}\n{patch}"));
@@ -71,7 +72,7 @@ pub(super) fn apply(content: &str, patch: &str) -> Result<String, ChunkRefused> 
 }
 
 #[test]
-fn what_is_neither_format_is_told_of_both() {
+fn an_error_names_both_formats() {
     for neither in ["", "\n", "hello", "*** Update File: a\n-x\n", "@@ -1 +1 @@\n-x\n+y\n", "```\n```"] {
         assert!(fault(neither).ends_with(
             ": a patch is either `*** Begin Patch` … `*** End Patch`, or a unified diff with `--- ` and `+++ ` lines; this begins like neither"
@@ -80,7 +81,7 @@ fn what_is_neither_format_is_told_of_both() {
     assert_eq!(parse("\n\nhello").unwrap_err().line, 3);
 }
 
-/// A change with the lines around it; indexes are those of its first lines.
+/// A change with the lines around it, by the indexes of their first lines.
 struct Run<'t> {
     old_start: usize,
     new_start: usize,
@@ -92,7 +93,7 @@ fn runs<'t>(before: &'t Text, after: &'t Text, context: usize) -> Vec<Run<'t>> {
     let new: Vec<&str> = after.full_lines().collect();
     let map = LineMap::between(before, after);
     let mut runs: Vec<Run<'t>> = Vec::new();
-    // Up to here the old lines are in the runs, or above them.
+    // The old lines up to here are in the runs, or above them.
     let mut old_at = 0;
     for hunk in map.hunks() {
         let shared = hunk.before.start - old_at;
@@ -116,7 +117,7 @@ fn runs<'t>(before: &'t Text, after: &'t Text, context: usize) -> Vec<Run<'t>> {
     runs
 }
 
-/// A row as a diff has it: with the ending of its line, and with a mark where there is none.
+/// A row as a diff has it: with the ending of its line, or with the newline mark.
 fn rendered_row(row: &PatchRow<'_>) -> String {
     let (kind, line) = match row {
         PatchRow::Keep(line) => (' ', line),
@@ -133,7 +134,7 @@ fn unified(before: &Text, after: &Text, context: usize) -> String {
             run.rows.iter().filter(|row| row.before().is_some()).count(),
             run.rows.iter().filter(|row| row.after().is_some()).count(),
         );
-        // Where there are no lines, the line above is named.
+        // For an empty side, a header gives the line above it.
         let start = |start: usize, count: usize| if count == 0 { start } else { start + 1 };
         writeln!(diff, "@@ -{},{old} +{},{new} @@", start(run.old_start, old), start(run.new_start, new)).unwrap();
         diff.extend(run.rows.iter().map(rendered_row));
@@ -196,7 +197,7 @@ proptest! {
     #[test]
     fn line_endings_are_those_of_the_file((before, after) in pairs(), named in prop::bool::ANY) {
         let with_returns = |content: &str| content.replace('\n', "\r\n");
-        // A file without any line ending has none to go by.
+        // A file without any line ending does not show which ending to use.
         prop_assume!(before != after && before.contains('\n'));
         let diff = if named {
             unified(&text(&with_returns(&before)), &text(&with_returns(&after)), 3)
@@ -208,7 +209,7 @@ proptest! {
 
     #[test]
     fn an_envelope_leads_to_the_other_text_or_is_ambiguous((before, after) in pairs()) {
-        // It cannot say anything about the final newline, so both texts have one, or neither has.
+        // It cannot describe the final newline, so both texts have one, or neither has.
         let (before, after) = (before.trim_end_matches('\n'), after.trim_end_matches('\n'));
         prop_assume!(before != after);
         let ended = |content: &str| if content.is_empty() { String::new() } else { format!("{content}\n") };
@@ -227,7 +228,7 @@ proptest! {
         }
     }
 
-    /// Somebody put lines above, so the numbers are off. One chunk that fits in one place only gives that away.
+    /// Another writer inserted lines above, so the numbers are off. One chunk that fits in only one place shows it.
     #[test]
     fn a_diff_for_lines_that_moved_is_never_applied_elsewhere((before, after) in versions(), above in "(x\n){1,4}") {
         let (before, after) = (text(&before), text(&after));

@@ -18,7 +18,7 @@ pub(super) fn begins_diff(line: PatchLine<'_>) -> bool {
     line.text.starts_with(GIT) || line.text.starts_with(OLD)
 }
 
-/// Reads all of it, from the first line on.
+/// Parses the whole patch, from its first line.
 pub(super) fn files<'a>(lines: &mut PatchLines<'a>) -> Result<Vec<FilePatch<'a>>, BadPatch> {
     let mut files = Vec::new();
     lines.skip_blank();
@@ -35,18 +35,18 @@ pub(super) fn files<'a>(lines: &mut PatchLines<'a>) -> Result<Vec<FilePatch<'a>>
     Ok(files)
 }
 
-/// What the lines above the first hunk say.
+/// The lines above the first hunk.
 struct FileHead<'a> {
     line: PatchLine<'a>,
     git: GitHead<'a>,
-    /// The names after `---` and `+++`.
+    /// The names after `---` and `+++`, if present.
     names: Option<(DiffSide<'a>, DiffSide<'a>)>,
 }
 
-/// What the lines between `diff --git` and `---` say.
+/// The lines between `diff --git` and `---`.
 #[derive(Default)]
 struct GitHead<'a> {
-    /// The name, where both are the same.
+    /// The name in `diff --git`, if both sides have the same.
     name: Option<Cow<'a, str>>,
     is_new: bool,
     is_deleted: bool,
@@ -124,7 +124,7 @@ fn added<'a>(path: Cow<'a, str>, hunks: &[UnifiedHunk<'a>]) -> Result<FilePatch<
     for hunk in hunks {
         for row in hunk.rows.rows() {
             match row {
-                // An empty line that lost its `+`.
+                // An empty line that lacks its `+`.
                 PatchRow::Add(text) | PatchRow::Keep(text @ ("" | "\r")) => content.extend([text, "\n"]),
                 PatchRow::Keep(_) | PatchRow::Remove(_) => {
                     return Err(hunk.opening.line.bad("a new file has only lines that begin with '+'"));
@@ -146,7 +146,7 @@ fn deleted<'a>(path: Cow<'a, str>, hunks: &[UnifiedHunk<'a>]) -> Result<FilePatc
     }
 }
 
-/// The lines of git, if there are any. What they say of modes cannot be done, so it is not passed over in silence.
+/// Parses the header lines of git, if present. Changes of modes are not supported, so they are an error, not ignored.
 fn git_head<'a>(lines: &mut PatchLines<'a>) -> Result<GitHead<'a>, BadPatch> {
     let mut head = GitHead::default();
     let Some((line, names)) = lines.take_after(GIT) else { return Ok(head) };
@@ -178,7 +178,7 @@ fn git_head<'a>(lines: &mut PatchLines<'a>) -> Result<GitHead<'a>, BadPatch> {
     Ok(head)
 }
 
-/// The name in `a/name b/name`, where it is the same on both sides: else there are lines that say more.
+/// The name in `a/name b/name`, if both sides have the same. Otherwise, the following lines give the names.
 fn common_name<'a>(line: PatchLine<'a>, names: &'a str) -> Result<Option<Cow<'a, str>>, BadPatch> {
     let (old, new) = if let Some(quoted) = names.strip_prefix('"') {
         let Some((old, new)) = quoted.split_once("\" ") else { return Ok(None) };
@@ -208,7 +208,7 @@ fn names<'a>(lines: &mut PatchLines<'a>) -> Result<Option<(DiffSide<'a>, DiffSid
     Ok(Some(without_prefixes(old, new)))
 }
 
-/// A name may be followed by a tab and a time.
+/// Parses a name, which may be followed by a tab and a time.
 fn parse_side<'a>(line: PatchLine<'a>, name: &'a str) -> Result<DiffSide<'a>, BadPatch> {
     let name = name.split('\t').next().unwrap_or(name).trim();
     if name == NOTHING {
@@ -218,7 +218,7 @@ fn parse_side<'a>(line: PatchLine<'a>, name: &'a str) -> Result<DiffSide<'a>, Ba
     if name.is_empty() { Err(line.bad("the line names no file: expected a path")) } else { Ok(DiffSide::File(name)) }
 }
 
-/// The names without the `a/` and `b/` of git, if both have them.
+/// Removes git's `a/` and `b/` from the names, if both have them.
 fn without_prefixes<'a>(old: DiffSide<'a>, new: DiffSide<'a>) -> (DiffSide<'a>, DiffSide<'a>) {
     let has = |side: &DiffSide<'a>, prefix: &str| match side {
         DiffSide::Nothing => true,
@@ -232,7 +232,7 @@ fn without_prefixes<'a>(old: DiffSide<'a>, new: DiffSide<'a>) -> (DiffSide<'a>, 
     if has(&old, "a/") && has(&new, "b/") { (cut(old), cut(new)) } else { (old, new) }
 }
 
-/// A name as it is meant: git writes unusual ones in quotes, with their bytes as in C.
+/// Undoes git's quoting: git writes unusual names in quotes, with C escapes for their bytes.
 fn unquoted<'a>(line: PatchLine<'a>, name: &'a str) -> Result<Cow<'a, str>, BadPatch> {
     let Some(quoted) = name.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) else { return Ok(Cow::Borrowed(name)) };
     let bytes = unescaped(quoted.as_bytes()).and_then(|bytes| String::from_utf8(bytes).ok());
@@ -274,7 +274,7 @@ fn unescaped(quoted: &[u8]) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// The next hunk of this file; `None` where another file or the end follows.
+/// The next hunk of this file; `None` before the next file or the end.
 fn hunk<'a>(lines: &mut PatchLines<'a>) -> Result<Option<UnifiedHunk<'a>>, BadPatch> {
     lines.skip_blank();
     let Some((line, header)) = lines.peek().and_then(|line| Some((line, ChunkHeader::of(line)?))) else { return Ok(None) };
@@ -291,8 +291,8 @@ fn hunk<'a>(lines: &mut PatchLines<'a>) -> Result<Option<UnifiedHunk<'a>>, BadPa
     Ok(Some(UnifiedHunk { opening, rows: uncounted_rows(lines)? }))
 }
 
-/// The rows of a hunk whose header counts right, else `None`. Only the counts can tell a removed line `-- a` from the
-/// name of the next file.
+/// The rows of a hunk whose header has the right counts, else `None`. Only the counts can distinguish a removed line
+/// `-- a` from the name of the next file.
 fn counted_rows<'a>(lines: &mut PatchLines<'a>, counts: HunkCounts) -> Result<Option<ChunkRows<'a>>, BadPatch> {
     let mut rows = ChunkRows::default();
     let (mut old, mut new) = (counts.old, counts.new);
@@ -321,10 +321,10 @@ fn counted_rows<'a>(lines: &mut PatchLines<'a>, counts: HunkCounts) -> Result<Op
     Ok((!goes_on).then_some(rows))
 }
 
-/// Whether the last two rows were meant as the names of the next file, by a header that counts one line too many.
+/// Whether the last two rows are in fact the names of the next file, because the header counts one line too many.
 ///
-/// They are the same name, and a hunk follows. As rows they would be a change without a line below it, which in a diff
-/// with context is found at the end of the file only, where no hunk can follow.
+/// That is so if they have the same name and a hunk follows. As rows, they would be a change without a line below it.
+/// In a diff with context, such a change occurs only at the end of the file, where no hunk can follow.
 fn took_names(lines: &mut PatchLines<'_>, rows: &ChunkRows<'_>) -> bool {
     let [rows @ .., PatchRow::Remove(_), PatchRow::Add(_)] = rows.rows() else { return false };
     let has_context = rows.iter().any(|row| matches!(row, PatchRow::Keep(_)));
@@ -338,7 +338,7 @@ fn took_names(lines: &mut PatchLines<'_>, rows: &ChunkRows<'_>) -> bool {
     matches!(names, Ok(Some((old, new))) if old == new || old == DiffSide::Nothing || new == DiffSide::Nothing)
 }
 
-/// The rows up to the next line that cannot be one.
+/// The rows up to the next line that cannot be a row.
 fn uncounted_rows<'a>(lines: &mut PatchLines<'a>) -> Result<ChunkRows<'a>, BadPatch> {
     let mut rows = ChunkRows::default();
     while let Some(line) = lines.peek().filter(|_| !ends_hunk(lines)) {
@@ -436,7 +436,7 @@ mod tests {
                 read,
             );
         }
-        // One line too many, where the names of the next file could be rows.
+        // The count is one too high, so that the names of the next file could be rows.
         check_patch(
             "--- a/a\n+++ b/a\n@@ -1,3 +1,3 @@\n x\n-y\n+z\n--- a/b\n+++ b/b\n@@ -1 +0,0 @@\n-v\n",
             "update a\n  chunk At(LineNo(1))\n     x\n    -y\n    +z\nupdate b\n  chunk At(LineNo(1))\n    -v\n",

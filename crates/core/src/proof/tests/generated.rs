@@ -212,7 +212,7 @@ fn by_quote(seen: &Page, now: &Page, lines: &Range<usize>) -> Option<String> {
 /// The lines that count as proven although the map takes them for other lines.
 fn wrongly_proven(seen: &Page, now: &Page, map: &LineMap, proven: &LineSet) -> Vec<LineNo> {
     let is_wrong = |line: &LineNo| {
-        let place = map.new_place(*line).expect("what is proven is kept");
+        let place = map.new_place(*line).expect("a proven line is kept");
         now.lines[place.index()].id != seen.lines[line.index()].id
     };
     proven.iter().filter(is_wrong).collect()

@@ -29,7 +29,7 @@ fn equal_lines_beside_a_change_prove_nothing() {
 fn a_line_is_proven_when_all_others_that_read_the_same_are() {
     // A line is added above the first brace. Unique lines fix the second one.
     check("fn a() {\n  x\n}\nfn b() {\n  y\n}\n", "fn a() {\n  x\n  z\n}\nfn b() {\n  y\n}\n", "1-6");
-    // The same with a brace removed, which may be this one.
+    // The same, but a brace was removed, which may be this one.
     check("a\n}\n}\nb\n}\nc\n", "a\nz\n}\nb\n}\nc\n", "1, 4-6");
     // One brace proves the next: the last one, the one above it, and so on.
     check("{\na\n}\n{\nb\n}\n", "{\nA\n}\n{\nb\n}\n", "1, 3-6");

@@ -1,5 +1,5 @@
-//! The lines of a candidate as ids of texts in the output. All texts that the output does not have share one id, so a
-//! file costs one lookup per line.
+//! The lines of a candidate as ids of texts in the output. All texts that are not in the output share one id, so a file
+//! costs one lookup per line.
 
 use std::{borrow::Cow, collections::HashMap};
 

@@ -39,7 +39,7 @@ fn meant(matching: &OutputMatching<'_>, header: &str, git_prefix: &str) -> Vec<u
     if without.is_empty() { as_printed } else { without }
 }
 
-/// Where a hunk starts in both files, and how many lines it has of each.
+/// The start of a hunk in both files, and its number of lines in each.
 fn starts(row: &str) -> Option<((u32, u32), (u32, u32))> {
     let rest = row.strip_prefix("@@ -")?;
     let (old, rest) = range(rest)?;

@@ -22,7 +22,7 @@ struct Encoded {
     text: String,
 }
 
-/// Counts matching lines and their context.
+/// Counts the matching lines and their context.
 pub(super) fn take_json(matching: &mut OutputMatching<'_>) {
     for row in 0..matching.rows.len() {
         let shown = matching.rows.row(row);

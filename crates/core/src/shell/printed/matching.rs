@@ -18,7 +18,7 @@ use super::{
 };
 use crate::lines::{LineNo, LineRange, LineSet};
 
-/// A batch of candidates and the rows that are left for them.
+/// A batch of candidates and the rows that are still unexplained.
 pub(super) struct OutputMatching<'a> {
     pub(super) rows: &'a OutputRows,
     pub(super) candidates: &'a [Candidate<'a>],
@@ -36,7 +36,7 @@ pub(super) struct OutputMatching<'a> {
     numbered: Vec<PrintedRun>,
 }
 
-/// The rows in one form.
+/// The rows of the output in one form.
 struct RowStream {
     form: StreamForm,
     ids: Vec<TextId>,
@@ -46,7 +46,7 @@ struct RowStream {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum StreamForm {
     Form(RowForm),
-    /// Without the path of one candidate.
+    /// Rows without the path of one candidate.
     PathOf(usize),
 }
 
@@ -218,7 +218,7 @@ impl<'a> OutputMatching<'a> {
         if self.candidates[run.file].rank == Rank::Recent {
             return worded() >= 3 && unique() >= 1;
         }
-        // A text of the command itself says nothing about a file.
+        // A text in the command itself proves nothing about a file.
         let is_echo = || self.hints.echoes && run.len() == 1 && self.hints.line.contains(self.rows.row(run.rows.start));
         let is_whole = run.len() == lines.len() && worded() > 0;
         let has_some = || worded() > 0 || run.len() > 2 && run.lines().any(|line| lines.has_words(line, 1));
@@ -231,9 +231,9 @@ impl<'a> OutputMatching<'a> {
         let Some(row) = run.rows.clone().min_by_key(|row| lines.places(lines.ids[run.line_at(*row)]).len()) else { return false };
         let (seed, before) = (run.line_at(row), row - run.rows.start);
         let block = &lines.ids[run.line..run.line + run.len()];
-        let is_there = |place: &&usize| place.checked_sub(before).is_some_and(|start| lines.ids[start..].starts_with(block));
+        let is_same = |place: &&usize| place.checked_sub(before).is_some_and(|start| lines.ids[start..].starts_with(block));
         let places = lines.places(lines.ids[seed]);
-        places.len() <= 4 && places.iter().filter(is_there).count() == 1
+        places.len() <= 4 && places.iter().filter(is_same).count() == 1
     }
 
     /// Trims rows at the edges of runs that another program may have printed: separators, and the empty lines of
@@ -261,8 +261,8 @@ impl<'a> OutputMatching<'a> {
         }
     }
 
-    /// The rows of a run without those by which it exceeds a line number in the command. Such rows may belong to
-    /// another part, unless the file has them once.
+    /// The rows of a run without those at its ends that lie beyond a line number in the command. Such rows may belong
+    /// to another part, unless the file has them once.
     fn rows_by_number(&self, run: &PrintedRun) -> Range<usize> {
         const MOST: usize = 3;
         let is_unique = |row: usize| self.files[run.file].is_unique(run.line_at(row), 2);
@@ -291,11 +291,11 @@ impl<'a> OutputMatching<'a> {
         line + 1 == self.files[file].len() || self.hints.has(line + 1)
     }
 
-    /// Separates two runs that overlap because the end of one looks like the text before the other (`}`, say). If the
-    /// command does not say where a part ends, neither run gets these rows.
+    /// Separates two runs that overlap because the end of one equals the text before the other (`}`, say). If the
+    /// command does not show where a part ends, neither run gets these rows.
     fn part_at_edges(&self, runs: &mut [PrintedRun], form: StreamForm) {
         runs.sort_by_key(|run| (run.rows.start, std::cmp::Reverse(run.rows.end), self.candidates[run.file].rank));
-        // The first run stands for all runs with the same rows. A run inside another one is not at an edge.
+        // The first run represents all runs with the same rows. A run inside another one is not at an edge.
         let mut edges: Vec<usize> = Vec::new();
         for (index, run) in runs.iter().enumerate() {
             if edges.last().is_none_or(|last| run.rows.end > runs[*last].rows.end) && self.is_proof(run, form) {
@@ -344,7 +344,7 @@ impl<'a> OutputMatching<'a> {
         parts
     }
 
-    /// Of several runs with the same rows, those whose files were printed.
+    /// The runs whose files were printed, of several runs with the same rows.
     fn meant(&self, mut group: Vec<PrintedRun>) -> Vec<PrintedRun> {
         if let Some(named) = self.headings[group[0].rows.start].filter(|named| group.iter().any(|run| run.file == *named)) {
             group.retain(|run| run.file == named);
@@ -396,7 +396,7 @@ impl<'a> OutputMatching<'a> {
         }
     }
 
-    /// The lines that count, including pieces that are not settled yet.
+    /// The lines that count so far, including pieces that are not settled yet.
     fn shown_so_far(&self) -> Vec<LineSet> {
         let mut shown = self.shown.clone();
         for piece in self.pieces.iter().chain(&self.numbered) {
@@ -405,7 +405,7 @@ impl<'a> OutputMatching<'a> {
         shown
     }
 
-    /// Takes blocks that fit in several places, if the command says which one is meant.
+    /// Takes blocks that fit in several places, if a number in the command selects one.
     fn take_placed(&mut self, plain: &RowStream) {
         let taken = self.shown_so_far();
         for file in (0..self.files.len()).filter(|file| self.candidates[*file].rank == Rank::Named) {
@@ -424,7 +424,7 @@ impl<'a> OutputMatching<'a> {
         }
     }
 
-    /// Where a block of this length starts, if it starts or ends where the command says.
+    /// The lines where a block of this length may start, because it starts or ends at a number in the command.
     fn likely_starts(&self, file: usize, length: usize) -> Vec<usize> {
         let total = self.files[file].len();
         let mut starts = vec![0];
@@ -477,7 +477,7 @@ impl<'a> OutputMatching<'a> {
         pieces.sort_by_key(|piece| (piece.file, piece.rows.start));
         let mut ordered = Vec::new();
         for of_file in pieces.chunk_by(|a, b| a.file == b.file) {
-            // Repeated rows say nothing more about the order.
+            // Repeated rows give no further information about the order.
             let mut known = HashSet::new();
             let short: Vec<&PrintedRun> =
                 of_file.iter().filter(|piece| piece.len() < SHORT && known.insert(piece.line)).collect();
@@ -493,7 +493,7 @@ impl<'a> OutputMatching<'a> {
     }
 }
 
-/// The text that most languages sort a row by.
+/// The key by which most languages sort a row.
 fn sort_key(row: &str) -> String {
     row.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }

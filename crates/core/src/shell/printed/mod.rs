@@ -1,6 +1,6 @@
-//! Which lines of which files an output shows. The command is not parsed: its output is compared with the files that it
-//! may be about. Anything that is not proven counts as unseen. If a line that was shown does not count, the model has
-//! to read again; if a line counts that was not shown, the model could edit text it has never seen.
+//! Finds the lines of files that an output shows. The command is not parsed: its output is compared with the files that
+//! it may be about. Anything that is not proven counts as unseen. If a shown line does not count, the model has to read
+//! again; if a line counts that was not shown, the model could edit text it has never seen.
 //!
 //! The rules, in the order in which they are applied. A row of the output is used once.
 //!
@@ -15,9 +15,9 @@
 //! 5. Rows with a number count if the file has the text after the number in that line (`numbered`).
 //! 6. Decorated runs: numbers that are not line numbers, diff marks, `< ` and `> `, `cat -A`, a path before the line.
 //! 7. A line that the file has several times counts if it was printed as often; then all of them count.
-//! 8. A block that fits in several places counts if exactly one of them is where a number in the command says: at the
-//!    first line, or at the end if the command mentions the end (`tail`, `$`).
-//! 9. Short pieces of a file out of order do not count, because the output was sorted and says nothing about places.
+//! 8. A block that fits in several places counts if a number in the command selects exactly one of them: as its first
+//!    line, or as its end if the command mentions the end (`tail`, `$`).
+//! 9. Short pieces of a file out of order do not count, because the output was sorted and does not show their places.
 //! 10. If an unexplained row stands between two lines that are adjacent in the file, these two do not count: the output
 //!     shows another version of the file, which has a line there (`seams`).
 //!
@@ -42,11 +42,11 @@ use crate::{lines::LineSet, text::Text};
 /// A file that an output may be about.
 #[derive(Debug, Clone, Copy)]
 pub struct Candidate<'a> {
-    /// Its path, relative to the root of its workspace.
+    /// The path, relative to the root of its workspace.
     pub path: &'a str,
-    /// The content.
+    /// The current content of the file.
     pub text: &'a Text,
-    /// The reason.
+    /// Why the file is a candidate.
     pub rank: Rank,
 }
 
@@ -69,7 +69,7 @@ pub struct Printed {
     hints: CommandHints,
 }
 
-/// What a command says about positions in files, whatever its programs are.
+/// The positions in files that a command mentions, whatever its programs are.
 #[derive(Debug)]
 struct CommandHints {
     line: String,
@@ -98,12 +98,12 @@ impl CommandHints {
 }
 
 impl Printed {
-    /// What a command printed, as the model got it.
+    /// The output of a command, as the model received it.
     ///
     /// ```
     /// use surehand_core::{Text, shell::printed::{Candidate, Printed, Rank}};
     ///
-    /// let text = Text::of("fn a() {\n    one();\n}\n".to_owned()).expect("it is text");
+    /// let text = Text::of("fn a() {\n    one();\n}\n".to_owned()).expect("valid text");
     /// let mut printed = Printed::new("cat -n a.rs | tail -2", "     2\t    one();\n     3\t}\n");
     /// let shown = printed.lines_of(&[Candidate { path: "a.rs", text: &text, rank: Rank::Named }]);
     /// assert_eq!(shown[0].to_string(), "2-3");
@@ -114,7 +114,7 @@ impl Printed {
         Self { used: vec![false; rows.len()], rows, hints: CommandHints::of(command) }
     }
 
-    /// Whether it has no content at all.
+    /// Whether the output has only white space.
     pub fn is_blank(&self) -> bool {
         self.rows.iter().all(|row| row.trim().is_empty())
     }

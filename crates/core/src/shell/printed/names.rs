@@ -1,4 +1,4 @@
-//! Which candidates a printed path matches, and which of them a heading above a row names.
+//! Finds the candidates that a printed path matches, and the one that a heading above a row names.
 
 use std::{cmp::Reverse, collections::HashMap};
 
@@ -10,7 +10,8 @@ pub(super) struct CandidateNames<'a> {
     by_base: HashMap<&'a str, Vec<usize>>,
 }
 
-/// How many separators of a row are tried as the end of a path. A path that contains more of them is not found.
+/// The number of separators of a row that are tried as the end of a path. A path that contains more of them is not
+/// found.
 const MOST_SEPARATORS: usize = 12;
 
 /// A longer row is not a heading.

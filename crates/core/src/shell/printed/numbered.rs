@@ -1,5 +1,5 @@
 //! Rows with a line number: `cat -n`, `grep -n`, `git blame`, code frames of compilers, with a path before the number
-//! or a heading above it. The number says which line is meant, so only its text has to be compared.
+//! or a heading above it. The number gives the line, so only its text has to be compared.
 
 use std::{
     cmp::Reverse,
@@ -18,7 +18,6 @@ const MOST_BLANKS: usize = 2;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct NumberedRow<'r> {
     pub(super) row: usize,
-    /// 0-based.
     pub(super) line: usize,
     /// The text after the number: the gap and the line.
     pub(super) rest: &'r str,
@@ -121,8 +120,8 @@ struct Trust {
 fn fits_of<'r>(matching: &OutputMatching<'_>, numbered: &NumberedRow<'r>) -> Vec<Fit<'r>> {
     let fit = |file: usize, is_named: bool| {
         let line = matching.candidates[file].text.line(LineNo::at_index(numbered.line));
-        let is_there = numbered.line < matching.candidates[file].text.line_count();
-        let gap = numbered.rest.strip_suffix(line).filter(|gap| is_there && is_gap(gap))?;
+        let exists = numbered.line < matching.candidates[file].text.line_count();
+        let gap = numbered.rest.strip_suffix(line).filter(|gap| exists && is_gap(gap))?;
         Some(Fit { row: numbered.row, file, line: numbered.line, gap, is_named, is_blank: line.is_empty() })
     };
     if let Some(meant) = &numbered.meant {

@@ -1,11 +1,11 @@
-//! The rows of an output without terminal control sequences, in each form in which programs print a line of a file.
+//! The rows of an output without terminal control sequences, and the forms in which programs print a line of a file.
 
 use std::{borrow::Cow, ops::Range};
 
 /// Output beyond this size is ignored.
 const MOST_BYTES: usize = 1 << 20;
 
-/// The rows of an output without control sequences.
+/// The rows of an output without control sequences and byte order marks.
 #[derive(Debug)]
 pub(in crate::shell) struct OutputRows {
     text: String,
@@ -72,7 +72,7 @@ fn after_control_sequence(rest: &str) -> &str {
     }
 }
 
-/// How a program printed a line of a file, if not as the line alone or with its line number.
+/// The form in which a program printed a line of a file, other than with its line number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RowForm {
     /// The unchanged line.

@@ -21,7 +21,7 @@ pub(super) struct PrintedRun {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Order {
-    /// The order of the file.
+    /// From the first line to the last.
     Forward,
     /// From the last line to the first (`tac`).
     Backward,
@@ -40,7 +40,7 @@ impl PrintedRun {
         }
     }
 
-    /// Its lines, in the order in which they were printed.
+    /// The lines of the run, in the order in which they were printed.
     pub(super) fn lines(&self) -> impl Iterator<Item = usize> {
         self.rows.clone().map(|row| self.line_at(row))
     }
@@ -59,14 +59,14 @@ pub(super) fn runs(stream: &[TextId], file: usize, lines: &FileLines, order: Ord
     let id_at = |index: usize| lines.ids[turned(index)];
     let mut runs = Vec::new();
     // The row up to which each diagonal has been searched.
-    let mut looked: HashMap<isize, usize> = HashMap::new();
+    let mut searched: HashMap<isize, usize> = HashMap::new();
     for (row, id) in stream.iter().enumerate().filter(|(_, id)| **id != NONE) {
         let places = lines.places(*id);
         if places.len() > MOST_PLACES {
             continue;
         }
         for line in places.iter().map(|line| turned(*line)) {
-            let until = looked.entry(row as isize - line as isize).or_default();
+            let until = searched.entry(row as isize - line as isize).or_default();
             if *until > row {
                 continue;
             }

@@ -1,6 +1,6 @@
 //! Seams: two runs that are adjacent in the file but not in the output, with a line between them that the file no
-//! longer has, as when `git show` prints an older version. A reader takes that line to be in the file, so the lines
-//! beside the seam do not count as seen.
+//! longer has, as when `git show` prints an older version. A reader would believe that the file has that line, so the
+//! lines beside the seam do not count as seen.
 
 use std::{collections::HashMap, ops::Range};
 
@@ -84,8 +84,8 @@ impl<'a> Gaps<'a> {
     }
 
     fn is_seam(&self, above: &Counted, below: &Counted) -> bool {
-        let is_told = above.is_numbered && below.is_numbered;
-        !is_told && (above.run.rows.end..below.run.rows.start).any(|row| self.is_strange(row))
+        let are_numbered = above.is_numbered && below.is_numbered;
+        !are_numbered && (above.run.rows.end..below.run.rows.start).any(|row| self.is_strange(row))
     }
 
     /// Whether only another version of the file explains a row.

@@ -1,16 +1,16 @@
-//! Undo over generated histories: every line has an identity, so that it is known whose it is. Two authors change one file in turns, and
-//! one of them takes changes back.
+//! Undo over generated histories. Every line has an identity, so the test knows its author. Two authors change one file
+//! in turns, and one of them undoes changes.
 
 use proptest::prelude::*;
 
 use super::*;
 
-/// A line, which stays in the document when it is deleted.
+/// A line, which stays in the document after it is deleted.
 #[derive(Debug, Clone)]
 struct Line {
     id: usize,
     text: &'static str,
-    /// The change that made it, if one did.
+    /// The change that inserted it, if any.
     made_by: Option<usize>,
     /// The changes that have deleted it.
     deleted_by: Vec<usize>,
@@ -29,7 +29,7 @@ enum Author {
     Bob,
 }
 
-/// Replaces lines, in numbers that are fitted to the text.
+/// Replaces lines, in numbers that are scaled to the text.
 #[derive(Debug, Clone)]
 struct Splice {
     at: usize,
@@ -37,10 +37,10 @@ struct Splice {
     added: Vec<&'static str>,
 }
 
-/// What is on record of a change.
+/// What is recorded of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Record {
-    /// Which line became which.
+    /// The line map.
     Lines,
     /// The texts before and after it.
     Texts,
@@ -67,7 +67,7 @@ struct Step {
     undone: Vec<UndonePart>,
 }
 
-/// A file and how it came to be what it is.
+/// A file with its history.
 #[derive(Debug, Clone)]
 struct Story {
     document: Document,
@@ -85,7 +85,7 @@ impl Document {
         Text::of(there.map(|line| format!("{}\n", line.text)).collect()).unwrap()
     }
 
-    /// The document as if an author had never been there.
+    /// The document without the changes of an author.
     fn without(&self, steps: &[Step], author: Author) -> Document {
         let is_theirs = |change: &usize| steps[*change].author == author;
         let mut document = self.clone();
@@ -94,18 +94,18 @@ impl Document {
         document
     }
 
-    /// The lines that are there, by their identity.
+    /// The identities of the present lines.
     fn ids(&self) -> Vec<usize> {
         self.lines.iter().filter(|line| Self::is_there(line)).map(|line| line.id).collect()
     }
 
-    /// The places of the lines that are there.
+    /// The places of the present lines.
     fn there(&self) -> Vec<usize> {
         (0..self.lines.len()).filter(|place| Self::is_there(&self.lines[*place])).collect()
     }
 
-    /// Replaces lines in a part of the text, given by the places of the lines that bound it.
-    /// Where no record tells which line is which, none comes for which an equal one goes.
+    /// Replaces lines in a part of the text, given by the places of the lines around it. If the line map is not
+    /// recorded, no line is inserted for which an equal one is removed.
     fn splice(&mut self, change: usize, splice: &Splice, bounds: Range<usize>, record: Record) {
         let there: Vec<usize> = self.there().into_iter().filter(|place| bounds.contains(place)).collect();
         let at = splice.at % (there.len() + 1);
@@ -114,7 +114,7 @@ impl Document {
         let added: Vec<&'static str> =
             splice.added.iter().filter(|text| record == Record::Lines || !gone.contains(text)).copied().collect();
         removed.iter().for_each(|place| self.lines[*place].deleted_by.push(change));
-        // Right above the next line that is there, so below all that were deleted.
+        // Directly above the next present line, so below all deleted ones.
         let place = there.get(at).copied().unwrap_or(bounds.end);
         let first = self.next_id;
         self.next_id += added.len();
@@ -135,11 +135,11 @@ impl Story {
         Self { document, steps: Vec::new(), present }
     }
 
-    /// Each author keeps to blocks of his own, which fixed lines divide, or nobody does.
+    /// Each author changes only his own blocks, which fixed lines separate, or both authors change every block.
     fn act(&mut self, act: &Act, has_own_blocks: bool) {
         let change = self.steps.len();
         let before = self.document.ids();
-        // What no record tells must be one change, or contents may show it otherwise.
+        // Without a recorded line map, this must be a single change, or the contents may suggest another one.
         let most = if act.record == Record::Lines { act.splices.len() } else { 1 };
         for splice in act.splices.iter().take(most) {
             let bounds = if has_own_blocks { self.block(act.author, splice.at) } else { 0..self.document.lines.len() };
@@ -149,7 +149,7 @@ impl Story {
         self.take_step(act.author, self.document.text(), lines, act.record, Vec::new());
     }
 
-    /// The lines between two of those that divide the document.
+    /// The lines between two fixed lines.
     fn block(&self, author: Author, number: usize) -> Range<usize> {
         let is_fixed =
             |place: &usize| self.document.lines[*place].made_by.is_none() && self.document.lines[*place].text == "fixed";
@@ -173,7 +173,7 @@ impl Story {
         self.steps.push(Step { name, author, before, after, lines, record, undone });
     }
 
-    /// Takes these changes back, but for these hunks of each.
+    /// Undoes these changes, except for these hunks of each.
     fn undo(&self, is_undone: impl Fn(usize) -> bool, done: &[UndonePart]) -> UndoneText {
         let mut draft = UndoDraft::new(self.present.clone());
         for (index, step) in self.steps.iter().enumerate().rev() {
@@ -195,14 +195,14 @@ impl Story {
         self.undo(|index| self.steps[index].author == author && self.steps[index].undone.is_empty(), &[])
     }
 
-    /// Takes changes back, and that is a change as well.
+    /// Undoes changes, which is a change as well.
     fn take_undo(&mut self, undone: &UndoneText) {
         let lines = undone.lines.clone().unwrap();
         self.take_step(Author::Ann, undone.text.clone(), lines, Record::Lines, undone.undone.clone());
     }
 }
 
-/// Which line became which.
+/// The line map between two lists of identities.
 fn lines_between(before: &[usize], after: &[usize]) -> LineMap {
     let mut runs: Vec<LineRun> = Vec::new();
     for (line, id) in before.iter().enumerate() {
@@ -236,7 +236,7 @@ fn base() -> impl Strategy<Value = Vec<&'static str>> {
     prop::collection::vec((0..TEXTS.len()).prop_map(|text| TEXTS[text]), 0..20)
 }
 
-/// Blocks, of which each author has every other one. A fixed line divides them.
+/// Blocks that belong to the authors in turn, separated by fixed lines.
 fn blocks() -> impl Strategy<Value = Vec<&'static str>> {
     prop::collection::vec(added(), 2..7).prop_map(|blocks| {
         let divided = blocks.into_iter().flat_map(|block| std::iter::once("fixed").chain(block));
@@ -244,13 +244,13 @@ fn blocks() -> impl Strategy<Value = Vec<&'static str>> {
     })
 }
 
-fn told(base: &[&'static str], acts: &[Act], has_own_blocks: bool) -> Story {
+fn story_of(base: &[&'static str], acts: &[Act], has_own_blocks: bool) -> Story {
     let mut story = Story::of(base);
     acts.iter().for_each(|act| story.act(act, has_own_blocks));
     story
 }
 
-/// Only lines of an author have gone, and only lines that he had deleted have come.
+/// Checks that only lines of this author were removed, and only lines that he had deleted were inserted.
 fn assert_touches_only(story: &Story, author: Author, undone: &UndoneText) {
     let made = undone.lines.as_ref().unwrap();
     assert!(made.fits(&story.present, &undone.text));
@@ -275,51 +275,55 @@ const ANY: &[Record] = &[Record::Lines, Record::Lines, Record::Texts, Record::No
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(3000))]
 
-    /// Where the authors keep apart and all is on record, nothing is left, and what remains is what the other one wrote.
+    /// If the authors keep apart and everything is recorded, no hunk is left, and the result is what the other author
+    /// wrote.
     #[test]
     fn taking_one_author_back_leaves_the_other(base in blocks(), acts in prop::collection::vec(act(EXACT), 1..12)) {
-        let story = told(&base, &acts, true);
+        let story = story_of(&base, &acts, true);
         let undone = story.undo_author(Author::Ann);
         prop_assert_eq!(&undone.left, &[]);
         prop_assert_eq!(undone.text, story.document.without(&story.steps, Author::Ann).text());
     }
 
-    /// The same where some changes are whole-file writes or on no record: what is proven is right, and the rest is left.
+    /// As above, but some changes are whole-file writes or not recorded: the proven part is right, and the rest is
+    /// left.
     #[test]
     fn without_a_record_it_is_right_or_left(base in blocks(), acts in prop::collection::vec(act(ANY), 1..8)) {
-        let story = told(&base, &acts, true);
+        let story = story_of(&base, &acts, true);
         let undone = story.undo_author(Author::Ann);
         if undone.left.is_empty() {
             prop_assert_eq!(undone.text, story.document.without(&story.steps, Author::Ann).text());
         }
     }
 
-    /// Wherever the authors write, no line of the other one is lost or changed, and nothing comes that was not there.
+    /// Wherever the authors write, no line of the other one is lost or changed, and no line appears that was not there
+    /// before.
     #[test]
     fn no_line_of_another_is_touched(base in base(), acts in prop::collection::vec(act(EXACT), 1..10)) {
-        let story = told(&base, &acts, false);
+        let story = story_of(&base, &acts, false);
         for author in [Author::Ann, Author::Bob] {
             assert_touches_only(&story, author, &story.undo_author(author));
         }
-        // Nor by taking back one change only.
+        // Undoing a single change does no such harm either.
         for (index, step) in story.steps.iter().enumerate() {
             assert_touches_only(&story, step.author, &story.undo(|other| other == index, &[]));
         }
     }
 
-    /// To take an undo back brings the same text, also where the other one goes on in between; and so does to undo it again.
+    /// Undoing an undo restores the same text, even if the other author goes on in between; and so does undoing that
+    /// again.
     #[test]
     fn undo_and_redo_are_each_others_inverse(
         base in blocks(),
         acts in prop::collection::vec(act(EXACT), 1..8),
         later in prop::collection::vec(act(EXACT), 0..4),
     ) {
-        let mut story = told(&base, &acts, true);
+        let mut story = story_of(&base, &acts, true);
         let (document, first) = (story.document.clone(), story.steps.len());
         let undone = story.undo_author(Author::Ann);
         story.take_undo(&undone);
         prop_assert_eq!(&story.undo(|index| index == first, &[]).text, &document.text());
-        // The other one's changes are the same with the undo and without it.
+        // The other author's changes are the same with and without the undo.
         let mut as_if_never = Story { document, steps: story.steps[..first].to_vec(), present: story.steps[first].before.clone() };
         let mut alone = Story::with(story.document.without(&story.steps[..first], Author::Ann));
         for act in later.iter().map(|act| Act { author: Author::Bob, ..act.clone() }) {
@@ -332,18 +336,18 @@ proptest! {
         prop_assert_eq!(&redone.left, &[]);
         prop_assert_eq!(&redone.text, &as_if_never.present);
         story.take_undo(&redone);
-        // Ann's changes once more: the way leads through the redo and the undo.
+        // Undo Ann's changes once more: the map leads through the redo and the undo.
         let again = story.undo(|index| index < first && story.steps[index].author == Author::Ann, &[]);
         prop_assert_eq!(&again.left, &[]);
         prop_assert_eq!(again.text, alone.present);
     }
 
-    /// What is taken back in two steps is taken back as in one.
+    /// Undoing in two steps has the same result as undoing in one.
     #[test]
     fn the_rest_comes_back_later(base in blocks(), acts in prop::collection::vec(act(EXACT), 1..8), hunk in 0usize..9) {
-        let mut story = told(&base, &acts, true);
+        let mut story = story_of(&base, &acts, true);
         let all = story.undo_author(Author::Ann);
-        // Some of the hunks are said to have been taken back before, and so they are left.
+        // Some hunks are reported as undone before, so they are left.
         let mut some = all.undone.clone();
         some.iter_mut().for_each(|part| part.hunks.retain(|undone| (undone.hunk.before.start + hunk).is_multiple_of(2)));
         let is_open = |story: &Story, index: usize| story.steps[index].author == Author::Ann && story.steps[index].undone.is_empty();

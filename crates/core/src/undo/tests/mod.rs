@@ -1,4 +1,4 @@
-//! Tests of undo by lines: by cases here, and with generated histories in `generated`.
+//! Tests of undo by lines: single cases here, and generated histories in `generated`.
 
 mod generated;
 
@@ -16,7 +16,7 @@ fn back_at(hunk: Hunk, at: Range<usize>) -> UndoneHunk {
     UndoneHunk { hunk, at: std::iter::once(at).collect(), is_back: true }
 }
 
-/// Takes a change back out of a text that others have made something else of.
+/// Undoes a change in a text that others have changed since.
 fn undo(before: &Text, after: &Text, lines: Option<&str>, now: &Text) -> UndoneText {
     let lines = lines.map(|lines| lines.parse::<LineMap>().unwrap());
     let change = change("c");
@@ -26,7 +26,7 @@ fn undo(before: &Text, after: &Text, lines: Option<&str>, now: &Text) -> UndoneT
     draft.finish()
 }
 
-/// `left` are the reasons for what is left.
+/// Checks an undo. `left` are the reasons for the hunks that are left.
 #[track_caller]
 fn check(before: &str, after: &str, now: &str, expected: &str, left: &[NotUndoneCause]) {
     let (before, after, now) = (text(before), text(after), text(now));
@@ -48,11 +48,11 @@ fn lines_are_taken_back_wherever_they_have_moved_to() {
 #[test]
 fn lines_that_others_changed_are_left() {
     check("a\nb\nc\n", "a\nB\nc\n", "a\nBB\nc\n", "a\nBB\nc\n", &[NotUndoneCause::LinesChanged]);
-    // One hunk is taken back, the other is left.
+    // One hunk is undone, the other is left.
     check("a\nb\nc\nd\ne\n", "A\nb\nc\nd\nE\n", "AA\nb\nc\nd\nE\n", "AA\nb\nc\nd\ne\n", &[NotUndoneCause::LinesChanged]);
-    // Somebody wrote something where lines were deleted: what comes first is a guess.
+    // Another writer inserted lines where lines were deleted: their order would be a guess.
     check("a\nb\nc\n", "a\nc\n", "a\nx\nc\n", "a\nx\nc\n", &[NotUndoneCause::LinesChanged]);
-    // Or between the lines that came in the place of one.
+    // The same between the lines that replaced one line.
     check("a\nb\nc\n", "a\nx\ny\nc\n", "a\nx\n1\ny\nc\n", "a\nx\n1\ny\nc\n", &[NotUndoneCause::LinesChanged]);
 }
 
@@ -75,13 +75,14 @@ fn what_was_taken_back_by_hand_is_done() {
 
 #[test]
 fn equal_lines_are_not_taken_for_each_other() {
-    // A brace was put in, and somebody has taken one away: this one or the other?
+    // A brace was inserted, and another writer has removed one: it may be this one or the other.
     let (before, after, now) = (text("a\n}\nb\n"), text("a\n}\n}\nb\n"), text("a\n}\nb\nc\n"));
     let undone = undo(&before, &after, Some("3 2-0+1"), &now);
     assert_eq!((undone.text, undone.left[0].why.clone()), (now, NotUndoneCause::LinesInDoubt));
-    // Either way it is what it was.
+    // Both readings have the same result.
     check("a\n}\nb\n", "a\n}\n}\nb\n", "a\n}\nb\nc\n", "a\n}\nb\nc\n", &[]);
-    // A whole-file write may have put either of the braces in. Both readings come to the same while nobody wrote between them.
+    // A whole-file write may have inserted either of the braces. Both readings agree while no lines are inserted
+    // between them.
     check("a\n}\nc\n", "a\n}\nx\n}\nc\n", "a\n}\nx\n}\nc\nd\n", "a\n}\nc\nd\n", &[]);
     check("a\n}\nc\n", "a\n}\nx\n}\nc\n", "a\n}\nmine\nx\n}\nc\n", "a\n}\nmine\nx\n}\nc\n", &[NotUndoneCause::LinesChanged]);
 }
@@ -91,7 +92,7 @@ fn an_edit_says_itself_which_of_two_equal_lines_it_made() {
     let (before, after) = (text("a\n}\nc\n"), text("a\n}\nx\n}\nc\n"));
     let undone = undo(&before, &after, Some("3 1-0+2"), &text("a\n}\nx\nmine\n}\nc\n"));
     assert_eq!((undone.text.as_str(), undone.left.len()), ("a\nmine\n}\nc\n", 0));
-    // What cannot be the map of these texts is not believed.
+    // A map that does not fit these texts is ignored.
     let undone = undo(&before, &after, Some("3 0-0+2"), &text("a\n}\nx\nmine\n}\nc\n"));
     assert_eq!((undone.text.as_str(), undone.left.len()), ("a\n}\nx\nmine\n}\nc\n", 1));
 }
@@ -100,7 +101,7 @@ fn an_edit_says_itself_which_of_two_equal_lines_it_made() {
 fn endings_stay_what_they_are() {
     check("a\r\nb\nc\r\n", "a\r\nB\r\nc\r\n", "a\r\nB\r\nc\r\nd\n", "a\r\nb\nc\r\nd\n", &[]);
     check("\u{feff}a\nb\n", "\u{feff}a\nB\n", "\u{feff}0\na\nB\n", "\u{feff}0\na\nb\n", &[]);
-    // The file ended without a newline, and others have added lines below the one that the change gave it.
+    // The file ended without a newline, and others have appended lines to the line that the change ended.
     check("a\nb", "a\nc\r\n", "a\nc\r\nmine\n", "a\nb\r\nmine\n", &[]);
     check("a\nb", "a\nc\n", "0\na\nc\n", "0\na\nb", &[]);
     check("a\n", "a\nb", "0\na\nb", "0\na\n", &[]);
@@ -113,12 +114,12 @@ fn an_encoding_is_kept_or_the_change_is_left() {
     let now = latin("Gr\u{fc}\u{df}e aus K\u{f6}ln\nB\nc\nd\n");
     let undone = undo(&before, &after, None, &now);
     assert_eq!(undone.text, latin("Gr\u{fc}\u{df}e aus K\u{f6}ln\nb\nc\nd\n"));
-    // What would come back has no place in the encoding that others have given the file.
+    // The file now has an encoding that cannot represent the lines to restore.
     let (before, after) = (text("Gr\u{fc}\u{df}e\n\u{2192}\nc\n"), text("Gr\u{fc}\u{df}e\nB\nc\n"));
     let now = latin("Gr\u{fc}\u{df}e\nB\nc\nd\n");
     let undone = undo(&before, &after, None, &now);
     assert_eq!((undone.text, undone.left[0].why.clone()), (now, NotUndoneCause::Unencodable));
-    // The change itself was one of the encoding.
+    // The change itself changed the encoding.
     let undone = undo(&latin("\u{fc}b\nb\n"), &text("\u{fc}b\nB\n"), None, &text("\u{fc}b\nB\nc\n"));
     assert_eq!(undone.left[0].why, NotUndoneCause::EncodingChanged);
 }
@@ -139,7 +140,7 @@ fn the_rest_of_a_change_is_taken_back_later_and_nothing_twice() {
     let (before, after) = (text("a\nb\nc\nd\n"), text("A\nb\nC\nd\n"));
     let first = undo(&before, &after, None, &text("AA\nb\nC\nd\n"));
     let done: Vec<Hunk> = first.undone[0].hunks.iter().map(|undone| undone.hunk.clone()).collect();
-    // Its line is there again, and so is the one that had been taken back.
+    // Its line is present again, and so is the one that had been undone.
     let mut draft = UndoDraft::new(text("A\nb\nC\nd\n"));
     let (name, lines) = (change("c"), LineMap::between(&before, &after));
     draft.take_back(&TextStep { change: &name, before: &before, after: &after, lines: Some(&lines) }, &done);
@@ -159,7 +160,7 @@ fn a_part_is_stored_as_short_json() {
 
 #[test]
 fn lines_that_a_whole_undo_put_back_are_the_same_lines() {
-    // Two braces came between two others, the first two were taken away, and all of that was undone.
+    // Two braces were inserted between two others, the first two were removed, and all of that was undone.
     let (first, added, cut) = (text("}\n}\n"), text("}\n}\n}\n}\n"), text("}\n}\n"));
     let now = text("new\n}\n}\n}\n}\n");
     let [add, remove, undo, others] = ["2 1-0+2", "4 0-2+0", "2 0-0+2", "4 0-0+1"].map(|lines| lines.parse::<LineMap>().unwrap());
