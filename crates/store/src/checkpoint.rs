@@ -1,4 +1,4 @@
-//! Checkpoints: the state of a workspace's files at one moment, as the differences from the commit at HEAD.
+//! Checkpoints: the state of a workspace's files at one time, as the differences from the commit at HEAD.
 
 use serde::{Deserialize, Serialize};
 use surehand_core::{ContentHash, RelPath, SessionId, Stamp, string_ids};
@@ -10,7 +10,7 @@ string_ids! {
     CheckpointId
 }
 
-/// The state of a workspace at one moment: the files of the commit at HEAD, except those that are listed.
+/// The state of a workspace at one time: the files of the commit at HEAD, except those that are listed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Checkpoint {
     /// The description in a list of checkpoints.
@@ -24,21 +24,21 @@ pub struct Checkpoint {
 pub struct CheckpointInfo {
     /// Its random id.
     pub id: CheckpointId,
-    /// When it was made.
+    /// The time when it was made.
     pub at: Millis,
-    /// When the files were last found unchanged since.
+    /// The last time when the files were found unchanged.
     pub until: Millis,
     /// The session for which it was made, if any.
     pub session: Option<SessionId>,
-    /// The occasion.
+    /// The reason for the checkpoint, such as `command: make`.
     pub occasion: String,
     /// The name that a person gave it.
     pub name: Option<String>,
-    /// The commit at HEAD. Without one, the list is complete.
+    /// The commit at HEAD. If `None`, the list has every file.
     pub commit: Option<String>,
     /// Whether every file is either listed or in the commit. If git could not help, unlisted files are unknown.
     pub is_whole: bool,
-    /// How long it took to create or confirm it, in milliseconds.
+    /// The time for creating or confirming it, in milliseconds.
     pub took: u32,
     /// The number of listed files.
     pub files: usize,
@@ -49,18 +49,18 @@ pub struct CheckpointInfo {
 /// A file that was not kept.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NotKept {
-    /// Its path.
+    /// The path, relative to the root of the workspace.
     pub path: String,
-    /// The reason.
+    /// Why it was not kept.
     pub why: String,
 }
 
 /// A file that differs from the commit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CheckpointFile {
-    /// Its path.
+    /// The path, relative to the root of the workspace.
     pub path: RelPath,
-    /// Its state.
+    /// The state of the file at that path.
     #[serde(flatten)]
     pub state: FileState,
 }
@@ -71,36 +71,36 @@ pub struct CheckpointFile {
 pub enum FileState {
     /// A regular file.
     File {
-        /// Its content.
+        /// The place of the content.
         content: FileContent,
-        /// Its permissions.
+        /// The permissions, as a Unix mode.
         mode: u32,
         /// The metadata of the system.
         stamp: Stamp,
     },
     /// A symbolic link.
     Link {
-        /// Its target.
+        /// The target, as stored in the link.
         target: String,
     },
     /// An empty directory.
     Directory {
-        /// Its permissions.
+        /// The permissions, as a Unix mode.
         mode: u32,
     },
-    /// Nothing, although the commit has a file there.
+    /// The path does not exist, although the commit has a file there.
     Absent,
     /// A file that was not kept.
     NotKept,
 }
 
-/// Where the content of a file is stored.
+/// The place where the content of a file is stored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FileContent {
-    /// In our store.
+    /// In the store, under this version.
     Version(ContentHash),
-    /// In git, as this blob.
+    /// In git, as the blob with this id.
     Blob(String),
 }
 
@@ -113,7 +113,7 @@ impl Checkpoint {
         })
     }
 
-    /// Whether both describe the same files, whenever they were made.
+    /// Whether both checkpoints describe the same files, regardless of when they were made.
     pub fn says_the_same(&self, other: &Checkpoint) -> bool {
         let state = |file: &CheckpointFile| match file.state.clone() {
             FileState::File { content, mode, stamp } => {

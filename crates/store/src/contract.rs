@@ -239,7 +239,7 @@ fn what_was_replaced_is_made_from_what_came_in_its_place(mut store: impl Store, 
     }
 }
 
-/// Random-looking bytes, which compression does not shrink.
+/// Random-looking bytes, which compression cannot shrink.
 fn noise(seed: u64) -> Vec<u8> {
     let mut state = seed;
     let next = |_| {
@@ -366,7 +366,7 @@ fn incidents_come_newest_first(mut store: impl Store, again: impl Store) {
         incident("i-1", 1, None, refused),
         incident("i-2", 2, Some("i/b"), dropped),
         outside("i-3", "1", "2"),
-        // Another session had seen something else.
+        // Another session had seen a different content.
         outside("i-4", "0", "2"),
         outside("i-5", "2", ""),
         outside("i-6", "", "2"),
@@ -435,7 +435,7 @@ fn what_sessions_touch_is_tracked(mut store: impl Store, again: impl Store) {
     ];
     assert_eq!(files, expected);
     store.record(&[read(path("t/a"), version("1"), 9)]).unwrap();
-    assert_eq!(tracked(last).0, [], "nothing new was said");
+    assert_eq!(tracked(last).0, [], "the read changed no record");
     let all = again.tracked(None).unwrap().files;
     assert_eq!(all.iter().filter(|file| file.path.as_str().starts_with("t/")).count(), 4);
 }

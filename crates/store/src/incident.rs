@@ -15,23 +15,23 @@ string_ids! {
 pub struct Incident {
     /// Its random id.
     pub id: IncidentId,
-    /// When it was noticed.
+    /// The time when it was noticed.
     pub at: Millis,
     /// The session that noticed it, or whose call was refused.
     pub session: SessionId,
     /// The file, if it concerns one.
     pub path: Option<RelPath>,
-    /// What happened.
+    /// The event itself.
     pub kind: IncidentKind,
 }
 
-/// What happened.
+/// The kind of an incident.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "is", rename_all = "snake_case")]
 pub enum IncidentKind {
     /// A call was refused.
     Refused {
-        /// The tool.
+        /// The name of the tool.
         tool: String,
         /// The stable name of the cause.
         code: String,
@@ -40,22 +40,22 @@ pub enum IncidentKind {
     },
     /// A file changed without a recorded change. Each new content is recorded once, however many sessions notice it.
     Outside {
-        /// The version that the session knew; `None` if there was no file.
+        /// The version that the session knew; `None` if the file did not exist.
         before: Option<ContentHash>,
-        /// The version found.
+        /// The version that was found; `None` if the file is gone.
         after: Option<ContentHash>,
     },
     /// A rescued file was deleted. Its content is kept like any other version.
     RescueDropped {
         /// The name of the rescued file.
         rescue: String,
-        /// Its content.
+        /// The version of its content.
         version: ContentHash,
     },
 }
 
 impl IncidentKind {
-    /// The content that a file changed from outside was found to have.
+    /// The content that a file changed from outside was found to have; the inner `None` means a deleted file.
     pub(crate) fn found_outside(&self) -> Option<Option<&ContentHash>> {
         match self {
             Self::Outside { after, .. } => Some(after.as_ref()),

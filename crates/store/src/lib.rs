@@ -1,8 +1,8 @@
 //! The memory of Surehand between calls and between processes.
 //!
 //! [`Store`] is the interface; [`SqliteStore`] implements it in one file that several processes share. No SQL, row or
-//! file name leaves this crate, and [`contract`] is the test suite for any other backend. [`board`] is what several
-//! checkouts share.
+//! file name leaves this crate, and [`contract`] is the test suite for any other backend. [`board`] holds the data that
+//! several checkouts share.
 //!
 //! ```
 //! use surehand_core::{RelPath, Text, View};
@@ -10,7 +10,7 @@
 //!
 //! let dir = tempfile::tempdir()?;
 //! let (session, path) = (SessionId("s".into()), RelPath::new("a.txt")?);
-//! let view = View::whole(&Text::new("one\n".into()).expect("it is text"));
+//! let view = View::whole(&Text::new("one\n".into()).expect("valid text"));
 //! let mut store = SqliteStore::open(&dir.path().join("state.db"), &StoreScope::default())?.store;
 //! store.record(&[StoreRecord::Viewed { session: session.clone(), path: path.clone(), view: view.clone() }])?;
 //! assert_eq!(store.view(&session, &path)?, Some(view));
@@ -40,27 +40,27 @@ pub use usage::{KeptAmount, StoreUsage};
 /// One checkout's part of a store that all checkouts of a repository share.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct StoreScope {
-    /// The name of the checkout. Records under other names are invisible.
+    /// The random name of the checkout. Records under other names are invisible.
     pub checkout: String,
-    /// The directory of the work tree that paths are relative to, if not the top.
+    /// The directory of the work tree that paths are relative to; `None` for the top.
     pub below: Option<RelPath>,
 }
 
 /// A version of a file that was found at a path, with the stamp it had.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KnownFile {
-    /// Its content.
+    /// The version that the file had.
     pub version: ContentHash,
-    /// Its stamp.
+    /// The stamp of the file at that time.
     pub stamp: Stamp,
 }
 
 /// A file that sessions have touched.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TrackedFile {
-    /// Its path.
+    /// The path, relative to the scope's directory.
     pub path: RelPath,
-    /// Its version and status.
+    /// The version and status of the file.
     pub tracked: FileRecord,
     /// The stamp of that version, if it is known.
     pub stamp: Option<Stamp>,
@@ -69,9 +69,9 @@ pub struct TrackedFile {
 /// A session with records in the store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KnownSession {
-    /// Its id.
+    /// The id of the session.
     pub id: SessionId,
-    /// The number of files of which it has a view.
+    /// The number of files that it has a view of.
     pub viewed: usize,
     /// The number of changes that it has made.
     pub changes: usize,
@@ -79,7 +79,7 @@ pub struct KnownSession {
     pub last_active: Option<Millis>,
 }
 
-/// The touched files at one moment.
+/// The touched files, as of one turn.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TrackedFiles {
     /// The files, sorted by path.
@@ -92,54 +92,54 @@ pub struct TrackedFiles {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct StoreTurn(pub i64);
 
-/// Something that a session did to a file.
+/// The effect of a session on one file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileEvent {
-    /// The change that it belongs to.
+    /// The change that the event belongs to.
     pub change: ChangeId,
-    /// The time.
+    /// The time of the change.
     pub at: Millis,
-    /// The session.
+    /// The session that made the change.
     pub session: SessionId,
     /// The tool, or [`FileEvent::COMMAND`] and the command line.
     pub tool: String,
-    /// The file, by its name before.
+    /// The path of the file, before a move.
     pub path: RelPath,
-    /// Its new name, if it was moved.
+    /// The new path, if the file was moved.
     pub moved_to: Option<RelPath>,
-    /// The version before; `None` if the file was created.
+    /// The version before the event; `None` if the file was created.
     pub before: Option<ContentHash>,
-    /// The version after; `None` if the file was deleted.
+    /// The version after the event; `None` if the file was deleted.
     pub after: Option<ContentHash>,
-    /// The mode of a file that was deleted.
+    /// The mode of the file, if it was deleted.
     pub mode: Option<u32>,
     /// The earlier changes of this file that this event undid.
     pub undoes: Vec<ChangeId>,
     /// The delta from the version after to the one before. Without it, the version before is stored in full, if at all.
     #[serde(skip)]
     pub delta: Option<ContentDelta>,
-    /// The line map, if the change was made of edits. Comparing both versions would only guess among equal lines.
+    /// The line map, if the change consists of edits. Comparing both versions would only guess among equal lines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lines: Option<LineMap>,
-    /// The hunks that it undid. A change that was undone only in part is named here and not in `undoes`.
+    /// The hunks that the event undid. A change that was undone only in part is listed here and not in `undoes`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub undone: Vec<UndonePart>,
-    /// What it did to the path besides the content.
+    /// The change of the path other than its content.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub entry: Option<EntryChange>,
 }
 
-/// A change of a path besides its content.
+/// A change of a path other than its content.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EntryChange {
-    /// The state before.
+    /// The state before the change.
     pub before: PathEntry,
-    /// The state after.
+    /// The state after the change.
     pub after: PathEntry,
 }
 
 impl EntryChange {
-    /// The permissions before and after, if it changed nothing else of a file.
+    /// The permissions before and after, if a file changed nothing else.
     pub fn modes(&self) -> Option<(u32, u32)> {
         match (&self.before, &self.after) {
             (PathEntry::File(Some(before)), PathEntry::File(Some(after))) => Some((*before, *after)),
@@ -152,7 +152,7 @@ impl EntryChange {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PathEntry {
-    /// Nothing.
+    /// The path does not exist.
     Nothing,
     /// A regular file with these permissions, if they are known.
     File(Option<u32>),
@@ -171,15 +171,15 @@ impl FileEvent {
         self.moved_to.as_ref().unwrap_or(&self.path)
     }
 
-    /// Whether it concerns this file, by its name before or after.
+    /// Whether the event concerns this file, by its path before or after.
     pub fn is_about(&self, path: &RelPath) -> bool {
         self.path == *path || self.moved_to.as_ref() == Some(path)
     }
 
-    /// What it did to each path. The new name of a moved file comes first, because its entry is derived from that of
-    /// the old name.
+    /// The effect on each path. The new path of a moved file comes first, because its entry is derived from that of the
+    /// old path.
     pub fn touches(&self) -> Vec<(&RelPath, Touch)> {
-        // Only a link, a directory or permissions.
+        // Only a link, a directory or permissions changed.
         if self.entry.is_some() && self.before == self.after {
             return Vec::new();
         }
@@ -192,7 +192,7 @@ impl FileEvent {
         }
     }
 
-    /// Whether a command caused it.
+    /// Whether a shell command caused the event.
     pub fn is_command(&self) -> bool {
         self.tool.starts_with(Self::COMMAND)
     }
@@ -201,24 +201,24 @@ impl FileEvent {
 /// Selects events that match all given fields.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct EventFilter {
-    /// By this session.
+    /// Only events of this session.
     pub session: Option<SessionId>,
-    /// About this file, by its name before or after.
+    /// Only events that concern this file, by its path before or after.
     pub path: Option<RelPath>,
-    /// Of this change.
+    /// Only events of this change.
     pub change: Option<ChangeId>,
-    /// Whether to include the deltas.
+    /// Whether to include the deltas, which may be large.
     pub with_deltas: bool,
 }
 
 /// The difference between two contents: the middle is replaced.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ContentDelta {
-    /// The length of the common start.
+    /// The length of the common start, in bytes.
     pub prefix: usize,
-    /// The length of the common end.
+    /// The length of the common end, in bytes.
     pub suffix: usize,
-    /// The bytes between them.
+    /// The bytes of the other content between them.
     pub middle: Vec<u8>,
 }
 
@@ -236,9 +236,9 @@ impl ContentDelta {
 pub struct RefusedCall {
     /// A digest of the tool and its arguments.
     pub call: ContentHash,
-    /// The file, if any.
+    /// The path of the file, if the call had one.
     pub path: Option<RelPath>,
-    /// The count.
+    /// The number of refusals in a row.
     pub count: u32,
 }
 
@@ -247,12 +247,12 @@ pub struct RefusedCall {
 pub struct SharedBytes(Arc<dyn AsRef<[u8]> + Send + Sync>);
 
 impl SharedBytes {
-    /// Shares what can be seen as bytes.
+    /// Shares any value that has a byte representation.
     pub fn new(bytes: impl AsRef<[u8]> + Send + Sync + 'static) -> Self {
         Self(Arc::new(bytes))
     }
 
-    /// The bytes.
+    /// The shared bytes.
     pub fn bytes(&self) -> &[u8] {
         (*self.0).as_ref()
     }
@@ -264,56 +264,56 @@ impl fmt::Debug for SharedBytes {
     }
 }
 
-/// One record.
+/// One entry to be written to the store.
 #[derive(Debug, Clone)]
 pub enum StoreRecord {
     /// A session has a new view of a file.
     Viewed {
-        /// The session.
+        /// The session that read or wrote the file.
         session: SessionId,
-        /// The file.
+        /// The path of the file.
         path: RelPath,
-        /// The view.
+        /// The lines that the session has seen now.
         view: View,
     },
     /// A session was shown this version of a file as instructions for its directory.
     Given {
-        /// The session.
+        /// The session that received the instructions.
         session: SessionId,
-        /// The file.
+        /// The path of the instruction file.
         path: RelPath,
-        /// Its version.
+        /// The version of its content.
         version: ContentHash,
     },
     /// A session no longer has a view of a file, nor its instructions.
     Forgot {
-        /// The session.
+        /// The session that forgets the file.
         session: SessionId,
-        /// The file.
+        /// The path of the file.
         path: RelPath,
     },
     /// A session is still active, although it has nothing to record, so its views must be kept.
     InUse {
-        /// Which one.
+        /// The session that is still active.
         session: SessionId,
     },
     /// A session was reset: its views, instructions, refused calls and counts are deleted. Versions and events stay.
     Cleared {
-        /// The session.
+        /// The session that was reset.
         session: SessionId,
     },
     /// A file was found with this version.
     Found {
-        /// Its path.
+        /// The path at which it was found.
         path: RelPath,
-        /// Its version and stamp.
+        /// The version and stamp of the file.
         file: KnownFile,
     },
     /// The content of a version, for [`Store::version`].
     Kept {
-        /// The version.
+        /// The version of the content.
         version: ContentHash,
-        /// The bytes.
+        /// The bytes of the content.
         content: SharedBytes,
         /// The time of its last use.
         at: Millis,
@@ -322,48 +322,48 @@ pub enum StoreRecord {
     Happened(FileEvent),
     /// A file was read, or found changed by another program. The store tracks it from now on.
     Touched {
-        /// The file.
+        /// The path of the file.
         path: RelPath,
-        /// What was done to it.
+        /// The read or the outside change.
         touch: Touch,
-        /// The time.
+        /// The time of the touch.
         at: Millis,
     },
     /// A call was refused.
     Refused {
-        /// The session.
+        /// The session whose call was refused.
         session: SessionId,
-        /// The call, with its count.
+        /// The call, with its number of refusals.
         refused: RefusedCall,
     },
     /// The cause of refused calls about this file was removed, so they no longer count.
     Mended {
-        /// The session.
+        /// The session whose calls were refused.
         session: SessionId,
-        /// The file.
+        /// The path of the file.
         path: RelPath,
     },
-    /// The state of the workspace's files at one moment. The contents it names are recorded before it, and kept at
-    /// least as long.
+    /// The state of the workspace's files at one time. The contents that it refers to are recorded before it, and kept
+    /// at least as long.
     Checkpointed(Checkpoint),
-    /// The files were still as a checkpoint describes them at a later moment.
+    /// The files were unchanged since a checkpoint when they were checked again.
     StillSo {
-        /// The checkpoint.
+        /// The checkpoint that still describes the files.
         checkpoint: CheckpointId,
-        /// The time.
+        /// The time of the check.
         at: Millis,
-        /// How long the check took, in milliseconds.
+        /// The duration of the check, in milliseconds.
         took: u32,
     },
-    /// An incident.
+    /// An event for the log that is neither a change nor a checkpoint.
     Noticed(Incident),
     /// A session has rewritten a file this often with little change.
     Rewrote {
-        /// The session.
+        /// The session that rewrote the file.
         session: SessionId,
-        /// The file.
+        /// The path of the file.
         path: RelPath,
-        /// The count.
+        /// The number of rewrites so far.
         count: u32,
     },
 }
@@ -380,12 +380,12 @@ pub struct StoryTasks {
 /// An update of the tasks.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TaskUpdate {
-    /// The session or run that makes it; `None` for a person, who may change all tasks.
+    /// The session or run that makes the update; `None` for a person, who may change all tasks.
     pub by: Option<TaskOwner>,
     /// The story to update; the current one if `None`.
     pub story: Option<String>,
-    /// Whether the story becomes the current one. The first story takes over the tasks that were added before, unless
-    /// it is that of a run.
+    /// Whether the story becomes the current one. The first story takes over the tasks that were added before it,
+    /// unless the story is that of a run.
     pub begins_story: bool,
     /// Tasks to add, in this order, with their priorities; a task without one comes last.
     pub add: Vec<(String, Option<u32>)>,
@@ -434,13 +434,13 @@ pub fn story_name(name: &str) -> String {
 /// A change of one task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskChange {
-    /// Its number.
+    /// The number of the task.
     pub id: u32,
-    /// Its new status.
+    /// The new status, if it changes.
     pub status: Option<TaskStatus>,
-    /// Its new description.
+    /// The new description, if it changes.
     pub description: Option<String>,
-    /// Its new priority.
+    /// The new priority, if it changes.
     pub priority: Option<u32>,
 }
 
@@ -449,71 +449,71 @@ pub struct TaskChange {
 pub struct StoreBounds {
     /// The maximum size of versions and events. Views and stamps do not count.
     pub bytes: u64,
-    /// How many days versions, events and views are kept after their last use. Only days with records count, in the
-    /// order of their first records, so a wrong clock ages nothing by more than a day. Views are kept for at least two
-    /// days.
+    /// The number of days for which versions, events and views are kept after their last use. Only days with records
+    /// count, in the order of their first records, so a wrong clock ages nothing by more than a day. Views are kept for
+    /// at least two days.
     pub days: u32,
     /// The number of sessions whose views are kept, the last used first.
     pub sessions: usize,
 }
 
-/// Why a record could not be written or read.
+/// The reason why a record could not be written or read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
-    /// The state was written by a newer Surehand.
+    /// A newer Surehand wrote the state.
     #[error(
         "{path}: written by a newer surehand (schema {found}, this one knows {known}); update surehand, or move the file away to start anew"
     )]
     Newer {
-        /// The file.
+        /// The path of the file.
         path: String,
-        /// Its schema.
+        /// The format of the file.
         found: i64,
-        /// The newest schema that this program knows.
+        /// The newest format that this program knows.
         known: i64,
     },
-    /// There is no task with this number.
+    /// The list has no task with this number.
     #[error("there is no task {id}")]
     NoSuchTask {
-        /// The number.
+        /// The number in the update.
         id: u32,
     },
     /// The task belongs to another run or session.
     #[error("task {id} belongs to {whose}")]
     TaskOfOthers {
-        /// The number.
+        /// The number of the task.
         id: u32,
-        /// A run, a session or a story.
+        /// The owner: a run, a session or a story.
         whose: String,
     },
-    /// The update is invalid.
+    /// The update is not valid.
     #[error("{why}")]
     BadTaskUpdate {
-        /// The reason.
+        /// Why it is not valid.
         why: String,
     },
-    /// The disk is full.
+    /// The file system of the file is full.
     #[error("{path}: cannot be written, the disk is full ({error}); make room there and try again")]
     DiskFull {
-        /// The file.
+        /// The path of the file.
         path: String,
         /// The error of the system.
         error: std::io::Error,
     },
-    /// The backend failed.
+    /// The database failed.
     #[error("{path}: {error}")]
     Backend {
-        /// The file.
+        /// The path of the file.
         path: String,
-        /// The error of the backend.
+        /// The error of the database.
         error: Box<dyn std::error::Error + Send + Sync>,
     },
 }
 
 /// Memory shared by all sessions of a workspace.
 pub trait Store: Send {
-    /// Records all of these, or none.
+    /// Writes all of these records, or none.
     fn record(&mut self, records: &[StoreRecord]) -> Result<(), StoreError>;
 
     /// The view that a session has of a file.
@@ -530,7 +530,7 @@ pub trait Store: Send {
     /// The files that a session viewed last, latest first.
     fn lately_viewed(&self, session: &SessionId, limit: usize) -> Result<Vec<RelPath>, StoreError>;
 
-    /// Every session with a view, by name, with the number of files.
+    /// Every session with a view, by id, with the number of its views.
     fn sessions(&self) -> Result<Vec<(SessionId, usize)>, StoreError>;
 
     /// Every session that has a view, a change, a refused call or a checkpoint, by id.
@@ -561,7 +561,7 @@ pub trait Store: Send {
     /// The content of a version that a file had at this path, if it is stored or can be computed from later versions.
     fn replaced_content(&self, path: &RelPath, version: &ContentHash) -> Result<Option<Vec<u8>>, StoreError>;
 
-    /// The refused calls of a session whose cause still stands.
+    /// The refused calls of a session whose cause still exists.
     fn refused_calls(&self, session: &SessionId) -> Result<Vec<RefusedCall>, StoreError>;
 
     /// The number of times a session has rewritten a file with little change.
@@ -585,14 +585,14 @@ pub trait Store: Send {
     /// Applies an update to the tasks, all of it or nothing, and returns the tasks of its story.
     fn update_tasks(&mut self, change: &TaskUpdate) -> Result<StoryTasks, StoreError>;
 
-    /// The touched files that changed since the given turn, or all.
+    /// The touched files that changed after this turn, or all of them.
     fn tracked(&self, since: Option<StoreTurn>) -> Result<TrackedFiles, StoreError>;
 
-    /// Deletes what exceeds the bounds, the least recently used first. Deletes only a part, so that other processes can
-    /// write in between, and returns whether there is more. Call it after every write.
+    /// Deletes data that exceeds the bounds, the least recently used first. Deletes only a part at a time, so that
+    /// other processes can write in between, and returns whether more is left. Call it after every write.
     fn trim(&mut self, bounds: &StoreBounds) -> Result<bool, StoreError>;
 
-    /// Returns a part of the free space to the system. Returns whether there is more.
+    /// Returns a part of the free space to the system. Returns whether more is left.
     fn release_space(&mut self) -> Result<bool, StoreError> {
         Ok(false)
     }

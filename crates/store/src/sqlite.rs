@@ -40,14 +40,14 @@ const FEW: usize = 8;
 
 const VIEW: &str = "SELECT view FROM views WHERE checkout = ?1 AND session = ?2 AND path = ?3";
 
-/// A connection to the state of a workspace. Several may be open at once, in this process and in others.
+/// A connection to the state of a workspace. Several may be open at the same time, in this process and in others.
 pub struct SqliteStore {
     connection: Connection,
     path: PathBuf,
     packer: Packer,
     rows: CheckoutRows,
     turn: WrittenTurn,
-    /// Whether rewriting the whole file (`VACUUM`) is still to be tried.
+    /// Whether rewriting the whole file (`VACUUM`) has not been tried yet.
     may_rewrite: bool,
 }
 
@@ -73,7 +73,7 @@ impl CheckoutRows {
         }
     }
 
-    /// The directory of the work tree that paths are relative to, as it is stored; empty for its top.
+    /// The stored form of the directory that paths are relative to; empty for the top of the work tree.
     fn directory(&self) -> &str {
         self.below.as_ref().map_or("", RelPath::as_str)
     }
@@ -95,7 +95,7 @@ impl CheckoutRows {
     fn range(&self) -> (String, String) {
         match &self.below {
             None => (String::new(), char::MAX.to_string()),
-            // The character that follows `/`.
+            // `0` is the character after `/`.
             Some(below) => (format!("{below}/"), format!("{below}0")),
         }
     }
@@ -115,11 +115,11 @@ impl Packer {
     }
 }
 
-/// An opened store, and what it took to open it.
+/// An opened store, and the result of opening it.
 pub struct OpenedStore {
-    /// The store.
+    /// The store, ready for use.
     pub store: SqliteStore,
-    /// The new path of a damaged file, if there was one.
+    /// The new path of the damaged file, if one was moved aside.
     pub set_aside: Option<PathBuf>,
 }
 
@@ -144,7 +144,7 @@ impl SqliteStore {
         let store = Self::with_connection(connection, path, scope);
         match attempt(path, || format_of(&store.connection))? {
             FORMAT => Ok(store),
-            // Its creator has written nothing yet.
+            // Its creator has not written anything yet.
             0 => Self::in_memory(),
             found if found > FORMAT => Err(StoreError::Newer { path: path.display().to_string(), found, known: FORMAT }),
             _ => store.brought_up_to_date(),
@@ -172,7 +172,7 @@ impl SqliteStore {
         Ok(store)
     }
 
-    /// A number that moves whenever another connection, of this process or another, has written to the file.
+    /// A number that changes whenever another connection, of this process or another, has written to the file.
     pub fn data_version(&self) -> Result<i64, StoreError> {
         attempt(&self.path, || self.connection.prepare_cached("PRAGMA data_version")?.query_row([], |row| row.get(0)))
     }
@@ -194,7 +194,7 @@ impl SqliteStore {
     }
 
     fn try_open(path: &Path, scope: &StoreScope) -> Result<Self, StoreError> {
-        // Never follow a link, which could lead anywhere.
+        // Never follow a link, because it could lead anywhere.
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = attempt(path, || Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NOFOLLOW))?;
         let mut store = Self::with_connection(connection, path, scope);
@@ -209,8 +209,8 @@ impl SqliteStore {
 
     fn set_up(&self) -> rusqlite::Result<()> {
         if self.path.metadata().is_ok_and(|file| file.len() == 0) {
-            // A database that a power cut leaves half created holds nothing of value; the next start moves it aside.
-            // The first page is written in one call, so a process that dies needs no journal file for it either.
+            // A database that a power cut leaves half created contains nothing of value; the next start moves it aside.
+            // The first page is written in one call, so a killed process needs no journal file for it either.
             self.connection.pragma_update(None, "synchronous", "off")?;
             self.connection.pragma_update_and_check(None, "journal_mode", "memory", |_| Ok(()))?;
             // Applies to new files. Free pages can then be released without rewriting the file.
@@ -222,7 +222,7 @@ impl SqliteStore {
         Ok(())
     }
 
-    /// From now on other processes rely on the file. A power cut may lose the last views, and a lost view only costs
+    /// Other processes rely on the file from now on. A power cut may lose the last views, but a lost view only costs
     /// another read. User files have a journal of their own.
     fn sync_from_now_on(&self) -> rusqlite::Result<()> {
         self.connection.pragma_update(None, "synchronous", "normal")
@@ -234,7 +234,7 @@ impl SqliteStore {
         Ok(())
     }
 
-    /// An event that replaced this content at this path: the last one or, given an event, the next one.
+    /// An event that replaced this content at this path: the last one or, if an event is given, the next one after it.
     fn replacement(
         &self,
         path: &RelPath,
@@ -293,11 +293,11 @@ impl SqliteStore {
     }
 
     /// Runs several queries in one transaction, which takes its locks once.
-    fn at_once<T>(&self, questions: impl FnOnce() -> Result<T, StoreError>) -> Result<T, StoreError> {
+    fn at_once<T>(&self, queries: impl FnOnce() -> Result<T, StoreError>) -> Result<T, StoreError> {
         let transaction = attempt(&self.path, || self.connection.unchecked_transaction())?;
-        let answers = questions()?;
+        let results = queries()?;
         attempt(&self.path, || transaction.commit())?;
-        Ok(answers)
+        Ok(results)
     }
 
     fn one<T>(
@@ -392,7 +392,7 @@ impl Store for SqliteStore {
     }
 
     fn files(&self, paths: &[RelPath]) -> Result<Vec<Option<KnownFile>>, StoreError> {
-        // For so many paths, reading the whole table is faster than a lookup for each.
+        // For this many paths, reading the whole table is faster than a lookup for each.
         const MANY: usize = 10_000;
         if paths.len() < MANY {
             return self.at_once(|| paths.iter().map(|path| self.file(path)).collect());
@@ -400,7 +400,7 @@ impl Store for SqliteStore {
         let sql =
             "SELECT version, device, inode, size, modified, changed, taken, path FROM files WHERE checkout = ?1 ORDER BY path";
         let all = self.all(sql, [self.rows.checkout], |row| Ok((row.get::<_, String>(7)?, read_file(row)?)))?;
-        // Sorted by bytes, as the table's key is.
+        // The rows are sorted by bytes, like the table's key.
         let find = |path: &RelPath| all.binary_search_by(|(key, _)| key.as_str().cmp(&self.rows.key(path))).ok();
         Ok(paths.iter().map(|path| find(path).map(|at| all[at].1.clone())).collect())
     }
@@ -414,7 +414,7 @@ impl Store for SqliteStore {
     fn version(&self, version: &ContentHash) -> Result<Option<Vec<u8>>, StoreError> {
         let sql = "SELECT packed FROM versions WHERE version = ?1";
         let Some(packed) = self.one(sql, params![version.as_bytes()], |row| row.get::<_, Vec<u8>>(0))? else { return Ok(None) };
-        // Damage shows as content with another hash, which counts as missing.
+        // Damaged data gives content with another hash, which counts as missing.
         Ok(unpack(packed).filter(|content| ContentHash::of(content) == *version))
     }
 
@@ -426,7 +426,7 @@ impl Store for SqliteStore {
     fn replaced_content(&self, path: &RelPath, version: &ContentHash) -> Result<Option<Vec<u8>>, StoreError> {
         let (mut path, mut next, mut event) = (path.clone(), *version, None);
         let mut deltas = Vec::new();
-        // The content that replaced it may have been replaced in turn, until one is kept in full. Each replacement is
+        // The content that replaced it may have been replaced in turn, until one is stored in full. Each replacement is
         // later than the previous one, so the loop ends.
         let mut content = loop {
             if let Some(content) = self.version(&next)? {
@@ -459,7 +459,7 @@ impl Store for SqliteStore {
 
     fn events(&self, which: &EventFilter, limit: usize) -> Result<Vec<FileEvent>, StoreError> {
         // Events of one file are found through indexes; all others by a scan from the newest on. The `+` keeps SQLite
-        // from using an index for the other conditions, which would then need a sort.
+        // from using an index for the other conditions, because it would then have to sort.
         let about_path = match which.path {
             Some(_) => {
                 "id IN (SELECT id FROM events WHERE checkout = ?5 AND path = ?2
@@ -605,7 +605,7 @@ fn write_record(
     let checkout = rows.checkout;
     match record {
         StoreRecord::Viewed { session, path, view } => {
-            let view = serde_json::to_string(view).expect("a view is plain data");
+            let view = serde_json::to_string(view).expect("plain data can be serialized");
             let sql = "INSERT OR REPLACE INTO views (checkout, session, path, view, turn) VALUES (?1, ?2, ?3, ?4,
                 (SELECT COALESCE(MAX(turn), 0) + 1 FROM views WHERE checkout = ?1 AND session = ?2))";
             run(sql, params![checkout, session.0, rows.key(path), view])
@@ -648,7 +648,7 @@ fn write_record(
         StoreRecord::InUse { .. } => Ok(()),
         StoreRecord::Kept { version, content, .. } => keep(transaction, version, turn, || match packed {
             Some(packed) => Ok(packed),
-            // It was there a moment ago, but was deleted since.
+            // It existed before the transaction, but has been deleted since.
             None => pack(packer, content.bytes()).map_err(not_packed),
         }),
         StoreRecord::Touched { path, touch, at } => track(transaction, rows, turn, path, touch, *at),
@@ -897,7 +897,7 @@ fn read_delta(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<ContentDe
 }
 
 fn as_json(value: &impl Serialize) -> String {
-    serde_json::to_string(value).expect("it is plain data")
+    serde_json::to_string(value).expect("plain data can be serialized")
 }
 
 /// A JSON value from a column; `None` if it cannot be parsed.
@@ -907,7 +907,7 @@ fn read_json<T: DeserializeOwned>(row: &Row<'_>, column: usize) -> rusqlite::Res
 
 struct ContentReplacement {
     event: i64,
-    /// The file's name at that time.
+    /// The path of the file at the time of the event.
     path: RelPath,
     by: ContentHash,
     delta: ContentDelta,
@@ -918,7 +918,7 @@ const ZSTD: u8 = 1;
 /// Smaller contents hardly shrink.
 const PACK_FROM: usize = 512;
 
-/// A byte for the compression, then the content.
+/// The packed form: a byte for the compression, then the content.
 fn pack(packer: &mut Packer, content: &[u8]) -> std::io::Result<Vec<u8>> {
     let (how, body) = if content.len() < PACK_FROM { (PLAIN, content.to_vec()) } else { (ZSTD, packer.compress(content)?) };
     Ok([&[how], &body[..]].concat())

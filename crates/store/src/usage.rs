@@ -1,13 +1,13 @@
-//! How much a store keeps.
+//! The amount of data in a store.
 
 use std::ops::AddAssign;
 
-/// How many of a kind are kept, and how large they are.
+/// The number and the size of items of one kind.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct KeptAmount {
-    /// How many.
+    /// The number of items.
     pub count: u64,
-    /// Their size in bytes.
+    /// Their total size in bytes.
     pub bytes: u64,
 }
 
@@ -18,18 +18,19 @@ impl AddAssign for KeptAmount {
     }
 }
 
-/// What a store keeps for all checkouts of a repository. The sizes are estimates: a database keeps its rows in pages.
+/// The data that a store keeps for all checkouts of a repository. Sizes are estimates, because a database keeps its
+/// rows in pages.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct StoreUsage {
-    /// Contents of files, compressed.
+    /// Contents of files, with their compressed sizes.
     pub versions: KeptAmount,
-    /// Changes, with what leads back from them.
+    /// Changes, with the deltas to the previous versions.
     pub changes: KeptAmount,
-    /// Checkpoints. The contents that they need are versions.
+    /// Checkpoints, without the contents of files, which count as versions.
     pub checkpoints: KeptAmount,
-    /// What else the log lists.
+    /// The other entries of the log.
     pub incidents: KeptAmount,
-    /// What sessions have seen: the number of views.
+    /// The views of sessions, each of one file.
     pub views: KeptAmount,
     /// The number of sessions that have these views.
     pub sessions: u64,

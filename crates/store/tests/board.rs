@@ -1,4 +1,4 @@
-//! The board in SQLite keeps the contract, and copes with kills, damage and files of other versions.
+//! The board in SQLite keeps the contract, and handles kills, damage and files of other versions.
 #![expect(clippy::disallowed_methods, reason = "tests damage files on purpose")]
 
 use std::{fs, thread, time::Duration};
@@ -66,7 +66,7 @@ fn a_damaged_board_is_begun_anew_with_higher_fencing_numbers() {
     let old: Vec<_> = (0..3).map(|number| claim(&mut board, &number.to_string()).fence).collect();
     assert!(old.is_sorted_by(|one, other| one < other));
     drop(board);
-    // The number of a file's life is the second in which it was begun.
+    // The timeline of a file is the second in which it was created.
     let began = old[0].timeline;
     while std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs() as i64 <= began {
         thread::yield_now();

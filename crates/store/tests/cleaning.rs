@@ -1,4 +1,4 @@
-//! What a person asks to remove is removed from the store, and the rest goes on as before.
+//! Requested data is removed from the store, and the rest is not affected.
 
 use std::fs;
 
@@ -35,7 +35,7 @@ fn seen(session: &str, path: &str, content: &str) -> StoreRecord {
     StoreRecord::Viewed { session: SessionId(session.into()), path: RelPath::new(path).unwrap(), view }
 }
 
-/// Whatever clocks say, age goes by the order in which things were recorded.
+/// Age follows the order of the records, whatever the clocks show.
 #[test]
 fn history_is_removed_up_to_a_moment() {
     const DAY: i64 = 24 * 60 * 60 * 1000;
@@ -44,7 +44,7 @@ fn history_is_removed_up_to_a_moment() {
     let mut store = SqliteStore::open(&dir.path().join("state.db"), &StoreScope::default()).unwrap().store;
     store.record(&[kept("one", DAY), change("one", DAY, "a"), kept("seen", DAY), seen("s", "seen", "seen")]).unwrap();
     store.record(&[kept("two", 2 * DAY), change("two", 2 * DAY, "a")]).unwrap();
-    // A clock that was wrong for a moment.
+    // A clock was wrong for a short time.
     store.record(&[kept("wrong", 5), change("wrong", 5, "a")]).unwrap();
     store.record(&[kept("three", 3 * DAY), change("three", 3 * DAY, "b")]).unwrap();
     let left = |store: &SqliteStore| {
@@ -52,13 +52,13 @@ fn history_is_removed_up_to_a_moment() {
         events.into_iter().map(|event| event.change.0).collect::<Vec<_>>()
     };
     let has = |store: &SqliteStore, content: &str| store.has_version(&ContentHash::of(content.as_bytes())).unwrap();
-    // Before the first day there was nothing, and a clock that was wrong makes nothing older.
+    // Nothing was recorded before the first day, and a wrong clock makes nothing older.
     assert_eq!(store.history_before(DAY, ALL).unwrap().usage, Default::default());
     store.drop_history_before(DAY, ALL).unwrap();
     assert_eq!(left(&store), ["three", "wrong", "two", "one"]);
     let old = store.history_before(2 * DAY, ALL).unwrap().usage;
     assert_eq!((old.changes.count, old.versions.count), (1, 2));
-    // What a session has seen that is in use stays.
+    // Content that an active session has seen stays.
     assert_eq!(store.history_before(2 * DAY, 0).unwrap().usage.versions.count, 1);
     store.drop_history_before(2 * DAY, 0).unwrap();
     assert_eq!(left(&store), ["three", "wrong", "two"]);
@@ -68,7 +68,7 @@ fn history_is_removed_up_to_a_moment() {
     assert_eq!((old.changes, old.versions), (everything.changes, everything.versions));
     store.drop_history_before(ALL, ALL).unwrap();
     assert_eq!((left(&store), store.usage().unwrap().versions.count), (vec![], 0));
-    // It goes on as before.
+    // The store works as before.
     store.record(&[kept("four", 4 * DAY), change("four", 4 * DAY, "b")]).unwrap();
     assert_eq!((left(&store), has(&store, "four")), (vec!["four".to_owned()], true));
 }

@@ -1,4 +1,4 @@
-//! The SQLite backend keeps the contract, and copes with files that are not what it left there.
+//! The SQLite backend keeps the contract, and handles files in an unexpected state.
 #![expect(clippy::disallowed_methods, reason = "tests damage files on purpose")]
 
 use std::{
@@ -45,13 +45,13 @@ fn a_half_written_file_is_set_aside_and_reported() {
     drop(store);
     let whole = fs::read(&path).unwrap();
     fs::write(&path, &whole[..whole.len() / 2]).unwrap();
-    // Wherever the damage is noticed, there is a state afterwards that works.
+    // Wherever the damage is noticed, a working state exists afterwards.
     let mut opened = SqliteStore::open(&path, &StoreScope::default()).unwrap();
     let text = Text::new(b"after\n".to_vec()).unwrap();
     let record =
         StoreRecord::Viewed { session: SessionId("s".into()), path: RelPath::new("after").unwrap(), view: View::whole(&text) };
     let recorded = opened.store.record(std::slice::from_ref(&record));
-    assert!(opened.set_aside.is_some() || recorded.is_err(), "damage that nobody notices");
+    assert!(opened.set_aside.is_some() || recorded.is_err(), "unnoticed damage");
     drop(opened);
     if recorded.is_err() {
         fs::remove_file(&path).unwrap();
@@ -99,7 +99,7 @@ fn start_many_at_once(dir: &Path) {
     }
 }
 
-/// What one checkout has recorded is not another's, and a directory of a checkout sees what is below it.
+/// The records of one checkout are invisible to another, and a directory of a checkout sees the records below it.
 #[test]
 fn checkouts_share_a_file_and_nothing_else_but_versions() {
     let dir = tempfile::tempdir().unwrap();
@@ -142,7 +142,7 @@ fn a_state_is_looked_at_without_a_trace() {
     assert!(SqliteStore::open_read_only(&dir.path().join("none"), &scope).is_err());
 }
 
-/// Takes out of the tables what the last format has put in.
+/// Removes the changes that the last formats made to the tables.
 const TO_FORMAT_2: &str = "
     DROP TABLE checkpoints; DROP TABLE incidents;
     DROP TRIGGER event_added; DROP TRIGGER event_dropped; DROP TRIGGER version_added; DROP TRIGGER version_dropped;
@@ -150,7 +150,7 @@ const TO_FORMAT_2: &str = "
     ALTER TABLE tasks DROP COLUMN fence; ALTER TABLE tasks DROP COLUMN removed; DROP TABLE counters; DROP TABLE days; DROP TABLE sessions; ALTER TABLE events DROP COLUMN turn;
     ALTER TABLE events DROP COLUMN undone; ALTER TABLE events DROP COLUMN entry; PRAGMA user_version = 2;";
 
-/// A state of the first format, with a view and an event in it.
+/// A state of the first format, with a view and an event.
 fn state_of_format_1(path: &Path) -> (SessionId, RelPath) {
     let (session, file) = (SessionId("s".into()), RelPath::new("a").unwrap());
     let view = View::whole(&Text::new(b"x\n".to_vec()).unwrap());
@@ -213,7 +213,7 @@ fn an_older_state_is_looked_at_and_left_as_it_is() {
     assert_eq!(fs::read(&path).unwrap(), before);
 }
 
-/// A database with our number on it and other tables in it is damaged, like one without its tables.
+/// A database with our format number and different tables is damaged, like one without its tables.
 #[test]
 fn a_database_of_somebody_else_is_set_aside() {
     let dir = tempfile::tempdir().unwrap();
@@ -232,7 +232,7 @@ fn a_database_of_somebody_else_is_set_aside() {
 
 const UNBOUNDED: StoreBounds = StoreBounds { bytes: u64::MAX, days: u32::MAX, sessions: usize::MAX };
 
-/// Bytes that packing does not shrink, and of which no others are the same.
+/// Unique bytes that compression cannot shrink.
 fn noise(seed: u64, length: usize) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(length + 32);
     for part in 0.. {
@@ -254,7 +254,7 @@ fn size(path: &Path) -> u64 {
     fs::metadata(path).unwrap().len()
 }
 
-/// Many processes one after the other, each of which writes little and has time for one part of the work only.
+/// Many processes one after the other, each of which writes little and has time for only one part of the work.
 #[test]
 fn the_file_stays_within_its_bound_whoever_writes() {
     let dir = tempfile::tempdir().unwrap();
@@ -288,7 +288,7 @@ fn what_is_dropped_is_given_back() {
     assert!(size(&path) < 4_000_000, "{}", size(&path));
 }
 
-/// By its own process, and by one that found it on its way.
+/// By its own process, and by another one that found its outbox.
 #[test]
 fn an_event_that_is_brought_twice_is_there_once() {
     let mut store = SqliteStore::in_memory().unwrap();
@@ -368,7 +368,7 @@ fn btrfs(megabytes: u64) -> Option<Mounted> {
     Mounted::kernel_image(megabytes, &["mkfs.btrfs", "-q", "-M"])
 }
 
-/// Whether a database has a write-ahead log, by its header.
+/// Whether a database has a write-ahead log, according to its header.
 fn has_log(path: &Path) -> bool {
     fs::read(path).unwrap()[18..20] == [2, 2]
 }
@@ -389,7 +389,7 @@ fn there_is_no_log_where_every_write_needs_room() {
     assert!(reader.version(&ContentHash::of(&noise(8, 1000))).unwrap().is_some());
 }
 
-/// The database of an older program, which has one.
+/// The database of an older program, which has a log.
 #[test]
 fn a_log_is_given_up_when_nobody_else_uses_it() {
     let Some(mounted) = btrfs(48) else { return };
@@ -399,12 +399,12 @@ fn a_log_is_given_up_when_nobody_else_uses_it() {
     let older = rusqlite::Connection::open(&path).unwrap();
     older.pragma_update_and_check(None, "journal_mode", "wal", |_| Ok(())).unwrap();
     older.execute("INSERT INTO story VALUES (1, 'one')", []).unwrap();
-    // While it is open the log stays, and both work.
+    // While the older program has it open, the log stays, and both work.
     let mut opened = open();
     opened.store.record(&[kept(1, 1000)]).unwrap();
     assert!(opened.set_aside.is_none() && has_log(&path));
     drop(opened);
-    // As after a crash: what is in the log is not in the database yet.
+    // As after a crash: the log has changes that the database does not have yet.
     let log = mounted.path().join("state.db-wal");
     let (database, content) = (fs::read(&path).unwrap(), fs::read(&log).unwrap());
     drop(older);
@@ -418,7 +418,7 @@ fn a_log_is_given_up_when_nobody_else_uses_it() {
     assert_eq!(story, "one");
 }
 
-/// Takes all the room that there is.
+/// Takes all the free space.
 fn fill(dir: &Path) -> PathBuf {
     use std::io::Write;
     let path = dir.join("filler");
@@ -479,7 +479,7 @@ fn many_files_are_found_as_each_of_them_is() {
     assert_eq!(store.files(&paths).unwrap(), each);
 }
 
-/// Most hooks look at files that are what they were.
+/// Most hooks concern unchanged files.
 #[test]
 fn what_is_known_is_not_written_again() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! What an agent asks of a board itself, as values: another process carries the call out and returns the answer.
+//! Calls of an agent to a board, as values: another process carries out the call and returns the answer.
 
 use serde::{Deserialize, Serialize};
 use surehand_core::{TaskStatus, timestamp::Millis};
@@ -14,34 +14,34 @@ use super::{
 pub enum BoardCall {
     /// [`Board::add_tasks`]
     AddTasks {
-        /// The story.
+        /// The story that the tasks belong to.
         story: String,
-        /// The tasks.
+        /// The tasks to add.
         tasks: Vec<NewTask>,
     },
     /// [`Board::edit_task`]
     EditTask(TaskEdit),
     /// [`Board::tasks`]
     Tasks {
-        /// The story.
+        /// The story whose tasks are listed.
         story: String,
     },
     /// [`Board::claim_task`]
     ClaimTask(TaskClaimRequest),
     /// [`Board::end_task`]
     EndTask {
-        /// The task.
+        /// The task that the claim is on.
         task: BoardTaskId,
         /// The fencing number of the claim.
         fence: Fence,
-        /// How it ends.
+        /// The new status of the task.
         end: TaskEnd,
     },
     /// [`Board::claim_paths`]
     ClaimPaths(PathClaimRequest),
     /// [`Board::release_paths`]
     ReleasePaths {
-        /// The claim.
+        /// The id of the claim.
         claim: ClaimId,
         /// The agent that ends it; `None` for a person, who may end the claims of agents.
         by: Option<AgentId>,
@@ -50,22 +50,22 @@ pub enum BoardCall {
     Leave(AgentId),
 }
 
-/// What a [`BoardCall`] returns.
+/// The result of a [`BoardCall`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BoardAnswer {
-    /// The numbers of added tasks.
+    /// The numbers of the added tasks.
     Added(Vec<BoardTaskId>),
     /// Tasks: the changed one, the claimed one, those of a story; none if no task is free.
     Tasks(Vec<BoardTask>),
-    /// A claim on paths.
+    /// The claim on paths.
     Paths(PathClaim),
-    /// Nothing.
+    /// The call returns no value.
     Done,
 }
 
 impl BoardCall {
-    /// Carries it out.
+    /// Carries out the call on this board.
     pub fn carry_out(&self, board: &mut dyn Board) -> Result<BoardAnswer, BoardError> {
         Ok(match self {
             Self::AddTasks { story, tasks } => BoardAnswer::Added(board.add_tasks(story, tasks)?),

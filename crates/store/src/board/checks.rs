@@ -1,4 +1,4 @@
-//! Limits on the values of a board. Every backend checks values before it sends them, so all refuse the same ones.
+//! Limits on the values of a board. Every backend checks values before it stores them, so all refuse the same ones.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -9,8 +9,8 @@ use super::{
     TaskChoice, TaskClaimRequest, TaskEdit,
 };
 
-/// Bytes of a name or a story: a database can index two of them together. Characters of a short text; of a description;
-/// bytes of the lines of one file.
+/// The limits: bytes of a name or a story, because a database must be able to index two of them together; characters of
+/// a short text, and of a description; bytes of the lines of one file.
 const MOST_OF_NAME: usize = 1000;
 const MOST_OF_WORDS: usize = 1000;
 const MOST_OF_DESCRIPTION: usize = 10_000;
@@ -50,7 +50,7 @@ fn check_key(what: &str, key: &str) -> Result<(), BoardError> {
     }
 }
 
-/// A value with limits that hold for every backend.
+/// A value with limits that apply to every backend.
 pub trait Checked {
     /// Returns an error that names the value that is out of bounds.
     fn check(&self) -> Result<(), BoardError>;

@@ -11,9 +11,9 @@ use super::{
     TaskEdit, TaskEnd,
 };
 
-/// Longer than any test takes.
+/// A lease that is longer than any test takes.
 const LONG: Duration = Duration::from_secs(3600);
-/// Over at once: a lease ends when the time of the board has reached its end.
+/// A lease that ends at once, because it ends when the clock of the board has reached its end.
 const OVER: Duration = Duration::ZERO;
 
 /// Runs the whole contract. Each call of `open` returns another handle to the same board, which is empty at first.
@@ -176,7 +176,7 @@ fn tasks_are_claimed_in_order(mut board: impl Board, mut again: impl Board) {
     for (number, expected) in [(1, ids[1]), (2, ids[2])] {
         let claimed = next(&mut again, &format!("order-{number}"), &format!("o{number}"), "order", OVER).unwrap();
         assert_eq!(claimed.id, expected);
-        // So that the task does not look abandoned.
+        // Otherwise the task would look abandoned.
         again.end_task(expected, claimed.claim.unwrap().fence, TaskEnd::Complete).unwrap();
     }
     assert_eq!(next(&mut again, "order-3", "o3", "order", LONG).unwrap().id, ids[0]);
@@ -465,7 +465,7 @@ fn what_ended_long_ago_is_dropped(mut board: impl Board, mut again: impl Board) 
     let bounds = BoardBounds { headlines: OVER, closed_tasks: OVER, ..keep };
     while board.prune(&bounds).unwrap() {}
     let after = again.news(Some(&before.cursor)).unwrap();
-    assert!(after.is_everything, "a reader that was away is told that something is gone");
+    assert!(after.is_everything, "a reader that was away learns that something is gone");
     assert_eq!(after.headlines, []);
     assert_eq!(board.tasks("prune").unwrap().iter().map(|task| task.id).collect::<Vec<_>>(), [tasks[1]]);
     assert!(!after.changes.is_empty() && !after.agents.is_empty());
@@ -498,7 +498,7 @@ fn agents_at_once_get_each_task_once<B: Board>(open: &mut impl FnMut() -> B) {
     assert_eq!(claimed.into_iter().collect::<BTreeSet<_>>(), added.into_iter().collect(), "none lost");
 }
 
-/// As if an agent sends its request again while the server still works on the first one.
+/// As if an agent sent its request again while the server still works on the first one.
 fn a_request_sent_twice_at_once_gets_one_task<B: Board>(open: &mut impl FnMut() -> B) {
     let mut boards: Vec<B> = (0..6).map(|_| open()).collect();
     for round in 0..10 {

@@ -10,7 +10,7 @@ use super::{
     PostedHeadline, Presence,
 };
 
-/// What was on a board at one moment.
+/// The content of a board, as of its last news.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct BoardCopy {
@@ -18,13 +18,13 @@ pub struct BoardCopy {
     pub cursor: Option<Cursor>,
     /// The time of the board at the last news.
     pub now: Millis,
-    /// The checkouts.
+    /// The checkouts of the repository, by id.
     pub checkouts: BTreeMap<CheckoutId, Checkout>,
-    /// The agents, including those that have ended not long ago.
+    /// The agents, including those that ended recently.
     pub agents: BTreeMap<AgentId, Presence>,
-    /// The tasks of all stories.
+    /// The tasks of all stories, by number.
     pub tasks: BTreeMap<BoardTaskId, BoardTask>,
-    /// The claims on paths that may still hold.
+    /// The claims on paths that may still be held, by id.
     pub claims: BTreeMap<ClaimId, PathClaim>,
     /// The files of each checkout that differ from its fork point.
     pub changes: BTreeMap<CheckoutId, BTreeMap<RelPath, FileChange>>,
@@ -35,25 +35,25 @@ pub struct BoardCopy {
 /// The number of headlines that are kept.
 const MOST_HEADLINES: usize = 200;
 
-/// How long an agent that has ended is remembered.
+/// How long an ended agent is kept, in milliseconds.
 const ENDED: Millis = 60 * 60 * 1000;
 
-/// What news have changed in a copy.
+/// The effect of news on a copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CopyChange {
-    /// Nothing apart from the time.
+    /// Only the time has changed.
     Nothing,
-    /// Only the last signs of life of agents that are alive.
+    /// Only the heartbeats of living agents are new.
     SignsOfLife {
-        /// For how many milliseconds the copy as it was still says correctly who is alive.
+        /// For how many milliseconds the old copy still shows correctly which agents are alive.
         spare: Millis,
     },
-    /// What it says.
+    /// The content has changed.
     Content,
 }
 
 impl BoardCopy {
-    /// Takes in news. Returns what they have changed.
+    /// Applies news, and returns their effect.
     pub fn apply(&mut self, news: News) -> CopyChange {
         let is_quiet = !news.is_everything && news.is_empty();
         let spare = self.spare_without(&news);
@@ -85,7 +85,8 @@ impl BoardCopy {
         }
     }
 
-    /// For how long this copy says who is alive without these news; `None` if they are not only signs of life.
+    /// How long this copy shows correctly, without these news, which agents are alive; `None` if they are more than
+    /// heartbeats.
     fn spare_without(&self, news: &News) -> Option<Millis> {
         let spare = |sign: &Presence| {
             let known = self.agents.get(&sign.agent.id)?;
@@ -95,11 +96,11 @@ impl BoardCopy {
         let News { cursor: _, now: _, is_everything, checkouts, agents, tasks, paths, changes, headlines } = news;
         let is_else =
             !(checkouts.is_empty() && tasks.is_empty() && paths.is_empty() && changes.is_empty() && headlines.is_empty());
-        // An agent of which this does not hold comes first.
+        // An agent for which this does not hold comes first, as `None`.
         if *is_everything || is_else { None } else { agents.iter().map(spare).min().flatten() }
     }
 
-    /// Forgets what is no longer of interest. Returns whether there was any.
+    /// Removes entries that no longer matter. Returns whether any was removed.
     fn forget_old(&mut self) -> bool {
         let sizes = |copy: &Self| [copy.claims.len(), copy.agents.len(), copy.changes.len(), copy.headlines.len()];
         let (now, before) = (self.now, sizes(self));
@@ -111,7 +112,7 @@ impl BoardCopy {
         sizes(self) != before
     }
 
-    /// The claim of another agent on this path that holds at this time of the board.
+    /// The claim of another agent on this path that is held at this time of the board.
     pub fn claim_of_another(&self, path: &RelPath, agent: &AgentId, now: Millis) -> Option<&PathClaim> {
         self.claims.values().find(|claim| claim.by != *agent && claim.is_held(now) && claim.pattern.matches(path))
     }
@@ -128,7 +129,7 @@ impl BoardCopy {
 }
 
 impl News {
-    /// Whether nothing is new.
+    /// Whether the news contain nothing new.
     pub fn is_empty(&self) -> bool {
         self.checkouts.is_empty()
             && self.agents.is_empty()
@@ -177,7 +178,7 @@ mod tests {
 
     type Step<'a> = Box<dyn FnMut(&mut SqliteBoard) + 'a>;
 
-    /// A copy that follows step by step is the copy of a reader who comes last.
+    /// A copy that is updated step by step equals the copy of a reader that comes last.
     #[test]
     fn a_copy_that_follows_is_the_copy_of_all() {
         let mut board = SqliteBoard::in_memory().unwrap();

@@ -1,40 +1,40 @@
-//! Why a board refused or failed.
+//! The errors of a board.
 
 use surehand_core::{TaskStatus, timestamp::Millis};
 
 use super::{AgentId, BoardTaskId, Fence};
 use crate::StoreError;
 
-/// Why a board refused or failed. Unless a variant says otherwise, nothing was changed.
+/// The reason why a board refused or failed. Unless a variant says otherwise, nothing was changed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BoardError {
-    /// There is no task with this number.
+    /// The board has no task with this number.
     #[error("the board has no task {0}")]
     NoSuchTask(BoardTaskId),
     /// The task was completed or cancelled.
     #[error("task {task} is {}; claim another one", status.name().replace('_', " "))]
     TaskClosed {
-        /// The task.
+        /// The number of the task.
         task: BoardTaskId,
-        /// Its status.
+        /// The status, completed or cancelled.
         status: TaskStatus,
     },
     /// Another agent holds the task.
     #[error("task {task} is held by {by}; claim another one, or wait until it is released or its lease ends")]
     TaskHeld {
-        /// The task.
+        /// The number of the task.
         task: BoardTaskId,
-        /// The holder.
+        /// The agent that holds it.
         by: AgentId,
         /// When its lease ends, by the clock of the board.
         until: Millis,
     },
-    /// The caller no longer holds the task: the claim was released, or the task was claimed again or taken away. Its
-    /// update comes too late.
+    /// The caller no longer holds the task: the claim was released, or the task was claimed again or taken away. The
+    /// caller's update comes too late.
     #[error("the claim {given} on task {task} is over, the last one is {newest}; claim the task again")]
     LostClaim {
-        /// The task.
+        /// The number of the task.
         task: BoardTaskId,
         /// The fencing number of the caller.
         given: Fence,
@@ -46,11 +46,11 @@ pub enum BoardError {
         "{pattern} overlaps with {held}, which is held by {by}; claim other paths, or wait until they are released or the lease ends"
     )]
     PathsHeld {
-        /// The requested pattern.
+        /// The pattern in the request.
         pattern: String,
-        /// The pattern of the other agent.
+        /// The pattern that the other agent has claimed.
         held: String,
-        /// The holder.
+        /// The agent that holds it.
         by: AgentId,
         /// When its lease ends, by the clock of the board.
         until: Millis,
@@ -61,9 +61,9 @@ pub enum BoardError {
     /// A newer Surehand created the board.
     #[error("{place}: this board was made by a newer surehand (format {found}, this one knows {known}); update surehand")]
     Newer {
-        /// The file or server.
+        /// The path of the file, or the address of the server.
         place: String,
-        /// Its format.
+        /// The format of the board.
         found: i64,
         /// The newest format that this program knows.
         known: i64,
@@ -71,17 +71,17 @@ pub enum BoardError {
     /// The board cannot be reached, or the connection broke. The operation may have happened; it can be sent again.
     #[error("{place}: the board cannot be reached: {why}")]
     Unreachable {
-        /// The server.
+        /// The address of the server.
         place: String,
         /// The error of the system or the server.
         why: String,
     },
-    /// The server does not let this user in, or not do this. Sending the operation again does not help.
+    /// The server denies this user access or this operation. Sending the operation again does not help.
     #[error("{place}: the server of the board refused: {why}")]
     Denied {
-        /// The server.
+        /// The address of the server.
         place: String,
-        /// What it refused, and what to do.
+        /// The denied operation, and what to do.
         why: String,
     },
     /// The file of the board cannot be read or written.
@@ -90,7 +90,7 @@ pub enum BoardError {
     /// The server of the board refused or failed.
     #[error("{place}: {error}")]
     Server {
-        /// The server.
+        /// The address of the server.
         place: String,
         /// Its error.
         error: Box<dyn std::error::Error + Send + Sync>,

@@ -1,14 +1,14 @@
-//! The board: what several checkouts of one repository share. It holds the agents and where they work, the tasks of a
-//! story, claims on tasks and paths, changed lines, and headlines.
+//! The board: the data that several checkouts of one repository share. It holds the agents and the places where they
+//! work, the tasks of a story, claims on tasks and paths, changed lines, and headlines.
 //!
 //! [`Board`] is the interface. [`SqliteBoard`] implements it for all checkouts of one user on one machine. A backend
 //! for several machines is a crate of its own. Every backend passes [`contract`].
 //!
 //! Three rules make a board safe on an unreliable network:
 //!
-//! - **The clock of the board decides.** Callers say how long a lease lasts, never when it ends.
-//! - **Every operation can be repeated.** Callers choose the ids of what they send (requests, tasks, events). After a
-//!   broken connection they send the same again, and nothing happens twice.
+//! - **The clock of the board decides.** Callers give the duration of a lease, never its end.
+//! - **Every operation can be repeated.** Callers choose the ids of the values they send (requests, tasks, events).
+//!   After a broken connection they send the same values again, and nothing happens twice.
 //! - **A claim has a [`Fence`]**, a number that rises with each new holder and never falls. The board refuses late
 //!   updates of a former holder.
 
@@ -34,16 +34,16 @@ pub use values::{
     SharedHunk, TaskChoice, TaskClaim, TaskClaimRequest, TaskEdit, TaskEnd,
 };
 
-/// What the checkouts of one repository share.
+/// The data that the checkouts of one repository share.
 ///
 /// An operation that fails with [`BoardError::Unreachable`] may or may not have happened. Send it again unchanged.
 pub trait Board: Send {
     /// Registers a checkout.
     fn join(&mut self, checkout: &Checkout) -> Result<(), BoardError>;
 
-    /// Reports that agents are alive, and extends everything they hold by their leases. An expired claim is extended
-    /// too if no other agent has taken it. Returns what each agent holds, in the given order; a claim that is missing
-    /// there is lost.
+    /// Reports that agents are alive, and extends everything they hold by their leases. An expired claim is extended,
+    /// too, if no other agent has taken it. Returns the claims that each agent holds, in the given order; a claim that
+    /// is missing there is lost.
     fn heartbeat(&mut self, beats: &[Heartbeat]) -> Result<Vec<Holdings>, BoardError>;
 
     /// Reports that an agent has ended, and releases everything it holds.
@@ -79,12 +79,13 @@ pub trait Board: Send {
     /// Posts headlines. A headline whose id exists already is left unchanged.
     fn post(&mut self, headlines: &[Headline]) -> Result<(), BoardError>;
 
-    /// Everything new since the cursor of the last news, or everything. Nothing is missing, but an item may come twice.
+    /// Returns everything new since the cursor of the last news, or everything. Nothing is missing, but an item may
+    /// come twice.
     fn news(&mut self, since: Option<&Cursor>) -> Result<News, BoardError>;
 
-    /// Waits at most this long for news. Returns whether there may be some.
+    /// Waits for news, at most this long. Returns whether news may have arrived.
     fn wait(&mut self, timeout: Duration) -> Result<bool, BoardError>;
 
-    /// Deletes a part of what exceeds the bounds. Returns whether there is more to delete.
+    /// Deletes a part of the data that exceeds the bounds. Returns whether more is left.
     fn prune(&mut self, bounds: &BoardBounds) -> Result<bool, BoardError>;
 }

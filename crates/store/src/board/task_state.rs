@@ -1,24 +1,24 @@
-//! Who may do what with a task. All backends decide it here.
+//! Decides which agent may do what with a task, for all backends.
 
 use surehand_core::{TaskStatus, timestamp::Millis};
 
 use super::{AgentId, BoardError, BoardTask, Fence, TaskEnd};
 
-/// A task as a backend keeps it.
+/// A task as a backend stores it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskState {
-    /// The task.
+    /// The task as agents see it.
     pub task: BoardTask,
     /// The fencing number of its last claim, which the next claim exceeds.
     pub last_fence: Fence,
 }
 
-/// What a message that ends a claim does.
+/// The effect of a message that ends a claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ClaimEnd {
-    /// It ends the claim.
+    /// The message ends the claim.
     Now,
-    /// It came before, and changes nothing.
+    /// The message arrived before, and changes nothing.
     Repeated,
 }
 
@@ -52,7 +52,7 @@ impl TaskState {
         by.map_or(Ok(()), |by| self.check_not_held_by_another(by, now))
     }
 
-    /// Checks that the claim with this fencing number can end so.
+    /// Checks that the claim with this fencing number may end in this way.
     pub fn ends_claim(&self, fence: Fence, end: TaskEnd) -> Result<ClaimEnd, BoardError> {
         if fence == self.last_fence && self.task.status == end.status() {
             return Ok(ClaimEnd::Repeated);

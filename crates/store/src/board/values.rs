@@ -1,4 +1,4 @@
-//! The plain values on a board.
+//! The values on a board.
 
 use std::{fmt, ops::Range, str::FromStr, time::Duration};
 
@@ -14,7 +14,7 @@ string_ids! {
     CheckoutId
     /// An agent. Its name is unique in the repository, on all machines.
     AgentId
-    /// A claim. The caller chooses the id; the same id stands for the same request.
+    /// A claim. The caller chooses the id; the same id means the same request.
     ClaimId
 }
 
@@ -59,21 +59,21 @@ impl FromStr for Fence {
     }
 }
 
-/// A work tree, on some machine.
+/// A work tree on one of the machines.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Checkout {
-    /// The machine.
+    /// The name of the machine.
     pub host: String,
-    /// The device of its root.
+    /// The device that holds its root.
     pub device: u64,
-    /// The inode of its root.
+    /// The inode of its root on that device.
     pub inode: u64,
     /// The path of its root, for display.
     pub path: String,
 }
 
 impl Checkout {
-    /// Its id on the board, which stays the same when the directory is moved.
+    /// The id on the board, which stays the same if the directory is moved.
     pub fn id(&self) -> CheckoutId {
         let identity = format!("{}\0{}\0{}", self.host, self.device, self.inode);
         CheckoutId(ContentHash::of(identity.as_bytes()).to_string()[..32].to_owned())
@@ -83,46 +83,46 @@ impl Checkout {
 /// A session, as other agents see it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Agent {
-    /// Its id on the board.
+    /// The id on the board.
     pub id: AgentId,
-    /// Its session.
+    /// The session of the agent.
     pub session: SessionId,
-    /// The program, such as `codex`.
+    /// The agent program, such as `codex`.
     pub client: String,
-    /// The machine.
+    /// The machine on which it runs.
     pub host: String,
     /// The checkout in which it works.
     pub checkout: CheckoutId,
-    /// The branch that is checked out there.
+    /// The branch that is checked out there; `None` for a detached HEAD.
     pub branch: Option<String>,
-    /// The story that it works on.
+    /// The story that it works on, if any.
     pub story: Option<String>,
 }
 
 /// A message that an agent is alive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Heartbeat {
-    /// The agent.
+    /// The agent that is alive.
     pub agent: Agent,
-    /// How long it counts as alive from now on.
+    /// How long the agent counts as alive from now on.
     pub alive_for: Duration,
     /// How long its claims last from now on.
     pub lease: Duration,
 }
 
-/// What an agent holds.
+/// The claims that an agent holds.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Holdings {
-    /// Tasks by number.
+    /// The claimed tasks by number, with their fencing numbers.
     pub tasks: Vec<(BoardTaskId, Fence)>,
-    /// Paths by the id of the claim.
+    /// The claimed paths by the id of the claim, with their fencing numbers.
     pub paths: Vec<(ClaimId, Fence)>,
 }
 
-/// An agent, and when it was last seen.
+/// An agent, and the time when it was last seen.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Presence {
-    /// The agent.
+    /// The agent, as of its last heartbeat.
     pub agent: Agent,
     /// The time of its last heartbeat.
     pub seen: Millis,
@@ -131,7 +131,7 @@ pub struct Presence {
 }
 
 impl Presence {
-    /// Whether it is alive at this time of the board.
+    /// Whether the agent is alive at this time of the board.
     pub fn is_alive(&self, now: Millis) -> bool {
         now < self.until
     }
@@ -142,35 +142,35 @@ impl Presence {
 pub struct NewTask {
     /// A unique name in the repository, so that the task is added only once.
     pub key: String,
-    /// What to do.
+    /// The work to do, in words.
     pub description: String,
-    /// The order: 1 comes before 2.
+    /// The rank: tasks with 1 come before those with 2.
     pub priority: u32,
 }
 
 /// A task that all checkouts share.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BoardTask {
-    /// Its number.
+    /// The number of the task.
     pub id: BoardTaskId,
     /// The story that it belongs to.
     pub story: String,
-    /// What to do.
+    /// The work to do, in words.
     pub description: String,
-    /// The order: 1 comes before 2.
+    /// The rank: tasks with 1 come before those with 2.
     pub priority: u32,
-    /// The status. A task whose holder is gone stays in progress until it is claimed again.
+    /// The status. A task whose holder has ended stays in progress until it is claimed again.
     pub status: TaskStatus,
-    /// The current claim.
+    /// The current claim, if the task is in progress.
     pub claim: Option<TaskClaim>,
 }
 
 /// A claim on a task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskClaim {
-    /// The holder.
+    /// The agent that holds it.
     pub by: AgentId,
-    /// Its fencing number.
+    /// The fencing number of the claim.
     pub fence: Fence,
     /// When its lease ends, by the clock of the board.
     pub until: Millis,
@@ -179,27 +179,27 @@ pub struct TaskClaim {
 /// A request to claim a task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskClaimRequest {
-    /// Its id. Sent again, the request returns the same claim.
+    /// The id of the claim. If sent again, the request returns the same claim.
     pub id: ClaimId,
-    /// The new holder.
+    /// The agent that will hold it.
     pub by: AgentId,
-    /// The task.
+    /// The task, or how to choose it.
     pub choice: TaskChoice,
     /// How long the claim lasts without a heartbeat.
     pub lease: Duration,
 }
 
-/// Which task to claim.
+/// Selects the task to claim.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TaskChoice {
-    /// The next one of this story: first those whose holders are gone, then by priority and number.
+    /// The next task of this story: abandoned tasks first, then by priority and number.
     NextOf(String),
-    /// This task.
+    /// The task with this number.
     This(BoardTaskId),
 }
 
-/// How a claim on a task ends.
+/// The end of a claim on a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TaskEnd {
@@ -225,33 +225,33 @@ impl TaskEnd {
 /// A change of a task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskEdit {
-    /// The task.
+    /// The number of the task.
     pub task: BoardTaskId,
     /// The agent that changes it; `None` for a person, who may change tasks that agents hold.
     pub by: Option<AgentId>,
-    /// Its new description.
+    /// The new description, if it changes.
     pub description: Option<String>,
-    /// Its new priority.
+    /// The new priority, if it changes.
     pub priority: Option<u32>,
-    /// Its new status. Only a claim sets `InProgress`.
+    /// The new status, if it changes. Only a claim sets `InProgress`.
     pub status: Option<TaskStatus>,
 }
 
 /// A request to claim paths.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PathClaimRequest {
-    /// Its id. Sent again, the request extends the claim.
+    /// The id of the claim. If sent again, the request extends the claim.
     pub id: ClaimId,
-    /// The new holder.
+    /// The agent that will hold it.
     pub by: AgentId,
-    /// The paths.
+    /// The pattern of the paths.
     pub pattern: PathPattern,
     /// How long the claim lasts without a heartbeat.
     pub lease: Duration,
 }
 
 impl PathClaimRequest {
-    /// The error that its name is that of another claim.
+    /// The error that the id belongs to a different claim.
     pub fn name_is_taken(&self, known: &PathClaim) -> BoardError {
         BoardError::BadValue(format!(
             "the claim {} is there, of {} on {}; give this one a name of its own",
@@ -263,35 +263,35 @@ impl PathClaimRequest {
 /// A claim on paths, current or ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PathClaim {
-    /// Its id.
+    /// The id of the claim.
     pub id: ClaimId,
-    /// The holder.
+    /// The agent that holds it.
     pub by: AgentId,
-    /// The paths.
+    /// The pattern of the paths.
     pub pattern: PathPattern,
-    /// Its fencing number.
+    /// The fencing number of the claim.
     pub fence: Fence,
     /// When its lease ends, by the clock of the board; in the past if the claim was released.
     pub until: Millis,
 }
 
 impl PathClaim {
-    /// Whether it holds at this time of the board.
+    /// Whether the claim is held at this time of the board.
     pub fn is_held(&self, now: Millis) -> bool {
         now < self.until
     }
 }
 
-/// How a file of a checkout differs from the fork point, the commit that it shares with the other checkouts.
+/// The difference of a file from the fork point, the commit that its checkout shares with the others.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileChange {
-    /// The file.
+    /// The path, relative to the top of the work tree.
     pub path: RelPath,
-    /// The fork point.
+    /// The id of the commit at the fork point.
     pub fork_point: String,
     /// The blob of the file in that commit; `None` if the commit does not have it.
     pub base: Option<String>,
-    /// The difference.
+    /// How the content differs.
     pub change: ContentChange,
     /// The last agent that changed it, if known.
     pub by: Option<AgentId>,
@@ -299,24 +299,24 @@ pub struct FileChange {
     pub revision: i64,
 }
 
-/// How the content of a file differs.
+/// The difference of a file's content.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ContentChange {
-    /// It no longer differs.
+    /// The file no longer differs.
     Same,
     /// These lines differ.
     Lines(Vec<SharedHunk>),
     /// The file was deleted.
     Deleted,
-    /// It differs, and one of the two contents is binary.
+    /// The file differs, and one of the two contents is binary.
     Binary,
 }
 
 /// Lines of the base that were replaced. Indexes are 0-based and half-open.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SharedHunk {
-    /// Lines of the base.
+    /// The lines of the base.
     pub before: Range<u32>,
     /// The lines of the file in their place.
     pub after: Range<u32>,
@@ -330,24 +330,24 @@ pub struct SharedHunk {
 pub struct Headline {
     /// A unique id, so that the headline is posted only once.
     pub id: String,
-    /// The checkout.
+    /// The checkout in which it happened.
     pub checkout: CheckoutId,
-    /// The agent that did it.
+    /// The agent that caused it, if known.
     pub agent: Option<AgentId>,
-    /// The kind, such as `edit`.
+    /// The kind of the event, such as `edit`.
     pub kind: String,
-    /// The file.
+    /// The file that it concerns, if any.
     pub path: Option<RelPath>,
-    /// The text.
+    /// The text of the headline.
     pub summary: String,
 }
 
 /// A headline with the time at which the board received it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PostedHeadline {
-    /// The time, by the clock of the board.
+    /// The time when it was received, by the clock of the board.
     pub at: Millis,
-    /// The headline.
+    /// The headline as it was posted.
     #[serde(flatten)]
     pub headline: Headline,
 }
@@ -357,22 +357,22 @@ pub struct PostedHeadline {
 #[serde(transparent)]
 pub struct Cursor(pub String);
 
-/// What is new on a board.
+/// The news on a board, for one reader.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct News {
-    /// The cursor for the next call.
+    /// The cursor for the reader's next call.
     pub cursor: Cursor,
-    /// The time of the board.
+    /// The current time of the board.
     pub now: Millis,
     /// Whether this is everything on the board, so that the reader must forget anything else.
     pub is_everything: bool,
-    /// Checkouts.
+    /// New or changed checkouts.
     pub checkouts: Vec<Checkout>,
-    /// Agents.
+    /// New or changed agents.
     pub agents: Vec<Presence>,
-    /// Tasks.
+    /// New or changed tasks.
     pub tasks: Vec<BoardTask>,
-    /// Claims on paths, including ended ones.
+    /// New or changed claims on paths, including ended ones.
     pub paths: Vec<PathClaim>,
     /// Changed files, including those that no longer differ.
     pub changes: Vec<(CheckoutId, FileChange)>,

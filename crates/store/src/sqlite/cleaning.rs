@@ -1,7 +1,7 @@
-//! Removes what a person asks for: history from before a moment, what idle sessions have seen, and all that belongs to a checkout.
+//! Removes data on request: history from before a given time, the views of idle sessions, and the rows of a checkout.
 //!
-//! Everything goes in the order in which retention drops it, oldest first and in small parts, so that other processes can write in
-//! between, and so that what is left is a store that retention could have left.
+//! Data is deleted in the same order as by retention, oldest first and in small parts. So other processes can write in
+//! between, and the result is a state that retention could have reached, too.
 
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 
@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{Millis, StoreError, StoreScope, StoreUsage};
 
-/// So much is removed in one transaction.
+/// The amount that is removed in one transaction.
 const PART_BYTES: i64 = 8 << 20;
 const PART_ROWS: usize = 5000;
 
@@ -25,21 +25,21 @@ const VERSIONS_IN_USE: &str =
     "SELECT unhex(json_extract(view, '$.version')) AS seen FROM views JOIN sessions USING (checkout, session)
     WHERE sessions.at >= ?1 AND seen IS NOT NULL";
 
-/// Rows of sessions that were last active before `?1`, or nobody knows when.
+/// Rows of sessions that were last active before `?1`, or at an unknown time.
 const IDLE: &str = "(checkout, session) NOT IN (SELECT checkout, session FROM sessions WHERE at >= ?1)";
 
-/// History from before a moment, as it could be removed.
+/// The history from before a given time, which can be removed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct OldHistory {
-    /// How much it is. Views and sessions do not count.
+    /// The amount of data, without views and sessions.
     pub usage: StoreUsage,
-    /// The names that a person gave to checkpoints among it, oldest first.
+    /// The names that a person gave to checkpoints in it, oldest first.
     pub named_checkpoints: Vec<String>,
 }
 
 impl SqliteStore {
-    /// What versions, changes, checkpoints and other entries of the log are from before a moment. Versions that sessions have seen
-    /// which were active since `in_use_since` are not among them.
+    /// Counts the versions, changes, checkpoints and other entries of the log that are from before `moment`. Versions
+    /// in views of sessions that were active since `in_use_since` are not counted.
     pub fn history_before(&self, moment: Millis, in_use_since: Millis) -> Result<OldHistory, StoreError> {
         let old = |connection: &Connection| {
             let Some(cut) = cut(connection, moment)? else { return Ok(OldHistory::default()) };
@@ -65,7 +65,7 @@ impl SqliteStore {
         old.map_err(|error| failed(&self.path, error))
     }
 
-    /// Removes what [`Self::history_before`] counts.
+    /// Removes the history that [`Self::history_before`] counts.
     pub fn drop_history_before(&mut self, moment: Millis, in_use_since: Millis) -> Result<(), StoreError> {
         let path = self.path.clone();
         loop {
@@ -87,7 +87,7 @@ impl SqliteStore {
         }
     }
 
-    /// The views of sessions that were last active before a moment: how many, and of how many sessions.
+    /// Counts the views of sessions that were last active before `moment`, and these sessions.
     pub fn idle_sessions(&self, moment: Millis) -> Result<StoreUsage, StoreError> {
         let count = |connection: &Connection| {
             let views = format!("SELECT count(*), coalesce(sum({VIEW_ROOM}), 0) FROM views WHERE {IDLE}");
@@ -99,7 +99,8 @@ impl SqliteStore {
         counted.map_err(|error| failed(&self.path, error))
     }
 
-    /// Removes what sessions have seen that were last active before a moment. Their changes stay in the log.
+    /// Removes the views, instructions and counters of sessions that were last active before `moment`. Their changes
+    /// stay in the log.
     pub fn drop_idle_sessions(&mut self, moment: Millis) -> Result<(), StoreError> {
         for (table, key) in [("views", "path"), ("given", "path"), ("refused", "call"), ("rewrites", "path")] {
             let keys = format!("checkout, session, {key}");
@@ -110,7 +111,7 @@ impl SqliteStore {
         self.in_parts("DELETE FROM sessions WHERE at IS NULL OR at < ?1", moment)
     }
 
-    /// What a checkout has in the store.
+    /// The data of one checkout in the store.
     pub fn usage_of_checkout(&self, checkout: &str) -> Result<StoreUsage, StoreError> {
         let number = CheckoutRows::of(&StoreScope { checkout: checkout.to_owned(), below: None }).checkout;
         let count = |connection: &Connection| {
@@ -131,11 +132,11 @@ impl SqliteStore {
         counted.map_err(|error| failed(&self.path, error))
     }
 
-    /// Removes everything that belongs to a checkout. The contents of files, which all checkouts share, go when nothing has used
-    /// them for long.
+    /// Removes all data of a checkout. The contents of files, which all checkouts share, are removed by retention when
+    /// they have not been used for a long time.
     pub fn drop_checkout(&mut self, checkout: &str) -> Result<(), StoreError> {
         let number = CheckoutRows::of(&StoreScope { checkout: checkout.to_owned(), below: None }).checkout;
-        // Oldest first: an earlier content is made from later changes.
+        // Oldest first, because an earlier content is computed from later changes.
         let events =
             format!("DELETE FROM events WHERE id IN (SELECT id FROM events WHERE checkout = ?1 ORDER BY id LIMIT {PART_ROWS})");
         self.in_parts(&events, number)?;
@@ -145,20 +146,20 @@ impl SqliteStore {
         Ok(())
     }
 
-    /// Runs a statement until it changes few rows.
+    /// Runs a statement until it changes fewer rows than a full part.
     fn in_parts(&mut self, sql: &str, key: i64) -> Result<(), StoreError> {
         while self.connection.execute(sql, params![key]).map_err(|error| failed(&self.path, error))? >= PART_ROWS {}
         Ok(())
     }
 
-    /// Gives all free space back to the system.
+    /// Returns all free space to the system.
     pub fn give_back_space(&mut self) -> Result<(), StoreError> {
         let give_back = |connection: &Connection| {
             retention::release_space(connection, &mut true)?;
             let mut vacuum = connection.prepare("PRAGMA incremental_vacuum")?;
             let mut pages = vacuum.query([])?;
             while pages.next()?.is_some() {}
-            // The log is brought in as far as others let it.
+            // Merges the log as far as other processes allow it.
             connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).optional().map(drop)
         };
         let given: rusqlite::Result<()> = give_back(&self.connection);
@@ -166,10 +167,11 @@ impl SqliteStore {
     }
 }
 
-/// The first turn that is not from before a moment; `None` if all are from after it, or nobody can tell.
+/// The first turn that is not from before `moment`; `None` if all turns are from after it, or if their times are
+/// unknown.
 ///
-/// Turns have no time of their own, so it is that of the first change, checkpoint or incident from after the moment. If a clock was wrong
-/// for a while, less is removed, not more.
+/// Turns have no time of their own, so the function uses that of the first change, checkpoint or incident after
+/// `moment`. If a clock was wrong for a while, less is removed, not more.
 fn cut(connection: &Connection, moment: Millis) -> rusqlite::Result<Option<i64>> {
     const DATED: &str = "SELECT coalesce(turn, at) AS turn, at FROM events UNION ALL SELECT turn, until FROM checkpoints
         UNION ALL SELECT turn, at FROM incidents";
@@ -177,7 +179,7 @@ fn cut(connection: &Connection, moment: Millis) -> rusqlite::Result<Option<i64>>
     if let Some(first) = turn(format!("SELECT min(turn) FROM ({DATED}) WHERE at >= ?1"), moment)? {
         return Ok(Some(first));
     }
-    // Nothing is dated later. What was only read on a day that was over by then is older as well.
+    // No entry is dated later. Versions that were only read on a day that was over by then are older as well.
     const DAY: Millis = 24 * 60 * 60 * 1000;
     let is_over = "SELECT (SELECT turn FROM counters) + 1 WHERE (SELECT max(day) FROM days) < ?1".to_owned();
     match connection.query_row(&is_over, [moment.div_euclid(DAY)], |row| row.get(0)).optional()? {

@@ -11,15 +11,15 @@ use rusqlite::{Connection, TransactionBehavior};
 use super::errors::{failed, is_busy, is_damage};
 use crate::StoreError;
 
-/// How long to wait for other processes.
+/// How long a connection waits for other processes.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Runs work on the database at this path, which its error names.
+/// Runs `work` on the database at this path, and adds the path to its error.
 pub(crate) fn attempt<T>(path: &Path, work: impl FnOnce() -> rusqlite::Result<T>) -> Result<T, StoreError> {
     work().map_err(|error| failed(path, error))
 }
 
-/// Opens a database. If it is damaged, it is moved aside and replaced by a new one; then the result has its new path.
+/// Opens a database. A damaged one is moved aside and replaced by a new one; then the result has its new path.
 pub(crate) fn open<T>(path: &Path, try_open: impl Fn() -> Result<T, StoreError>) -> Result<(T, Option<PathBuf>), StoreError> {
     match while_busy(&try_open) {
         Err(StoreError::Backend { error, .. }) if is_damage(error.as_ref()) => {
@@ -48,7 +48,7 @@ pub(crate) fn format_of(connection: &Connection) -> rusqlite::Result<i64> {
     connection.pragma_query_value(None, "user_version", |row| row.get(0))
 }
 
-/// Brings the tables to this format, by the steps from an older one. Returns whether there was anything to do.
+/// Migrates the tables to this format, by the steps from an older one. Returns whether a migration was necessary.
 pub(crate) fn migrate(
     connection: &mut Connection,
     path: &Path,

@@ -1,4 +1,4 @@
-//! Turns errors of SQLite into [`StoreError`]s, and finds out details that SQLite does not report.
+//! Converts errors of SQLite into [`StoreError`]s, and finds out details that SQLite does not report.
 
 use std::{error::Error, io, path::Path};
 

@@ -6,7 +6,7 @@ use surehand_core::SessionId;
 use super::{CheckoutRows, SqliteStore};
 use crate::{Incident, IncidentId, StoreError};
 
-/// Writes an incident. An outside change is written once for each new content, until the file is changed on record.
+/// Writes an incident. An outside change is written once for each new content, until a change of ours is recorded.
 pub(super) fn write(transaction: &Transaction<'_>, rows: &CheckoutRows, turn: i64, incident: &Incident) -> rusqlite::Result<()> {
     let Incident { id, at, session, path, kind } = incident;
     let path = path.as_ref().map(|path| rows.key(path));

@@ -25,7 +25,7 @@ pub(crate) fn set_journal_mode(connection: &Connection, path: &Path, patience: D
     connection.busy_timeout(patience)?;
     match mode_for(path) {
         JournalMode::WriteAhead => {
-            // If the system cannot share memory, the pragma keeps the old mode, which works too, only slower.
+            // If the system cannot share memory, the pragma keeps the old mode, which works, too, but is slower.
             let mode: String = connection.pragma_query_value(None, "journal_mode", |row| row.get(0))?;
             if mode != "wal" {
                 connection.pragma_update_and_check(None, "journal_mode", "wal", |_| Ok(()))?;
@@ -45,16 +45,16 @@ pub(crate) fn set_journal_mode(connection: &Connection, path: &Path, patience: D
 /// Merges the log into the database and switches to a rollback journal. This needs exclusive access to the database,
 /// because the shared memory of the log is then unused. While an older program has the database open, the mode stays.
 fn give_up_log(connection: &Connection, patience: Duration) -> rusqlite::Result<()> {
-    // That program may run for days.
+    // The older program may run for days.
     connection.busy_timeout(Duration::ZERO)?;
-    let alone = |wanted: &str| connection.pragma_update_and_check(None, "locking_mode", wanted, |_| Ok(()));
-    alone("exclusive")?;
+    let set_locking = |wanted: &str| connection.pragma_update_and_check(None, "locking_mode", wanted, |_| Ok(()));
+    set_locking("exclusive")?;
     let changed = connection.pragma_update_and_check(None, "journal_mode", "truncate", |_| Ok(()));
-    alone("normal")?;
+    set_locking("normal")?;
     // The next read releases the lock.
-    let looked = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()));
+    let released = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()));
     connection.busy_timeout(patience)?;
-    match changed.and(looked) {
+    match changed.and(released) {
         Err(error) if is_busy(&error) => Ok(()),
         done => done,
     }
@@ -63,7 +63,7 @@ fn give_up_log(connection: &Connection, patience: Duration) -> rusqlite::Result<
 pub(super) fn mode_of(path: &Path) -> Option<JournalMode> {
     let mut header = [0; 20];
     File::open(path).and_then(|mut file| file.read_exact(&mut header)).ok()?;
-    // The required reader version: 2 means a write-ahead log.
+    // The format version required for reading: 2 means a write-ahead log.
     Some(if header[19] == 2 { JournalMode::WriteAhead } else { JournalMode::Rollback })
 }
 

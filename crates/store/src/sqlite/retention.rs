@@ -1,8 +1,8 @@
-//! Keeps the database within its bounds. Deletes the versions, events and sessions that were used longest ago, in small
-//! parts, so that other writers never wait long.
+//! Keeps the database within its bounds. Deletes the least recently used versions, events and sessions in small parts,
+//! so that other writers never wait long.
 //!
 //! Age is measured in turns and in days with records, never by the present time: a wrong clock must not delete the
-//! record of someone's work.
+//! record of anyone's work.
 
 use std::collections::HashSet;
 
@@ -13,7 +13,7 @@ use crate::{Millis, SessionId, StoreBounds, StoreRecord};
 
 const MILLIS_OF_A_DAY: Millis = 24 * 60 * 60 * 1000;
 
-/// How many bytes and rows are deleted in one transaction, but at least twice what was added.
+/// The number of bytes and rows that are deleted in one transaction; more bytes if twice as many were added.
 const PART_BYTES: i64 = 8 << 20;
 const PART_ROWS: usize = 2000;
 
@@ -27,12 +27,12 @@ pub(super) struct WrittenTurn {
     /// The size of versions and events, and the part of it that this turn added.
     bytes: i64,
     added: i64,
-    /// Whether some records may be too old, or there may be one session too many.
+    /// Whether some records may be too old, or the sessions too many.
     pub is_trim_due: bool,
 }
 
 impl WrittenTurn {
-    /// Takes over the work that the previous turn left.
+    /// Takes over unfinished trimming from the previous turn.
     pub(super) fn after(self, before: &WrittenTurn) -> Self {
         Self { is_trim_due: self.is_trim_due || before.is_trim_due, ..self }
     }
@@ -43,7 +43,7 @@ impl WrittenTurn {
     }
 }
 
-/// Assigns the turn to these records, and notes their days and sessions.
+/// Assigns a turn to these records, and records their days and sessions.
 pub(super) fn begin_turn(transaction: &Transaction<'_>, checkout: i64, records: &[StoreRecord]) -> rusqlite::Result<WrittenTurn> {
     let sql = "UPDATE counters SET turn = turn + 1 RETURNING turn, bytes";
     let counters = transaction.prepare_cached(sql)?.query_row([], |row| Ok((row.get(0)?, row.get(1)?)))?;
@@ -83,7 +83,7 @@ fn days(records: &[StoreRecord]) -> HashSet<i64> {
     records.iter().filter_map(at).map(|at| at.div_euclid(MILLIS_OF_A_DAY)).collect()
 }
 
-/// The sessions that have records after these, and those that have none.
+/// The sessions that still have records after these ones, and those that have none.
 fn sessions(records: &[StoreRecord]) -> (HashSet<&SessionId>, HashSet<&SessionId>) {
     let (mut in_use, mut ended) = (HashSet::new(), HashSet::new());
     for record in records {
@@ -125,7 +125,7 @@ fn first_turn(connection: &Connection, days: u32) -> rusqlite::Result<i64> {
     Ok(turn.unwrap_or(i64::MIN))
 }
 
-/// Deletes a part of what exceeds the bounds. Returns whether there is more.
+/// Deletes a part of the data that exceeds the bounds. Returns whether more is left.
 pub(super) fn trim(connection: &mut Connection, bounds: &StoreBounds, turn: &mut WrittenTurn) -> rusqlite::Result<bool> {
     let most = i64::try_from(bounds.bytes).unwrap_or(i64::MAX);
     if !turn.is_trim_due && turn.bytes <= most {
@@ -143,7 +143,7 @@ pub(super) fn trim(connection: &mut Connection, bounds: &StoreBounds, turn: &mut
 }
 
 /// Deletes versions, events, checkpoints and incidents in the order of their turns, until the rest takes at most `most`
-/// bytes and nothing is older than `first_turn`, or until this part is done. Returns whether there is more.
+/// bytes and nothing is older than `first_turn`, or until `part` bytes are deleted. Returns whether more is left.
 pub(super) fn drop_oldest(transaction: &Transaction<'_>, most: i64, first_turn: i64, part: i64) -> rusqlite::Result<bool> {
     let oldest = |sql: &str| -> rusqlite::Result<Option<(i64, i64, i64)>> {
         let mut statement = transaction.prepare_cached(sql)?;
@@ -177,8 +177,8 @@ pub(super) fn drop_oldest(transaction: &Transaction<'_>, most: i64, first_turn: 
     Ok(true)
 }
 
-/// Deletes the views of the session used longest ago, if it is too old or there are too many. Returns whether there may
-/// be more.
+/// Deletes the views of the least recently used session, if it is too old or the sessions are too many. Returns whether
+/// more may be left.
 fn drop_sessions(transaction: &Transaction<'_>, bounds: &StoreBounds) -> rusqlite::Result<bool> {
     let sql = "SELECT checkout, session, turn FROM sessions ORDER BY turn LIMIT 1";
     let read = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
@@ -203,8 +203,8 @@ fn drop_sessions(transaction: &Transaction<'_>, bounds: &StoreBounds) -> rusqlit
     Ok(true)
 }
 
-/// Returns free pages to the system if there are many, and returns whether there are more. With `may_rewrite`, it
-/// rewrites the file, which is tried once because it needs extra space.
+/// Returns free pages to the system if there are many, and returns whether more are left. With `may_rewrite`, it
+/// rewrites the file, which is tried only once because it needs extra space.
 pub(super) fn release_space(connection: &Connection, may_rewrite: &mut bool) -> rusqlite::Result<bool> {
     const INCREMENTAL: i64 = 2;
     let ask = |pragma: &str| connection.pragma_query_value(None, pragma, |row| row.get::<_, i64>(0));
@@ -219,7 +219,7 @@ pub(super) fn release_space(connection: &Connection, may_rewrite: &mut bool) -> 
         while pages.next()?.is_some() {}
         return Ok(true);
     }
-    // A file of an older format can only be rewritten. This is worth its time if most of it is free.
+    // A file of an older format can only be rewritten. That is worth the time if most of it is free.
     if free > pages / 2 && std::mem::take(may_rewrite) {
         connection.pragma_update(None, "auto_vacuum", "incremental")?;
         connection.execute_batch("VACUUM")?;

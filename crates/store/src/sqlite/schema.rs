@@ -3,8 +3,7 @@
 /// The format of the state directory and its database. An older Surehand does not open a newer format.
 pub(super) const FORMAT: i64 = 9;
 
-/// The bytes that this many rows take in the file, including indexes. A row larger than half a page gets pages of its
-/// own.
+/// The bytes that a row takes in the file, including indexes. A row larger than half a page gets pages of its own.
 macro_rules! room {
     ($($bytes:expr),+) => {
         concat!("CASE WHEN ", $($bytes),+, " < 2000 THEN 100 + ", $($bytes),+, " ELSE (4500 + ", $($bytes),+, ") / 4096 * 4096 END")
@@ -78,7 +77,7 @@ macro_rules! version_triggers {
     };
 }
 
-/// The state of a checkout's files at one moment, for the directory that is the root of the workspace.
+/// The state of a checkout's files at one time, for the directory that is the root of the workspace.
 macro_rules! checkpoints {
     () => {
         concat!(
@@ -236,9 +235,9 @@ pub(super) const MIGRATIONS: [&str; FORMAT as usize] = [
     ",
     // The line map of a change.
     "ALTER TABLE events ADD COLUMN lines TEXT;",
-    // The bounds of the file. All rows of one write share a turn. Turns only rise, whatever clocks say, so they stand
-    // for age and for the order of use. `versions.used_at` holds the turn of the last use. Older rows have milliseconds
-    // there (`events.at`, if there is no turn), so turns start after the largest of those.
+    // The bounds of the file. All rows of one write share a turn. Turns only rise, whatever clocks show, so they
+    // measure age and the order of use. `versions.used_at` holds the turn of the last use. Older rows have milliseconds
+    // there (and in `events.at`, which counts if the row has no turn), so turns start after the largest of those.
     concat!(
         "ALTER TABLE events ADD COLUMN turn INTEGER;
         CREATE TABLE counters (turn INTEGER NOT NULL, bytes INTEGER NOT NULL);
@@ -258,9 +257,9 @@ pub(super) const MIGRATIONS: [&str; FORMAT as usize] = [
             (SELECT checkout, session FROM views UNION SELECT checkout, session FROM given
             UNION SELECT checkout, session FROM refused UNION SELECT checkout, session FROM rewrites);"
     ),
-    // Both the recording process and a process that finds its outbox may bring the same event.
+    // Both the recording process and a process that finds its outbox may insert the same event.
     "CREATE INDEX IF NOT EXISTS events_by_change ON events (change);",
-    // The state of the files that sessions touched. It used to be a file of its own, so it is derived from the stored
+    // The state of the files that sessions touched. It used to be a separate file, so it is derived from the stored
     // events and views.
     "
     CREATE TABLE tracked (
@@ -283,7 +282,7 @@ pub(super) const MIGRATIONS: [&str; FORMAT as usize] = [
         WHERE EXISTS (SELECT 1 FROM views WHERE views.checkout = files.checkout AND views.path = files.path);
     ",
     // Tasks belong to a story, and to the model that added them, if one did. A claim lasts until its lease ends; the
-    // fence rises with every new holder, so that a late one is recognised. A removed task keeps its row, so that its
+    // fence rises with every new holder, so that late updates are detected. A removed task keeps its row, so that its
     // number is never used again.
     "
     ALTER TABLE tasks ADD COLUMN story TEXT NOT NULL DEFAULT '';
@@ -294,7 +293,7 @@ pub(super) const MIGRATIONS: [&str; FORMAT as usize] = [
     UPDATE tasks SET story = coalesce((SELECT id FROM story WHERE story.checkout = tasks.checkout), '');
     ",
     checkpoints!(),
-    // What was undone by lines, and changes of a path besides its content.
+    // The hunks that were undone by lines, and changes of a path other than its content.
     concat!(
         "ALTER TABLE events ADD COLUMN undone TEXT;
         ALTER TABLE events ADD COLUMN entry TEXT;
@@ -302,7 +301,7 @@ pub(super) const MIGRATIONS: [&str; FORMAT as usize] = [
         DROP TRIGGER event_dropped;",
         event_triggers!("undone", "entry")
     ),
-    // Incidents, and the last activity of a session.
+    // Incidents, and the time of the last activity of a session.
     concat!("ALTER TABLE sessions ADD COLUMN at INTEGER;", incidents!()),
 ];
 
@@ -312,8 +311,8 @@ mod tests {
 
     use super::*;
 
-    fn told(connection: &Connection) -> Vec<String> {
-        let told = |sql: &str| -> Vec<String> {
+    fn schema_of(connection: &Connection) -> Vec<String> {
+        let texts = |sql: &str| -> Vec<String> {
             let mut query = connection.prepare(sql).unwrap();
             let columns = query.column_count();
             let row = |row: &rusqlite::Row<'_>| {
@@ -329,8 +328,8 @@ mod tests {
         let others = "SELECT name, sql FROM sqlite_schema WHERE type <> 'table' ORDER BY name";
         let without_spaces = |sql: Vec<String>| sql.iter().map(|sql| sql.replace(char::is_whitespace, "")).collect();
         let without_numbers = "SELECT turn, bytes FROM counters";
-        let others: Vec<String> = without_spaces(told(others));
-        [told(tables), told(indexes), others, told(without_numbers)].concat()
+        let others: Vec<String> = without_spaces(texts(others));
+        [texts(tables), texts(indexes), others, texts(without_numbers)].concat()
     }
 
     #[test]
@@ -338,7 +337,7 @@ mod tests {
         let (new, old) = (Connection::open_in_memory().unwrap(), Connection::open_in_memory().unwrap());
         new.execute_batch(SCHEMA).unwrap();
         MIGRATIONS.iter().for_each(|step| old.execute_batch(step).unwrap());
-        let (new, old) = (told(&new), told(&old));
+        let (new, old) = (schema_of(&new), schema_of(&old));
         assert!(new.len() > 100, "{new:#?}");
         assert_eq!(new, old);
     }

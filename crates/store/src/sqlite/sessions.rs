@@ -1,4 +1,4 @@
-//! Reads what the store knows of sessions.
+//! Reads the sessions that have records in the store.
 
 use rusqlite::params;
 use surehand_core::SessionId;

@@ -1,4 +1,4 @@
-//! How much is in the tables.
+//! Measures the data in the tables.
 
 use rusqlite::{Connection, ToSql};
 
@@ -8,11 +8,11 @@ use super::{
 };
 use crate::{KeptAmount, StoreError, StoreUsage};
 
-/// The bytes that a row of `views` counts for, with its index.
+/// The estimated bytes of a row of `views`, including its index.
 pub(super) const VIEW_ROOM: &str = "60 + 2 * length(session) + 2 * length(path) + length(view)";
 
 impl SqliteStore {
-    /// What it keeps, for all checkouts.
+    /// The data that the store keeps for all checkouts.
     pub fn usage(&self) -> Result<StoreUsage, StoreError> {
         Ok(StoreUsage {
             versions: self.amount("versions", "count(*)", VERSION_ROOM)?,
@@ -30,7 +30,7 @@ impl SqliteStore {
     }
 }
 
-/// The number and the size that a query counts.
+/// The number and the size of the rows that a query selects.
 pub(super) fn amount(connection: &Connection, sql: &str, keys: &[&dyn ToSql]) -> rusqlite::Result<KeptAmount> {
     let number = |number: i64| u64::try_from(number).unwrap_or_default();
     connection.query_row(sql, keys, |row| Ok(KeptAmount { count: number(row.get(0)?), bytes: number(row.get(1)?) }))

@@ -31,7 +31,7 @@ use crate::{
     },
 };
 
-/// How often to look for news, which reads one number in shared memory.
+/// The interval at which `wait` checks for news, by reading one number in shared memory.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// A connection to the file of a board. Several may be open at once, in this process and in others.
@@ -40,7 +40,7 @@ pub struct SqliteBoard {
     path: PathBuf,
 }
 
-/// Why a transaction fails: an error of SQLite, or a reason of the board to roll back.
+/// The reason why a transaction fails: an error of SQLite, or a decision of the board to roll back.
 enum Failure {
     Sqlite(rusqlite::Error),
     Board(BoardError),
@@ -67,7 +67,7 @@ struct Write<'a> {
 
 impl SqliteBoard {
     /// Opens the board at this path, or creates it. The directory must exist. A damaged file is moved aside: living
-    /// agents report again what they have on the board, and a new file starts with higher numbers.
+    /// agents report their data again, and a new file starts with higher numbers.
     pub fn open(path: &Path) -> Result<Self, BoardError> {
         Ok(database::open(path, || Self::try_open(path))?.0)
     }
@@ -80,7 +80,7 @@ impl SqliteBoard {
     }
 
     fn try_open(path: &Path) -> Result<Self, StoreError> {
-        // Never follow a link, which could lead anywhere.
+        // Never follow a link, because it could lead anywhere.
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = attempt(path, || {
             let connection = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NOFOLLOW)?;
@@ -128,7 +128,7 @@ fn now() -> Millis {
 }
 
 fn as_json(value: &impl Serialize) -> String {
-    serde_json::to_string(value).expect("it is plain data")
+    serde_json::to_string(value).expect("plain data can be serialized")
 }
 
 impl Write<'_> {

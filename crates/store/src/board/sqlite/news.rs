@@ -1,4 +1,4 @@
-//! Reads what is new on the board, and deletes what is old.
+//! Reads the news of the board, and deletes old data.
 
 use rusqlite::{Row, Transaction, params, types::Type};
 use serde::de::DeserializeOwned;
@@ -22,7 +22,7 @@ fn place(cursor: &Cursor) -> Option<(i64, i64)> {
 pub(super) fn since(transaction: &Transaction<'_>, since: Option<&Cursor>) -> rusqlite::Result<News> {
     let read = |row: &Row<'_>| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?, row.get::<_, i64>(2)?));
     let (timeline, turn, pruned) = transaction.query_row("SELECT timeline, turn, pruned FROM board", [], read)?;
-    // A cursor from another file, or from before a deletion, is useless.
+    // A cursor from another file, or from before a deletion, cannot be used.
     let known = since.and_then(place).filter(|(of, seen)| *of == timeline && *seen >= pruned && *seen <= turn);
     let seen = known.map_or(-1, |(_, seen)| seen);
     let tasks_sql = format!("SELECT {} FROM tasks WHERE turn > ?1 ORDER BY id", tasks::COLUMNS);

@@ -1,4 +1,4 @@
-//! Claims on paths.
+//! Claims on paths in the board's file.
 
 use rusqlite::{OptionalExtension, Row, params, types::Type};
 use surehand_core::PathPattern;

@@ -4,7 +4,7 @@
 pub(super) const FORMAT: i64 = 1;
 
 /// Each step migrates the tables from one format to the next. Every row has the turn of the transaction that last wrote
-/// it, so that a reader finds what is new.
+/// it, so that a reader finds the new rows.
 pub(super) const MIGRATIONS: [&str; FORMAT as usize] = ["
     CREATE TABLE board (timeline INTEGER NOT NULL, turn INTEGER NOT NULL, pruned INTEGER NOT NULL, counter INTEGER NOT NULL);
     -- A file that is begun anew is younger than any before, so its fencing numbers are higher.

@@ -86,7 +86,7 @@ impl Write<'_> {
         }
     }
 
-    /// Gives a task to an agent. An agent that has it already keeps its fencing number.
+    /// Assigns a task to an agent. An agent that holds it already keeps its fencing number.
     fn hold(&self, row: &TaskState, request: &TaskClaimRequest) -> Result<BoardTask, Failure> {
         let held = row.task.claim.as_ref().filter(|claim| claim.by == request.by);
         let fence = held.map_or(Fence { timeline: self.timeline, counter: row.last_fence.counter + 1 }, |claim| claim.fence);
@@ -129,7 +129,7 @@ impl Write<'_> {
             params![edit.task.0, edit.description, edit.priority, self.now, self.turn],
         )?;
         if let Some(status) = edit.status {
-            // The number rises, so that later messages of the former holder are recognised as late.
+            // The number rises, so that later messages of the former holder are detected as late.
             self.run(
                 "UPDATE tasks SET status = ?2, counter = counter + (holder IS NOT NULL), holder = NULL, until = NULL WHERE id = ?1",
                 params![edit.task.0, status.name()],
