@@ -4,7 +4,7 @@
 
 use super::{
     side_effects::adds_side_effect,
-    words::{ShellWord, chain},
+    words::{ShellWord, split_commands},
 };
 
 /// Whether a list covers every program that a command line runs.
@@ -30,8 +30,8 @@ pub fn covered(line: &str, allow: &[String]) -> bool {
     if entries.iter().any(|entry| matches!(entry, AllowedCommand::Everything)) {
         return true;
     }
-    let Some(chain) = chain(line) else { return false };
-    chain.commands.iter().all(|words| entries.iter().any(|entry| entry.covers(words)))
+    let Some(commands) = split_commands(line) else { return false };
+    commands.iter().all(|words| entries.iter().any(|entry| entry.covers(words)))
 }
 
 /// Whether this is a valid entry of such a list: the first words of one command, or `*` for everything. An invalid
@@ -53,7 +53,7 @@ impl AllowedCommand {
             "*" => return Some(Self::Everything),
             text => text.strip_suffix(" *").unwrap_or(text),
         };
-        let mut commands = chain(words)?.commands;
+        let mut commands = split_commands(words)?;
         let words = commands.pop().filter(|_| commands.is_empty())?;
         // Words that only set variables would cover any program after them.
         let names_a_program = words.iter().any(|word| word.assigned_variable().is_none());

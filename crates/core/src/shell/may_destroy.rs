@@ -3,7 +3,8 @@
 
 use super::{
     read_only::{program, script_of_shell},
-    words::{ShellWord, chain},
+    side_effects::is_one_of,
+    words::{ShellWord, split_commands},
 };
 
 /// Whether some program of a command is made to delete, move or overwrite files, or is not known well enough to rule it
@@ -22,8 +23,8 @@ pub fn may_destroy(command: &str) -> bool {
 
 fn script_may_destroy(script: &str, depth: usize) -> bool {
     const DEEPEST: usize = 3;
-    let Some(chain) = chain(script) else { return true };
-    chain.commands.iter().any(|words| {
+    let Some(commands) = split_commands(script) else { return true };
+    commands.iter().any(|words| {
         let Some((program, arguments)) = program(words) else { return true };
         match program {
             "bash" | "sh" | "zsh" | "dash" => {
@@ -50,6 +51,10 @@ fn is_in_place(option: &str) -> bool {
     option.starts_with("--in-place") || (option.starts_with('-') && !option.starts_with("--") && option.contains('i'))
 }
 
+/// The commands of git that keep the files of the work tree.
+const GIT_KEEPS: &str = "add archive blame branch cat-file commit config describe diff fetch grep init log ls-files ls-remote \
+    ls-tree notes push reflog remote rev-list rev-parse shortlog show status tag version";
+
 fn git_may_destroy(arguments: &[ShellWord]) -> bool {
     let mut words = arguments.iter().map(|word| word.text.as_str());
     let mut subcommand = words.next();
@@ -60,36 +65,7 @@ fn git_may_destroy(arguments: &[ShellWord]) -> bool {
         subcommand = words.next();
     }
     // An alias may run any command.
-    let keeps = [
-        "add",
-        "archive",
-        "blame",
-        "branch",
-        "cat-file",
-        "commit",
-        "config",
-        "describe",
-        "diff",
-        "fetch",
-        "grep",
-        "init",
-        "log",
-        "ls-files",
-        "ls-remote",
-        "ls-tree",
-        "notes",
-        "push",
-        "reflog",
-        "remote",
-        "rev-list",
-        "rev-parse",
-        "shortlog",
-        "show",
-        "status",
-        "tag",
-        "version",
-    ];
-    subcommand.is_some_and(|name| !keeps.contains(&name))
+    subcommand.is_some_and(|name| !is_one_of(name, GIT_KEEPS))
 }
 
 #[cfg(test)]

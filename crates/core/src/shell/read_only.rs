@@ -3,7 +3,7 @@
 
 use super::{
     side_effects::{GIT_READS, READERS, adds_side_effect, is_one_of},
-    words::{ShellWord, chain},
+    words::{ShellWord, split_commands},
 };
 
 /// Whether every program that a command runs is known to read only.
@@ -22,17 +22,17 @@ pub fn only_reads(command: &str) -> bool {
 /// Whether a command only reads, and only in the directory where it starts. In another directory, git would use the
 /// configuration of a repository there, which may name programs to run.
 pub fn only_reads_here(command: &str) -> bool {
-    let Some(chain) = chain(command) else { return false };
-    let has = |texts: &[&str]| chain.commands.iter().flatten().any(|word| texts.contains(&word.text.as_str()));
-    let calls_git = chain.commands.iter().flatten().any(|word| word.text.contains("git"));
+    let Some(commands) = split_commands(command) else { return false };
+    let has = |texts: &[&str]| commands.iter().flatten().any(|word| texts.contains(&word.text.as_str()));
+    let calls_git = commands.iter().flatten().any(|word| word.text.contains("git"));
     // The script of a nested shell is not examined.
     only_reads(command) && !has(&["bash", "sh", "zsh", "dash"]) && !(calls_git && has(&["cd", "-C"]))
 }
 
 fn script_only_reads(script: &str, depth: usize) -> bool {
     const DEEPEST: usize = 3;
-    let Some(chain) = chain(script) else { return false };
-    chain.commands.iter().all(|words| {
+    let Some(commands) = split_commands(script) else { return false };
+    commands.iter().all(|words| {
         let Some((program, arguments)) = program(words) else { return false };
         match program {
             "bash" | "sh" | "zsh" | "dash" => {

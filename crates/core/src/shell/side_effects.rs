@@ -267,12 +267,12 @@ const RISKY: [RiskyOptions; 21] = [
 
 #[cfg(test)]
 mod tests {
-    use super::{super::words::chain, *};
+    use super::{super::words::split_commands, *};
 
     #[track_caller]
     fn check(given: usize, commands: &[&str], expected: bool) {
         for command in commands {
-            let words = chain(command).unwrap().commands.remove(0);
+            let words = split_commands(command).unwrap().remove(0);
             assert_eq!(adds_side_effect(&words, given), expected, "{command}");
         }
     }

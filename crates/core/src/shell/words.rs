@@ -35,27 +35,21 @@ impl ShellWord {
     }
 }
 
-/// Simple commands in a row.
-pub(super) struct Chain {
-    /// Each as its words; none is empty.
-    pub commands: Vec<Vec<ShellWord>>,
-}
-
-/// The commands that are joined by `&&`, `||`, `|`, `;` or the end of a line; `None` if the script is not understood.
-pub(super) fn chain(script: &str) -> Option<Chain> {
+/// The words of each command that is joined by `&&`, `||`, `|`, `;` or the end of a line. No command is empty. `None` if
+/// the script is not understood.
+pub(super) fn split_commands(script: &str) -> Option<Vec<Vec<ShellWord>>> {
     let rest = script.trim_matches([' ', '\t', '\n']).chars().peekable();
-    let chain = Chain { commands: Vec::new() };
-    let mut scanner = Scanner { rest, chain, words: Vec::new(), word: None };
+    let mut scanner = Scanner { rest, commands: Vec::new(), words: Vec::new(), word: None };
     while let Some(c) = scanner.rest.next() {
         scanner.take(c)?;
     }
     scanner.end_command()?;
-    Some(scanner.chain)
+    Some(scanner.commands)
 }
 
 struct Scanner<'a> {
     rest: Peekable<Chars<'a>>,
-    chain: Chain,
+    commands: Vec<Vec<ShellWord>>,
     words: Vec<ShellWord>,
     word: Option<ShellWord>,
 }
@@ -106,7 +100,7 @@ impl Scanner<'_> {
     fn end_command(&mut self) -> Option<()> {
         self.end_word();
         let words = std::mem::take(&mut self.words);
-        (!words.is_empty()).then(|| self.chain.commands.push(words))
+        (!words.is_empty()).then(|| self.commands.push(words))
     }
 
     fn next_command(&mut self) -> Option<()> {
@@ -185,7 +179,7 @@ mod tests {
     #[track_caller]
     fn check(script: &str, expected: &str) {
         let render = |words: &Vec<ShellWord>| words.iter().map(|word| format!("<{}>", word.text)).collect::<String>();
-        let found = chain(script).map(|chain| chain.commands.iter().map(render).collect::<Vec<_>>().join(" && "));
+        let found = split_commands(script).map(|commands| commands.iter().map(render).collect::<Vec<_>>().join(" && "));
         assert_eq!(found.as_deref().unwrap_or("not understood"), expected);
     }
 
@@ -243,7 +237,7 @@ mod tests {
 
     #[test]
     fn an_assignment_is_one_only_outside_quotes() {
-        let name = |script| chain(script).unwrap().commands[0][0].assigned_variable().map(str::to_owned);
+        let name = |script| split_commands(script).unwrap()[0][0].assigned_variable().map(str::to_owned);
         assert_eq!(name("LC_ALL=C cat a").as_deref(), Some("LC_ALL"));
         assert_eq!(name("LC_ALL='C d' cat a").as_deref(), Some("LC_ALL"));
         assert_eq!(name("'LC_ALL=C' cat a"), None);

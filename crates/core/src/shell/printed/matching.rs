@@ -334,14 +334,7 @@ impl<'a> OutputMatching<'a> {
     }
 
     fn free_parts(&self, rows: &Range<usize>) -> Vec<Range<usize>> {
-        let mut parts: Vec<Range<usize>> = Vec::new();
-        for row in rows.clone().filter(|row| !self.used[*row]) {
-            match parts.last_mut().filter(|part| part.end == row) {
-                Some(part) => part.end = row + 1,
-                None => parts.push(row..row + 1),
-            }
-        }
-        parts
+        contiguous(rows.clone().filter(|row| !self.used[*row]))
     }
 
     /// The runs whose files were printed, of several runs with the same rows.
@@ -440,14 +433,7 @@ impl<'a> OutputMatching<'a> {
     /// Contiguous free rows that are lines of a file.
     fn segments(&self, plain: &RowStream, file: usize) -> Vec<Range<usize>> {
         let is_line = |row: &usize| !self.used[*row] && !self.files[file].places(plain.ids[*row]).is_empty();
-        let mut segments: Vec<Range<usize>> = Vec::new();
-        for row in (0..plain.ids.len()).filter(is_line) {
-            match segments.last_mut().filter(|segment| segment.end == row) {
-                Some(segment) => segment.end = row + 1,
-                None => segments.push(row..row + 1),
-            }
-        }
-        segments
+        contiguous((0..plain.ids.len()).filter(is_line))
     }
 
     /// Whether the rows of these pieces are sorted, up or down, by bytes or alphabetically.
@@ -491,6 +477,18 @@ impl<'a> OutputMatching<'a> {
         }
         ordered
     }
+}
+
+/// Joins ascending rows into ranges of adjacent rows.
+fn contiguous(rows: impl Iterator<Item = usize>) -> Vec<Range<usize>> {
+    let mut ranges: Vec<Range<usize>> = Vec::new();
+    for row in rows {
+        match ranges.last_mut().filter(|range| range.end == row) {
+            Some(range) => range.end = row + 1,
+            None => ranges.push(row..row + 1),
+        }
+    }
+    ranges
 }
 
 /// The key by which most languages sort a row.
