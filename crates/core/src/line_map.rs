@@ -211,8 +211,7 @@ impl LineMap {
         let index = line.index();
         let (above, below) = self.hunks.split_at(self.hunks.partition_point(|hunk| hunk.before.end <= index));
         let is_kept = index < self.before_lines && below.first().is_none_or(|hunk| index < hunk.before.start);
-        let shift = above.last().map_or(0, |hunk| hunk.after.end as i64 - hunk.before.end as i64);
-        if is_kept { line.moved(shift) } else { None }
+        if is_kept { line.moved(shift_after(above)) } else { None }
     }
 
     /// The number of lines in the old text.
@@ -256,7 +255,13 @@ fn lines_of<'a>(text: &'a Text, indexes: &Range<usize>) -> Vec<&'a str> {
     indexes.clone().map(|index| text.full_line(LineNo::at_index(index))).collect()
 }
 
-fn moved(line: usize, by: i64) -> usize {
+/// The distance by which the lines right after these hunks have moved.
+pub(crate) fn shift_after(hunks: &[Hunk]) -> i64 {
+    hunks.last().map_or(0, |last| last.after.end as i64 - last.before.end as i64)
+}
+
+/// The new index of a kept line.
+pub(crate) fn moved(line: usize, by: i64) -> usize {
     usize::try_from(line as i64 + by).expect("a kept line has a place in both texts")
 }
 

@@ -179,10 +179,9 @@ impl<'a> Comparison<'a> {
 }
 
 fn hunks_of(removed: &[bool], added: &[bool]) -> Vec<Hunk> {
-    let run = |marks: &[bool], from: usize| from + marks[from..].iter().take_while(|is_marked| **is_marked).count();
     let (mut hunks, mut old, mut new) = (Vec::new(), 0, 0);
     while old < removed.len() || new < added.len() {
-        let hunk = Hunk { before: old..run(removed, old), after: new..run(added, new) };
+        let hunk = Hunk { before: old..slide::run_end(removed, old), after: new..slide::run_end(added, new) };
         (old, new) = (hunk.before.end + 1, hunk.after.end + 1);
         if !hunk.before.is_empty() || !hunk.after.is_empty() {
             hunks.push(hunk);

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::{Comparison, Conflict, NotMerged, Origin, Region, Token};
-use crate::line_map::Hunk;
+use crate::line_map::{Hunk, moved, shift_after};
 
 /// A part of the merged text that differs from the base.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -107,8 +107,7 @@ fn place_in(hunks: &[Hunk], line: usize) -> Range<usize> {
     match hunks.get(above) {
         Some(hunk) if hunk.before.start < line => hunk.after.clone(),
         _ => {
-            let shift = above.checked_sub(1).map_or(0, |last| hunks[last].after.end as i64 - hunks[last].before.end as i64);
-            let place = (line as i64 + shift) as usize;
+            let place = moved(line, shift_after(&hunks[..above]));
             place..place
         }
     }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::line_map::Hunk;
+use crate::line_map::{Hunk, shift_after};
 
 /// The side that changed a region.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,7 +53,7 @@ pub(super) fn regions(mine: &[Hunk], theirs: &[Hunk], is_same: impl Fn(&Hunk, &H
             next_mine += usize::from(their_end >= my_end);
         }
     }
-    let (my_shift, their_shift) = (whole_shift(mine), whole_shift(theirs));
+    let (my_shift, their_shift) = (shift_after(mine), shift_after(theirs));
     mine[next_mine..].iter().for_each(|hunk| append(&mut drafts, Draft::of_mine(hunk, their_shift)));
     theirs[next_theirs..].iter().for_each(|hunk| append(&mut drafts, Draft::of_theirs(hunk, my_shift)));
     drafts.into_iter().map(Draft::finish).collect()
@@ -62,10 +62,6 @@ pub(super) fn regions(mine: &[Hunk], theirs: &[Hunk], is_same: impl Fn(&Hunk, &H
 /// The distance by which the lines above a hunk have moved.
 fn before_shift(hunk: &Hunk) -> i64 {
     hunk.after.start as i64 - hunk.before.start as i64
-}
-
-fn whole_shift(hunks: &[Hunk]) -> i64 {
-    hunks.last().map_or(0, |hunk| hunk.after.end as i64 - hunk.before.end as i64)
 }
 
 fn signed(range: &Range<usize>) -> Range<i64> {

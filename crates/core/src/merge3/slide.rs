@@ -41,7 +41,8 @@ impl Group {
     }
 }
 
-fn run_end(marks: &[bool], from: usize) -> usize {
+/// The end of the run of marked lines that starts at `from`.
+pub(super) fn run_end(marks: &[bool], from: usize) -> usize {
     from + marks[from..].iter().take_while(|is_marked| **is_marked).count()
 }
 

@@ -14,7 +14,7 @@ use std::{
 };
 
 use crate::{
-    line_map::LineMap,
+    line_map::{LineMap, moved},
     lines::{LineNo, LineRange, LineSet},
     text::Text,
 };
@@ -211,7 +211,10 @@ impl<'a> Elimination<'a> {
             remainder.before += 1;
             remainder.indexes += index;
         }
-        let images = runs.iter().filter(|run| !run.proven.is_empty()).map(|run| moved_range(&run.proven, run.shift));
+        let images = runs
+            .iter()
+            .filter(|run| !run.proven.is_empty())
+            .map(|run| moved(run.proven.start, run.shift)..moved(run.proven.end, run.shift));
         for (_, line) in lines_outside(after, images) {
             remainders.entry(line).or_default().after += 1;
         }
@@ -264,11 +267,6 @@ fn lines_outside(text: &Text, mut proven: impl Iterator<Item = Range<usize>>) ->
         }
         next.as_ref().is_none_or(|range| *index < range.start)
     })
-}
-
-fn moved_range(lines: &Range<usize>, by: i64) -> Range<usize> {
-    let moved = |line: usize| usize::try_from(line as i64 + by).expect("a kept line has a place in the new text");
-    moved(lines.start)..moved(lines.end)
 }
 
 #[cfg(test)]

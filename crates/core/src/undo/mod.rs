@@ -17,11 +17,11 @@ use std::{collections::HashMap, ops::Range};
 
 use serde::{Deserialize, Serialize};
 
-use self::place::{HunkPlace, HunkPlacer, bytes, moved};
+use self::place::{HunkPlace, HunkPlacer, bytes};
 use crate::{
     hash::ContentHash,
     ids::ChangeId,
-    line_map::{Hunk, LineMap},
+    line_map::{Hunk, LineMap, Splice, moved, shift_after, splice},
     lines::LineNo,
     outcome::undo::{LeftHunk, NotUndoneCause},
     proof::Proof,
@@ -342,19 +342,17 @@ struct LineEdit<'a> {
 
 /// Makes these edits, which are in order.
 fn edited(text: &Text, edits: &[LineEdit<'_>]) -> (String, LineMap) {
-    let grown: usize = edits.iter().map(|edit| edit.with.len() + edit.ending.len()).sum();
-    let mut content = String::with_capacity(text.as_str().len() + grown);
-    let (mut runs, mut from, mut shift, mut copied) = (Vec::new(), 0, 0, 0);
+    let replacement = |edit: &LineEdit<'_>| Splice {
+        range: text.start_of(edit.at.start)..text.start_of(edit.at.end),
+        with: [edit.with, edit.ending].concat().into(),
+    };
+    let (content, _) = splice(text, &edits.iter().map(replacement).collect::<Vec<_>>());
+    let (mut runs, mut from, mut shift) = (Vec::new(), 0, 0);
     for edit in edits {
         runs.push((from..edit.at.start, shift));
-        content.push_str(&text.as_str()[copied..text.start_of(edit.at.start)]);
-        content.push_str(edit.with);
-        content.push_str(edit.ending);
-        copied = text.start_of(edit.at.end);
         shift += edit.lines as i64 - edit.at.len() as i64;
         from = edit.at.end;
     }
-    content.push_str(&text.as_str()[copied..]);
     let lines = text.line_count();
     runs.push((from..lines, shift));
     let after = moved(lines, shift);
@@ -394,8 +392,7 @@ fn is_kept(edit: &LineMap, lines: &Range<usize>) -> bool {
 /// of the edit that touches it.
 fn region_after(edit: &LineMap, lines: &Range<usize>) -> Range<usize> {
     let hunks = edit.hunks();
-    let shift =
-        |above: usize| above.checked_sub(1).map_or(0, |last| hunks[last].after.end as i64 - hunks[last].before.end as i64);
+    let shift = |above: usize| shift_after(&hunks[..above]);
     if lines.is_empty() {
         let above = hunks.partition_point(|hunk| hunk.before.end < lines.start);
         let touching = hunks.get(above).filter(|hunk| hunk.before.start <= lines.start);

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::{
-    line_map::{Hunk, LineMap},
+    line_map::{Hunk, LineMap, moved, shift_after},
     outcome::undo::NotUndoneCause,
     text::Text,
 };
@@ -112,8 +112,7 @@ impl HunkPlacer<'_> {
     /// The distance by which a kept line has moved.
     fn shift_above(&self, line: usize) -> i64 {
         let hunks = self.way.hunks();
-        let above = hunks.partition_point(|theirs| theirs.before.end <= line);
-        above.checked_sub(1).map_or(0, |last| hunks[last].after.end as i64 - hunks[last].before.end as i64)
+        shift_after(&hunks[..hunks.partition_point(|theirs| theirs.before.end <= line)])
     }
 
     fn is_old_again(&self, hunk: &Hunk, now: &Range<usize>) -> bool {
@@ -133,8 +132,4 @@ impl HunkPlacer<'_> {
 /// The text of these lines, with their endings.
 pub(super) fn bytes<'a>(text: &'a Text, lines: &Range<usize>) -> &'a str {
     &text.as_str()[text.start_of(lines.start)..text.start_of(lines.end)]
-}
-
-pub(super) fn moved(line: usize, by: i64) -> usize {
-    usize::try_from(line as i64 + by).expect("a kept line has a place in both texts")
 }
