@@ -126,7 +126,7 @@ fn has_many_controls(bytes: &[u8]) -> bool {
 mod tests {
     use proptest::prelude::*;
 
-    use crate::text::{NotText, Text, Unfit};
+    use crate::text::{NotText, Text, Unencodable, Unfit};
 
     #[track_caller]
     fn check(bytes: &[u8], name: &str, content: &str) {
@@ -160,7 +160,7 @@ mod tests {
         let short = CHINESE.split_once('\n').unwrap().1.to_owned();
         match text.with(short.clone()) {
             Ok(edited) => assert_eq!(Text::new(edited.bytes().to_vec()).unwrap().as_str(), short),
-            Err(unfit) => assert!(matches!(unfit, Unfit::Mistakable { .. })),
+            Err(unfit) => assert!(matches!(unfit, Unfit::Unencodable { why: Unencodable::Mistakable, .. })),
         }
         // Plain ASCII is the same in all of them.
         assert!(text.with("int main() {}\n".to_owned()).is_ok());

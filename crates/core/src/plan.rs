@@ -13,7 +13,6 @@ use crate::{
         replace::{Replace, replace_splices},
         write::kept_endings,
     },
-    encoding::Encoding,
     excerpt::Excerpt,
     file_diff::FileDiff,
     gate::{self, Present, Target},
@@ -23,7 +22,7 @@ use crate::{
     path::RelPath,
     proof::Proof,
     rebase,
-    refusal::{BatchKind, BatchPlace, Cause, CreatedBy, IfRepeated, Refusal, Unencodable},
+    refusal::{BatchKind, BatchPlace, Cause, CreatedBy, IfRepeated, Refusal},
     text::{NotText, Text, Unfit},
     view::View,
 };
@@ -700,10 +699,6 @@ impl<'a> EditDraft<'a> {
     }
 }
 
-fn unencodable(why: Unencodable, encoding: Encoding) -> Cause {
-    Cause::Unencodable { why, encoding: encoding.name() }
-}
-
 /// The new content of a file in its encoding, or in UTF-8 for a new file.
 fn sized_text(target: &Target<'_>, base: Option<&Text>, content: String) -> Result<Text, Refusal> {
     let text = match base {
@@ -712,9 +707,7 @@ fn sized_text(target: &Target<'_>, base: Option<&Text>, content: String) -> Resu
     };
     let text = text.map_err(|unfit| {
         target.refuse(match unfit {
-            Unfit::Character { char, encoding } => unencodable(Unencodable::Character(char), encoding),
-            Unfit::Inexact { encoding } => unencodable(Unencodable::Inexact, encoding),
-            Unfit::Mistakable { encoding } => unencodable(Unencodable::Mistakable, encoding),
+            Unfit::Unencodable { why, encoding } => Cause::Unencodable { why, encoding: encoding.name() },
             Unfit::NotText(NotText::TooLarge) => Cause::BadArguments { why: "the new text is over 4 GiB".to_owned() },
             Unfit::NotText(_) => {
                 Cause::BadArguments { why: "the new text holds NUL characters: these tools write text only".to_owned() }

@@ -12,6 +12,7 @@ use crate::{
     lines::{LineNo, LineRange, LineSet},
     outcome::undo::{NotUndone, UndoKind},
     path::RelPath,
+    text::Unencodable,
     view::View,
 };
 
@@ -274,17 +275,6 @@ pub enum IfRepeated {
     Replaces,
     /// The call is refused again.
     IsRefused,
-}
-
-/// The reason why a text cannot be written in an encoding.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unencodable {
-    /// The encoding does not have this character.
-    Character(char),
-    /// Encoding the file's text does not give the bytes of the file.
-    Inexact,
-    /// The result would be detected as another encoding.
-    Mistakable,
 }
 
 /// The operation that would have created a file.

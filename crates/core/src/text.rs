@@ -52,23 +52,24 @@ pub enum NotText {
 pub enum Unfit {
     /// The new content is not text.
     NotText(NotText),
-    /// The encoding of the file does not have a character of the new content.
-    Character {
-        /// The first such character.
-        char: char,
+    /// The file's encoding does not allow the new content.
+    Unencodable {
+        /// Why the content cannot be encoded.
+        why: Unencodable,
         /// The encoding of the file.
         encoding: Encoding,
     },
-    /// Encoding the text does not give the bytes of the file, so an edit would change other bytes, too.
-    Inexact {
-        /// The encoding of the file.
-        encoding: Encoding,
-    },
-    /// In this encoding, the new content would be detected as another encoding, and read as something else.
-    Mistakable {
-        /// The encoding of the file.
-        encoding: Encoding,
-    },
+}
+
+/// The reason why a text cannot be written in an encoding.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unencodable {
+    /// The encoding does not have this character.
+    Character(char),
+    /// Encoding the file's text does not give the bytes of the file, so an edit would change other bytes, too.
+    Inexact,
+    /// The result would be detected as another encoding, and read as something else.
+    Mistakable,
 }
 
 /// How a line ends.
@@ -131,16 +132,17 @@ impl Text {
         if encoding == Encoding::Utf8 {
             return self.edited(content).map_err(Unfit::NotText);
         }
+        let unfit = |why| Unfit::Unencodable { why, encoding };
         if !self.0.is_exact {
-            return Err(Unfit::Inexact { encoding });
+            return Err(unfit(Unencodable::Inexact));
         }
         if content.contains('\0') {
             return Err(Unfit::NotText(NotText::Binary));
         }
-        let bytes = encoding.encode(&content).map_err(|char| Unfit::Character { char, encoding })?;
+        let bytes = encoding.encode(&content).map_err(|char| unfit(Unencodable::Character(char)))?;
         // Encodings are guessed from the bytes, and a short text may look like another encoding.
         if !Self::new(bytes.clone()).is_ok_and(|read| read.as_str() == content) {
-            return Err(Unfit::Mistakable { encoding });
+            return Err(unfit(Unencodable::Mistakable));
         }
         let decoded = Decoded { content, encoding, is_exact: true };
         Self::indexed(decoded, Some(bytes)).map_err(|(_, not_text)| Unfit::NotText(not_text))

@@ -9,7 +9,7 @@ use crate::{
     outcome::{RefusedOutcome, undo::UndoKind},
     refusal::{
         BatchKind, BatchPlace, Cause, CreatedBy, IfRepeated, Mismatch, MismatchKind, NearestLines, PartialUse, PrefixedText,
-        Refusal, Remap, Retry, SameLooks, Unencodable,
+        Refusal, Remap, Retry, SameLooks,
     },
     render::{
         PersonWords, ReplyAudience, count, describe_lines,
@@ -17,6 +17,7 @@ use crate::{
         join_first,
         undo::{not_undone, past},
     },
+    text::Unencodable,
     tool::{Tool, ToolNames},
 };
 
@@ -159,7 +160,8 @@ pub fn remedy(refusal: &Refusal, names: &ToolNames) -> String {
 
 fn explain(refusal: &Refusal, audience: ReplyAudience<'_>) -> String {
     let path = refusal.path.as_deref().unwrap_or_default();
-    let sought = Sought::of(refusal);
+    let is_patch = refusal.batch.is_some_and(|place| matches!(place.kind, BatchKind::Patch { .. }));
+    let sought = if is_patch { &CHUNK } else { &OLD_STRING };
     let names = audience.names;
     let read = names.read();
     match &refusal.cause {
@@ -218,7 +220,7 @@ fn explain(refusal: &Refusal, audience: ReplyAudience<'_>) -> String {
             )
         }
         Cause::NoSuchFile => {
-            let create = names.get(Tool::WriteFile).map(|write| format!("; to create it, use {write}")).unwrap_or_default();
+            let create = names.phrase(Tool::WriteFile, "; to create it, use ", "");
             format!("there is no file {path} in the workspace; paths are relative to its root. Check the path{create}.")
         }
         Cause::NothingThere => format!(
@@ -232,10 +234,10 @@ fn explain(refusal: &Refusal, audience: ReplyAudience<'_>) -> String {
             on.dedup();
             format!(
                 "{} in {path} {} times, on lines {}; nothing was written. {}",
-                sought.old_is(),
+                sought.old_is,
                 lines.len(),
                 join_first(on.iter(), 20, "more"),
-                sought.how_to_name_one()
+                sought.how_to_name_one
             )
         }
         Cause::NoChange => format!("the edit would leave {path} as it is; nothing was written. If it is right already, go on."),
@@ -267,7 +269,7 @@ fn explain(refusal: &Refusal, audience: ReplyAudience<'_>) -> String {
             format!("{path} exists already, and the patch adds it; nothing was written. {read} it, then use *** Update File.")
         }
         Cause::Exists { by: CreatedBy::Moving } => {
-            let delete = names.get(Tool::DeleteFile).map(|delete| format!(", or {delete} it first")).unwrap_or_default();
+            let delete = names.phrase(Tool::DeleteFile, ", or ", " it first");
             format!("{path} exists already; nothing was moved. Choose another name{delete}.")
         }
         Cause::Binary { size, kind } => {
@@ -286,7 +288,7 @@ fn explain(refusal: &Refusal, audience: ReplyAudience<'_>) -> String {
                 (IfRepeated::IsRefused, Some(delete)) => format!("{delete} it first"),
                 (IfRepeated::IsRefused, None) => "remove it first".to_owned(),
             };
-            let back = names.get(Tool::Undo).map(|undo| format!("; {undo} brings it back")).unwrap_or_default();
+            let back = names.phrase(Tool::Undo, "; ", " brings it back");
             format!(
                 "{path} {} and cannot be shown; nothing was written. To replace it all the same, {step}{back}.",
                 why_not_shown(why)
@@ -322,13 +324,11 @@ fn explain(refusal: &Refusal, audience: ReplyAudience<'_>) -> String {
             &format!("edit {edit}: not a line anchor: {given:?}; copy LINE#HASH from {read} with anchors: true, like 12#ab"),
         ),
         Cause::EmptyPattern => {
-            let names_of_files =
-                names.get(Tool::ListFiles).map(|list| format!("; for the names of files use {list}")).unwrap_or_default();
+            let names_of_files = names.phrase(Tool::ListFiles, "; for the names of files use ", "");
             format!("{}: pattern: is empty{names_of_files}", Tool::SearchFiles.name())
         }
         Cause::NoSuchTask { id } => {
-            let where_they_are =
-                names.get(Tool::RepoState).map(|state| format!("; {state} lists the open ones")).unwrap_or_default();
+            let where_they_are = names.phrase(Tool::RepoState, "; ", " lists the open ones");
             format!("{}: there is no task {id}{where_they_are}", Tool::UpdateTasks.name())
         }
         Cause::TaskOfOthers { id, whose } => {
@@ -382,54 +382,34 @@ fn in_file(path: &str, why: &str) -> String {
     if path.is_empty() { why.to_owned() } else { format!("{path}: {why}") }
 }
 
-/// The text that was not found in a file, named as the call names it.
-#[derive(Clone, Copy)]
-enum Sought {
-    /// The `old_string` of a replacement.
-    OldString,
-    /// The old lines of a chunk of a patch.
-    Chunk,
+/// The words for the text that was not found in a file, as the call names it.
+struct Sought {
+    old_is: &'static str,
+    new_is: &'static str,
+    how_to_name_one: &'static str,
 }
 
-impl Sought {
-    fn of(refusal: &Refusal) -> Self {
-        match refusal.batch.map(|place| place.kind) {
-            Some(BatchKind::Patch { .. }) => Sought::Chunk,
-            Some(BatchKind::Edits | BatchKind::Undo) | None => Sought::OldString,
-        }
-    }
+const OLD_STRING: Sought = Sought {
+    old_is: "old_string is",
+    new_is: "new_string is",
+    how_to_name_one: "Add surrounding lines to name one, or set replace_all.",
+};
 
-    fn old_is(self) -> &'static str {
-        match self {
-            Sought::OldString => "old_string is",
-            Sought::Chunk => "the old lines of the chunk are",
-        }
-    }
-
-    fn new_is(self) -> &'static str {
-        match self {
-            Sought::OldString => "new_string is",
-            Sought::Chunk => "its new lines are",
-        }
-    }
-
-    fn how_to_name_one(self) -> &'static str {
-        match self {
-            Sought::OldString => "Add surrounding lines to name one, or set replace_all.",
-            Sought::Chunk => "Add lines of context, or name the function or class above them after @@.",
-        }
-    }
-}
+const CHUNK: Sought = Sought {
+    old_is: "the old lines of the chunk are",
+    new_is: "its new lines are",
+    how_to_name_one: "Add lines of context, or name the function or class above them after @@.",
+};
 
 fn not_found(
     path: &str,
-    sought: Sought,
+    sought: &Sought,
     nearest: Option<&NearestLines>,
     already_at: Option<LineNo>,
     prefixed: Option<&PrefixedText>,
     audience: ReplyAudience<'_>,
 ) -> String {
-    let mut text = format!("{} not in {path}; nothing was written.", sought.old_is());
+    let mut text = format!("{} not in {path}; nothing was written.", sought.old_is);
     if let Some(prefixed) = prefixed {
         text.push_str(&without_prefix(prefixed));
         if !prefixed.places.is_empty() {
@@ -437,7 +417,7 @@ fn not_found(
         }
     }
     if let Some(line) = already_at {
-        text.push_str(&format!(" {} there already, on line {line}: the edit may have been made before.", sought.new_is()));
+        text.push_str(&format!(" {} there already, on line {line}: the edit may have been made before.", sought.new_is));
     }
     let Some(nearest) = nearest else {
         let read = audience.names.read();
