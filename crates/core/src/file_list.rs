@@ -62,8 +62,7 @@ impl From<Vec<FileState>> for FileList {
 
 impl PartialEq for FileList {
     fn eq(&self, other: &Self) -> bool {
-        let parts = |list: &Self| (list.touched.clone(), list.untouched.clone(), list.few_untouched.clone());
-        std::ptr::eq(self, other) || parts(self) == parts(other)
+        (&self.touched, &self.untouched, &self.few_untouched) == (&other.touched, &other.untouched, &other.few_untouched)
     }
 }
 

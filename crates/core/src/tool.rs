@@ -241,6 +241,11 @@ impl ToolNames {
         }
     }
 
+    /// The model's name for this tool between `before` and `after`; empty if it has no counterpart.
+    pub(crate) fn phrase(&self, tool: Tool, before: &str, after: &str) -> String {
+        self.get(tool).map(|name| format!("{before}{name}{after}")).unwrap_or_default()
+    }
+
     /// The name of the tool that reads files.
     pub fn read(&self) -> &str {
         &self.read

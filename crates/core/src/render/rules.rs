@@ -15,7 +15,7 @@ pub fn instructions(names: &ToolNames) -> String {
         let find = names.all_of(&[Tool::ListFiles, Tool::SearchFiles]);
         rule(format!("Find with {find}: the lines that {search} shows count as read."));
     }
-    let over = names.get(Tool::WriteFile).map(|write| format!("; the whole file before {write} over it")).unwrap_or_default();
+    let over = names.phrase(Tool::WriteFile, "; the whole file before ", " over it");
     let edits = if edits.is_empty() { "an edit".to_owned() } else { edits };
     rule(format!("Read before you edit: {read} (any part) before {edits}{over}. Your own writes count as read."));
     rule("A file that changed since you read it is not written: the refusal shows the changed lines, they count as read, and the corrected call passes.".to_owned());
@@ -24,8 +24,8 @@ pub fn instructions(names: &ToolNames) -> String {
     let both = [Tool::MultiEdit, Tool::ApplyPatch].iter().all(|tool| names.get(*tool).is_some());
     let is = if both { "are" } else { "is" };
     let batch = if batch.is_empty() { String::new() } else { format!("{batch} {is} all or nothing. ") };
-    let undo = names.get(Tool::Undo).map(|undo| format!("{undo} takes back your last change.")).unwrap_or_default();
-    let restore = names.get(Tool::Restore).map(|restore| format!(" {restore} brings back lost work.")).unwrap_or_default();
+    let undo = names.phrase(Tool::Undo, "", " takes back your last change.");
+    let restore = names.phrase(Tool::Restore, " ", " brings back lost work.");
     if !batch.is_empty() || !undo.is_empty() {
         rule(format!("{batch}{undo}{restore}").trim().to_owned());
     }
