@@ -96,7 +96,7 @@ impl Failure {
             (Self::Board(error), _) => error,
             (_, Class::Outage | Class::Conflict) => BoardError::Unreachable { place, why },
             (_, Class::Denied) => BoardError::Denied { place, why },
-            (_, Class::Refused) => BoardError::Server { place, error: why.into() },
+            (_, Class::Refused) => BoardError::Server { place, why },
         }
     }
 }

@@ -18,10 +18,7 @@ use surehand_engine::{
     fleet::{CopyVersion, LocalCopy, LostClaim, SavedReports, agent_of, board_place, host, open_board},
     store::{
         Millis,
-        board::{
-            Agent, AgentId, Board, BoardAnswer, BoardBounds, BoardCall, BoardCopy, BoardError, BoardFailure, CopyChange,
-            RepositoryId,
-        },
+        board::{Agent, AgentId, Board, BoardAnswer, BoardBounds, BoardCall, BoardCopy, BoardError, CopyChange, RepositoryId},
     },
 };
 
@@ -54,12 +51,12 @@ pub(crate) enum WorkerCommand {
     },
     Call {
         call: BoardCall,
-        reply: SyncSender<Result<BoardAnswer, BoardFailure>>,
+        reply: SyncSender<Result<BoardAnswer, BoardError>>,
     },
     /// Reads the board, and replies when the local copy is written.
     Look {
         workspace: Arc<Workspace>,
-        reply: SyncSender<Result<(), BoardFailure>>,
+        reply: SyncSender<Result<(), BoardError>>,
     },
     Status(SyncSender<BoardStatus>),
     /// The workspace belongs to another repository now.
@@ -154,7 +151,7 @@ impl BoardWorker {
                 }
                 // The caller sees what it has done.
                 self.read = None;
-                let _ = reply.send(answer.map_err(BoardFailure::from));
+                let _ = reply.send(answer.map_err(BoardError::for_another_process));
             }
             WorkerCommand::Look { workspace, reply } => {
                 self.watch(&workspace);
@@ -165,7 +162,7 @@ impl BoardWorker {
                 self.written = None;
                 self.write_copies();
                 let place = self.copy.place.clone();
-                let answer = failed.map_or(Ok(()), |why| Err(BoardFailure::Unreachable { place, why }));
+                let answer = failed.map_or(Ok(()), |why| Err(BoardError::Unreachable { place, why }));
                 let _ = reply.send(answer);
             }
             WorkerCommand::Status(reply) => {

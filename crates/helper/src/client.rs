@@ -176,7 +176,7 @@ impl Helper {
 
 fn unexpected(reply: Reply) -> HelperError {
     match reply {
-        Reply::Failed(failure) => HelperError::Board(failure.into()),
+        Reply::Failed(failure) => HelperError::Board(failure),
         Reply::Rejected { why } => HelperError::Rejected(why),
         other => HelperError::Rejected(format!("it answers something else: {other:?}")),
     }

@@ -7,7 +7,7 @@ use surehand_engine::{
     BoardConfig, SessionId, StateHome,
     store::{
         Millis,
-        board::{BoardAnswer, BoardCall, BoardFailure},
+        board::{BoardAnswer, BoardCall, BoardError},
     },
 };
 
@@ -78,7 +78,7 @@ pub(crate) enum Request {
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Reply {
     Answer(BoardAnswer),
-    Failed(BoardFailure),
+    Failed(BoardError),
     Status(HelperStatus),
     /// The local copy is current.
     Current,

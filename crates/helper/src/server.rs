@@ -20,7 +20,7 @@ use rustix::{
 };
 use surehand_engine::{
     BoardConfig, Config, StateHome, Workspace, WorkspaceOptions,
-    store::board::{Board, BoardError, BoardFailure, RepositoryId},
+    store::board::{Board, BoardError, RepositoryId},
 };
 
 use crate::{
@@ -228,7 +228,7 @@ impl Server {
     fn ask<T>(
         &self,
         place: &WorkspacePlace,
-        command: impl FnOnce(Arc<Workspace>, std::sync::mpsc::SyncSender<Result<T, BoardFailure>>) -> WorkerCommand,
+        command: impl FnOnce(Arc<Workspace>, std::sync::mpsc::SyncSender<Result<T, BoardError>>) -> WorkerCommand,
         answer: impl FnOnce(T) -> Reply,
     ) -> Reply {
         let (sender, receiver) = sync_channel(1);

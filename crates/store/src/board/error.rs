@@ -1,12 +1,14 @@
 //! The errors of a board.
 
+use serde::{Deserialize, Serialize};
 use surehand_core::{TaskStatus, timestamp::Millis};
 
 use super::{AgentId, BoardTaskId, Fence};
 use crate::StoreError;
 
 /// The reason why a board refused or failed. Unless a variant says otherwise, nothing was changed.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum BoardError {
     /// The board has no task with this number.
@@ -85,23 +87,35 @@ pub enum BoardError {
         why: String,
     },
     /// The file of the board cannot be read or written.
-    #[error(transparent)]
-    Store(StoreError),
+    #[error("{0}")]
+    #[serde(skip)]
+    Store(String),
     /// The server of the board refused or failed.
-    #[error("{place}: {error}")]
+    #[error("{place}: {why}")]
     Server {
         /// The address of the server.
         place: String,
-        /// Its error.
-        error: Box<dyn std::error::Error + Send + Sync>,
+        /// The error of the server.
+        why: String,
     },
+}
+
+impl BoardError {
+    /// The error as sent to another process, for which the file of the board is like a server.
+    #[must_use]
+    pub fn for_another_process(self) -> Self {
+        match self {
+            Self::Store(why) => Self::Server { place: "the file of the board".to_owned(), why },
+            error => error,
+        }
+    }
 }
 
 impl From<StoreError> for BoardError {
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::Newer { path: place, found, known } => Self::Newer { place, found, known },
-            error => Self::Store(error),
+            error => Self::Store(error.to_string()),
         }
     }
 }

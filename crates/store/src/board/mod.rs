@@ -23,7 +23,7 @@ mod values;
 
 use std::time::Duration;
 
-pub use calls::{BoardAnswer, BoardCall, BoardFailure};
+pub use calls::{BoardAnswer, BoardCall};
 pub use copy::{BoardCopy, CopyChange};
 pub use error::BoardError;
 pub use sqlite::{BoardSummary, SqliteBoard};

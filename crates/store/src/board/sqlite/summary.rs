@@ -4,7 +4,7 @@ use std::path::Path;
 
 use rusqlite::{Connection, OpenFlags};
 
-use super::{failed, now};
+use super::{attempt, now};
 use crate::board::{BoardError, Checkout};
 
 /// The checkouts of a board, and whether it is in use.
@@ -20,7 +20,7 @@ impl BoardSummary {
     /// Reads the summary of the board at this path.
     pub fn read(path: &Path) -> Result<Self, BoardError> {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
-        let read = || {
+        Ok(attempt(path, || {
             let connection = Connection::open_with_flags(path, flags)?;
             let mut rows = connection.prepare("SELECT checkout FROM checkouts ORDER BY id")?;
             let checkouts: Vec<String> = rows.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
@@ -29,8 +29,6 @@ impl BoardSummary {
             // Unreadable checkouts are left out.
             let checkouts = checkouts.iter().filter_map(|checkout| serde_json::from_str(checkout).ok()).collect();
             Ok(Self { checkouts, is_in_use })
-        };
-        let summary: rusqlite::Result<Self> = { read }();
-        summary.map_err(|error| failed(path, error).into())
+        })?)
     }
 }
