@@ -202,19 +202,9 @@ fn sessions_are_known_by_what_they_leave(mut store: impl Store, again: impl Stor
 fn what_was_replaced_is_made_from_what_came_in_its_place(mut store: impl Store, again: impl Store) {
     let event = |name: &str, before: &[u8], after: &[u8], (prefix, suffix, middle): (usize, usize, &[u8])| FileEvent {
         change: ChangeId("replaced".to_owned()),
-        at: 0,
-        session: session("r"),
-        tool: "edit_file".to_owned(),
-        path: path(name),
-        moved_to: None,
-        before: Some(ContentHash::of(before)),
         after: Some(ContentHash::of(after)),
-        mode: None,
-        undoes: Vec::new(),
         delta: Some(ContentDelta { prefix, suffix, middle: middle.to_vec() }),
-        lines: None,
-        undone: Vec::new(),
-        entry: None,
+        ..event("r", 0, name, Some(before))
     };
     // A file that is edited, moved with an edit, returned to an earlier content, and edited again.
     let versions: [&[u8]; 5] = [b"one two three", b"one 2 three", b"1 2 three", b"one two three", b"one two three four"];

@@ -772,21 +772,7 @@ fn file_status_name(status: FileStatus) -> &'static str {
     }
 }
 
-enum RefusedTask {
-    Missing(u32),
-    OfOthers(u32, String),
-}
-
-impl From<RefusedTask> for StoreError {
-    fn from(refused: RefusedTask) -> Self {
-        match refused {
-            RefusedTask::Missing(id) => Self::NoSuchTask { id },
-            RefusedTask::OfOthers(id, whose) => Self::TaskOfOthers { id, whose },
-        }
-    }
-}
-
-fn change_tasks(transaction: &Transaction<'_>, checkout: i64, change: &TaskUpdate) -> rusqlite::Result<Result<(), RefusedTask>> {
+fn change_tasks(transaction: &Transaction<'_>, checkout: i64, change: &TaskUpdate) -> rusqlite::Result<Result<(), StoreError>> {
     let begun = || transaction.query_row("SELECT id FROM story WHERE checkout = ?1", [checkout], |row| row.get(0)).optional();
     let here: String = match &change.story {
         Some(story) => story.clone(),
@@ -796,15 +782,15 @@ fn change_tasks(transaction: &Transaction<'_>, checkout: i64, change: &TaskUpdat
         let sql = "SELECT owner, story FROM tasks WHERE checkout = ?1 AND id = ?2 AND NOT removed";
         let read = |row: &Row<'_>| Ok((row.get::<_, Option<String>>(0)?.map(TaskOwner::from), row.get::<_, String>(1)?));
         let Some((owner, story)) = transaction.query_row(sql, params![checkout, id], read).optional()? else {
-            return Ok(Err(RefusedTask::Missing(id)));
+            return Ok(Err(StoreError::NoSuchTask { id }));
         };
         match owner {
             Some(owner) if TaskOwner::is_others(Some(&owner), change.by.as_ref()) => {
-                return Ok(Err(RefusedTask::OfOthers(id, owner.to_string())));
+                return Ok(Err(StoreError::TaskOfOthers { id, whose: owner.to_string() }));
             }
             // A model must not close a person's task of another story.
             None if change.by.is_some() && !story.is_empty() && story != here => {
-                return Ok(Err(RefusedTask::OfOthers(id, format!("story {story}"))));
+                return Ok(Err(StoreError::TaskOfOthers { id, whose: format!("story {story}") }));
             }
             _ => {}
         }

@@ -6,7 +6,7 @@
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 
 use super::{
-    CheckoutRows, SqliteStore, failed, retention,
+    CheckoutRows, SqliteStore, attempt, retention,
     schema::{CHECKPOINT_ROOM, EVENT_ROOM, INCIDENT_ROOM, VERSION_ROOM},
     usage::{VIEW_ROOM, amount},
 };
@@ -41,7 +41,8 @@ impl SqliteStore {
     /// Counts the versions, changes, checkpoints and other entries of the log that are from before `moment`. Versions
     /// in views of sessions that were active since `in_use_since` are not counted.
     pub fn history_before(&self, moment: Millis, in_use_since: Millis) -> Result<OldHistory, StoreError> {
-        let old = |connection: &Connection| {
+        let connection = &self.connection;
+        attempt(&self.path, || {
             let Some(cut) = cut(connection, moment)? else { return Ok(OldHistory::default()) };
             let amount = |table: &str, count: &str, room: &str, is_old: &str| {
                 amount(connection, &format!("SELECT {count}, coalesce(sum({room}), 0) FROM {table} WHERE {is_old}"), params![cut])
@@ -60,16 +61,14 @@ impl SqliteStore {
             let named_checkpoints =
                 connection.prepare(sql)?.query_map([cut], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
             Ok(OldHistory { usage, named_checkpoints })
-        };
-        let old: rusqlite::Result<OldHistory> = old(&self.connection);
-        old.map_err(|error| failed(&self.path, error))
+        })
     }
 
     /// Removes the history that [`Self::history_before`] counts.
     pub fn drop_history_before(&mut self, moment: Millis, in_use_since: Millis) -> Result<(), StoreError> {
-        let path = self.path.clone();
-        loop {
-            let drop_part = || {
+        let mut has_more = true;
+        while has_more {
+            has_more = attempt(&self.path, || {
                 let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
                 let Some(cut) = cut(&transaction, moment)? else { return Ok(false) };
                 let sql = format!(
@@ -79,24 +78,20 @@ impl SqliteStore {
                 let has_more = retention::drop_oldest(&transaction, i64::MAX, cut, PART_BYTES)?;
                 transaction.commit()?;
                 Ok(has_more)
-            };
-            let has_more: rusqlite::Result<bool> = { drop_part }();
-            if !has_more.map_err(|error| failed(&path, error))? {
-                return Ok(());
-            }
+            })?;
         }
+        Ok(())
     }
 
     /// Counts the views of sessions that were last active before `moment`, and these sessions.
     pub fn idle_sessions(&self, moment: Millis) -> Result<StoreUsage, StoreError> {
-        let count = |connection: &Connection| {
+        let connection = &self.connection;
+        attempt(&self.path, || {
             let views = format!("SELECT count(*), coalesce(sum({VIEW_ROOM}), 0) FROM views WHERE {IDLE}");
             let sessions = format!("SELECT count(*), 0 FROM (SELECT DISTINCT checkout, session FROM views WHERE {IDLE})");
             let views = amount(connection, &views, params![moment])?;
             Ok(StoreUsage { views, sessions: amount(connection, &sessions, params![moment])?.count, ..StoreUsage::default() })
-        };
-        let counted: rusqlite::Result<StoreUsage> = count(&self.connection);
-        counted.map_err(|error| failed(&self.path, error))
+        })
     }
 
     /// Removes the views, instructions and counters of sessions that were last active before `moment`. Their changes
@@ -114,7 +109,8 @@ impl SqliteStore {
     /// The data of one checkout in the store.
     pub fn usage_of_checkout(&self, checkout: &str) -> Result<StoreUsage, StoreError> {
         let number = CheckoutRows::of(&StoreScope { checkout: checkout.to_owned(), below: None }).checkout;
-        let count = |connection: &Connection| {
+        let connection = &self.connection;
+        attempt(&self.path, || {
             let of = |table: &str, count: &str, room: &str| {
                 let sql = format!("SELECT {count}, coalesce(sum({room}), 0) FROM {table} WHERE checkout = ?1");
                 amount(connection, &sql, params![number])
@@ -127,9 +123,7 @@ impl SqliteStore {
                 sessions: of("views", "count(DISTINCT session)", "0")?.count,
                 ..StoreUsage::default()
             })
-        };
-        let counted: rusqlite::Result<StoreUsage> = count(&self.connection);
-        counted.map_err(|error| failed(&self.path, error))
+        })
     }
 
     /// Removes all data of a checkout. The contents of files, which all checkouts share, are removed by retention when
@@ -148,22 +142,21 @@ impl SqliteStore {
 
     /// Runs a statement until it changes fewer rows than a full part.
     fn in_parts(&mut self, sql: &str, key: i64) -> Result<(), StoreError> {
-        while self.connection.execute(sql, params![key]).map_err(|error| failed(&self.path, error))? >= PART_ROWS {}
+        while attempt(&self.path, || self.connection.execute(sql, params![key]))? >= PART_ROWS {}
         Ok(())
     }
 
     /// Returns all free space to the system.
     pub fn give_back_space(&mut self) -> Result<(), StoreError> {
-        let give_back = |connection: &Connection| {
+        let connection = &self.connection;
+        attempt(&self.path, || {
             retention::release_space(connection, &mut true)?;
             let mut vacuum = connection.prepare("PRAGMA incremental_vacuum")?;
             let mut pages = vacuum.query([])?;
             while pages.next()?.is_some() {}
             // Merges the log as far as other processes allow it.
             connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).optional().map(drop)
-        };
-        let given: rusqlite::Result<()> = give_back(&self.connection);
-        given.map_err(|error| failed(&self.path, error))
+        })
     }
 }
 

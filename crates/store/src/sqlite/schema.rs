@@ -47,32 +47,14 @@ macro_rules! event_room {
     };
 }
 
-macro_rules! event_triggers {
-    ($($new:literal),*) => {
+/// Triggers that count the bytes of a table's rows, which `$room` measures.
+macro_rules! triggers {
+    ($name:literal, $table:literal, $room:ident $(, $new:literal)*) => {
         concat!(
-            "CREATE TRIGGER event_added AFTER INSERT ON events
-                BEGIN UPDATE counters SET bytes = bytes + ",
-            event_room!("NEW." $(, $new)*),
-            "; END;
-            CREATE TRIGGER event_dropped AFTER DELETE ON events
-                BEGIN UPDATE counters SET bytes = bytes - ",
-            event_room!("OLD." $(, $new)*),
-            "; END;"
-        )
-    };
-}
-
-macro_rules! version_triggers {
-    () => {
-        concat!(
-            "CREATE TRIGGER version_added AFTER INSERT ON versions
-                BEGIN UPDATE counters SET bytes = bytes + ",
-            version_room!("NEW."),
-            "; END;
-            CREATE TRIGGER version_dropped AFTER DELETE ON versions
-                BEGIN UPDATE counters SET bytes = bytes - ",
-            version_room!("OLD."),
-            "; END;"
+            "CREATE TRIGGER ", $name, "_added AFTER INSERT ON ", $table,
+            " BEGIN UPDATE counters SET bytes = bytes + ", $room!("NEW." $(, $new)*), "; END;
+            CREATE TRIGGER ", $name, "_dropped AFTER DELETE ON ", $table,
+            " BEGIN UPDATE counters SET bytes = bytes - ", $room!("OLD." $(, $new)*), "; END;"
         )
     };
 }
@@ -87,14 +69,8 @@ macro_rules! checkpoints {
                 took INTEGER NOT NULL, count INTEGER NOT NULL, not_kept TEXT NOT NULL, turn INTEGER NOT NULL, files BLOB NOT NULL
             );
             CREATE INDEX checkpoints_by_directory ON checkpoints (checkout, directory);
-            CREATE TRIGGER checkpoint_added AFTER INSERT ON checkpoints
-                BEGIN UPDATE counters SET bytes = bytes + ",
-            checkpoint_room!("NEW."),
-            "; END;
-            CREATE TRIGGER checkpoint_dropped AFTER DELETE ON checkpoints
-                BEGIN UPDATE counters SET bytes = bytes - ",
-            checkpoint_room!("OLD."),
-            "; END;"
+            ",
+            triggers!("checkpoint", "checkpoints", checkpoint_room)
         )
     };
 }
@@ -107,14 +83,8 @@ macro_rules! incidents {
                 session TEXT NOT NULL, path TEXT, is_outside INTEGER NOT NULL, after BLOB, what TEXT NOT NULL
             );
             CREATE INDEX incidents_by_path ON incidents (checkout, path);
-            CREATE TRIGGER incident_added AFTER INSERT ON incidents
-                BEGIN UPDATE counters SET bytes = bytes + ",
-            incident_room!("NEW."),
-            "; END;
-            CREATE TRIGGER incident_dropped AFTER DELETE ON incidents
-                BEGIN UPDATE counters SET bytes = bytes - ",
-            incident_room!("OLD."),
-            "; END;"
+            ",
+            triggers!("incident", "incidents", incident_room)
         )
     };
 }
@@ -181,8 +151,8 @@ pub(super) const SCHEMA: &str = concat!(
     ) WITHOUT ROWID;
     CREATE INDEX tracked_by_turn ON tracked (checkout, turn);
     ",
-    event_triggers!("undone", "entry"),
-    version_triggers!(),
+    triggers!("event", "events", event_room, "undone", "entry"),
+    triggers!("version", "versions", version_room),
     checkpoints!(),
     incidents!()
 );
@@ -245,7 +215,7 @@ pub(super) const MIGRATIONS: [&str; FORMAT as usize] = [
             max(coalesce((SELECT max(at) FROM events), 0), coalesce((SELECT max(used_at) FROM versions), 0)),
             coalesce((SELECT sum(", event_room!(""), ") FROM events), 0)
             + coalesce((SELECT sum(", version_room!(""), ") FROM versions), 0);
-        ", event_triggers!(), version_triggers!(), "
+        ", triggers!("event", "events", event_room), triggers!("version", "versions", version_room), "
         CREATE TABLE days (number INTEGER PRIMARY KEY, day INTEGER NOT NULL UNIQUE, first_turn INTEGER NOT NULL);
         INSERT INTO days (day, first_turn) SELECT day, day * 86400000 FROM
             (SELECT at / 86400000 AS day FROM events UNION SELECT used_at / 86400000 FROM versions) ORDER BY day;
@@ -299,7 +269,7 @@ pub(super) const MIGRATIONS: [&str; FORMAT as usize] = [
         ALTER TABLE events ADD COLUMN entry TEXT;
         DROP TRIGGER event_added;
         DROP TRIGGER event_dropped;",
-        event_triggers!("undone", "entry")
+        triggers!("event", "events", event_room, "undone", "entry")
     ),
     // Incidents, and the time of the last activity of a session.
     concat!("ALTER TABLE sessions ADD COLUMN at INTEGER;", incidents!()),

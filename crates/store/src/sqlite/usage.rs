@@ -3,7 +3,7 @@
 use rusqlite::{Connection, ToSql};
 
 use super::{
-    SqliteStore, failed,
+    SqliteStore, attempt,
     schema::{CHECKPOINT_ROOM, EVENT_ROOM, INCIDENT_ROOM, VERSION_ROOM},
 };
 use crate::{KeptAmount, StoreError, StoreUsage};
@@ -26,7 +26,7 @@ impl SqliteStore {
 
     fn amount(&self, table: &str, count: &str, room: &str) -> Result<KeptAmount, StoreError> {
         let sql = format!("SELECT {count}, coalesce(sum({room}), 0) FROM {table}");
-        amount(&self.connection, &sql, &[]).map_err(|error| failed(&self.path, error))
+        attempt(&self.path, || amount(&self.connection, &sql, &[]))
     }
 }
 
