@@ -10,24 +10,6 @@ use crate::text::Text;
 /// A range of bytes of [`Text::as_str`] that matches.
 pub type Match = Range<usize>;
 
-/// How exactly the places match.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum MatchedBy {
-    /// Byte for byte, because the caller's text has carriage returns: line endings are part of the edit.
-    Verbatim,
-    /// Byte for byte, except for the kind of line endings.
-    ByLines,
-}
-
-/// All places of a text, overlapping ones included, so that ambiguity is visible.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TextMatches {
-    /// The matching ranges, from top to bottom.
-    pub places: Vec<Match>,
-    /// Whether line endings were compared.
-    pub matching: MatchedBy,
-}
-
 /// How overlapping places are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Overlaps {
@@ -37,27 +19,28 @@ pub enum Overlaps {
     Skip,
 }
 
-/// Finds `needle` (not empty) in the text.
-pub fn find(text: &Text, needle: &str, overlaps: Overlaps) -> TextMatches {
+/// All places of `needle` (not empty) in the text, from top to bottom.
+///
+/// If the needle has carriage returns, they must match, because line endings are part of the edit. If it is not found
+/// like this, or has none, the kind of line endings does not matter.
+pub fn find(text: &Text, needle: &str, overlaps: Overlaps) -> Vec<Match> {
     let body = &text.as_str()[text.body_start()..];
     let place = |start: usize, end: usize| text.body_start() + start..text.body_start() + end;
     if needle.contains('\r') {
         let places: Vec<Match> = occurrences(body, needle, overlaps).map(|at| place(at, at + needle.len())).collect();
         if !places.is_empty() {
-            return TextMatches { places, matching: MatchedBy::Verbatim };
+            return places;
         }
     }
     if !needle.contains('\n') || !text.has_crlf() {
         let needle = without_returns(needle);
-        let places = occurrences(body, &needle, overlaps).map(|at| place(at, at + needle.len())).collect();
-        return TextMatches { places, matching: MatchedBy::ByLines };
+        return occurrences(body, &needle, overlaps).map(|at| place(at, at + needle.len())).collect();
     }
     let needle = without_returns(needle);
     let plain = Normalized::of(body);
-    let places = occurrences(&plain.text, &needle, overlaps)
+    occurrences(&plain.text, &needle, overlaps)
         .map(|at| place(plain.original_offset(at), plain.original_offset(at + needle.len())))
-        .collect();
-    TextMatches { places, matching: MatchedBy::ByLines }
+        .collect()
 }
 
 fn occurrences<'a>(haystack: &'a str, needle: &'a str, overlaps: Overlaps) -> impl Iterator<Item = usize> + 'a {
@@ -122,8 +105,7 @@ mod tests {
     #[track_caller]
     fn check(content: &str, needle: &str, places: &[&str]) {
         let text = text(content);
-        let found: Vec<&str> =
-            find(&text, needle, Overlaps::Count).places.into_iter().map(|place| &text.as_str()[place]).collect();
+        let found: Vec<&str> = find(&text, needle, Overlaps::Count).into_iter().map(|place| &text.as_str()[place]).collect();
         assert_eq!(found, places);
     }
 

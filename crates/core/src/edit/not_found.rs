@@ -21,7 +21,7 @@ pub fn nearest(text: &Text, old: &str, new: &str) -> Cause {
         let already_at = already_at(text, old, new, nearest.as_ref());
         return Cause::NotFound { nearest: nearest.map(Box::new), already_at, prefixed: None };
     };
-    let found = if plain.is_empty() { Vec::new() } else { find(text, &plain, Overlaps::Count).places };
+    let found = if plain.is_empty() { Vec::new() } else { find(text, &plain, Overlaps::Count) };
     let places: Vec<LineRange> = found.iter().map(|place| lines_of(text, place)).collect();
     let nearest = if places.is_empty() { nearest_lines(text, &plain) } else { None };
     Cause::NotFound {
@@ -66,7 +66,7 @@ fn already_at(text: &Text, old: &str, new: &str, nearest: Option<&NearestLines>)
     if letters == 0 || old.contains(new.trim()) {
         return None;
     }
-    let places = find(text, new, Overlaps::Count).places;
+    let places = find(text, new, Overlaps::Count);
     let is_near = |place: &&Match| nearest.is_some_and(|nearest| nearest.lines.contains(text.line_at(place.start)));
     let is_all_of_its_lines = |place: &&Match| {
         let lines = lines_of(text, place);
@@ -211,7 +211,7 @@ mod tests {
     /// The refusal's text if `old` is to be replaced by `new`.
     fn explanation(content: &str, old: &str, new: &str) -> String {
         let text = text(content);
-        assert!(find(&text, old, Overlaps::Count).places.is_empty(), "it is there");
+        assert!(find(&text, old, Overlaps::Count).is_empty(), "it is there");
         let refusal = Refusal::of(&RelPath::new("a.rs").unwrap(), nearest(&text, old, new));
         format!("{refusal}\n").replace("old_string is not in a.rs; nothing was written. ", "")
     }
@@ -445,14 +445,14 @@ mod tests {
             content in "([ab \t'\u{2019}\u{e9}\u{301}\u{200b}\u{2026}.]|\n|\r\n){0,40}", old in "([ab \t'\u{e9}e\u{301}.]|\n|\r\n|1\\|){1,12}", new in "[ab\n]{0,4}",
         ) {
             let text = text(&content);
-            if !find(&text, &old, Overlaps::Count).places.is_empty() {
+            if !find(&text, &old, Overlaps::Count).is_empty() {
                 return Ok(());
             }
             let cause = nearest(&text, &old, &new);
             if let Cause::NotFound { nearest: Some(nearest), .. } = &cause
                 && let Some(SameLooks { exact: Some(exact), differs_in, .. }) = &nearest.same_looks
             {
-                prop_assert!(!find(&text, exact, Overlaps::Count).places.is_empty(), "{:?}", exact);
+                prop_assert!(!find(&text, exact, Overlaps::Count).is_empty(), "{:?}", exact);
                 prop_assert!(!differs_in.is_empty());
             }
             let _ = Refusal::of_call(cause).to_string();

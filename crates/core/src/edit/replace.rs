@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use crate::{
-    edit::find::{Match, MatchedBy, Overlaps, find, nearest},
+    edit::find::{Match, Overlaps, find, nearest},
     line_map::Splice,
     refusal::Cause,
     text::{LineEnding, Text},
@@ -26,15 +26,14 @@ pub(crate) fn replace_splices<'a>(text: &Text, edit: &Replace<'a>) -> Result<Vec
         return Err(Cause::NoChange);
     }
     let found = find(text, edit.old, if edit.all { Overlaps::Skip } else { Overlaps::Count });
-    if found.places.is_empty() {
+    if found.is_empty() {
         return Err(nearest(text, edit.old, edit.new));
     }
-    if found.places.len() > 1 && !edit.all {
-        return Err(Cause::Ambiguous { lines: found.places.iter().map(|place| text.line_at(place.start)).collect() });
+    if found.len() > 1 && !edit.all {
+        return Err(Cause::Ambiguous { lines: found.iter().map(|place| text.line_at(place.start)).collect() });
     }
-    let endings = Endings::of(text, edit, found.matching);
-    let places = apart(found.places);
-    Ok(places.into_iter().map(|range| Splice { with: endings.fit(text, &range, edit.new), range }).collect())
+    let endings = Endings::of(text, edit, &found[0]);
+    Ok(apart(found).into_iter().map(|range| Splice { with: endings.fit(text, &range, edit.new), range }).collect())
 }
 
 /// The places that do not overlap an earlier one.
@@ -58,8 +57,9 @@ enum Endings {
 }
 
 impl Endings {
-    fn of(text: &Text, edit: &Replace<'_>, matching: MatchedBy) -> Self {
-        if matching == MatchedBy::Verbatim || !edit.new.contains('\n') {
+    fn of(text: &Text, edit: &Replace<'_>, place: &Match) -> Self {
+        let is_verbatim = edit.old.contains('\r') && text.as_str()[place.clone()] == *edit.old;
+        if is_verbatim || !edit.new.contains('\n') {
             Endings::AsGiven
         } else if text.has_crlf() {
             Endings::OfThePlace(text.usual_ending())

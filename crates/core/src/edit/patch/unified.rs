@@ -35,14 +35,6 @@ pub(super) fn files<'a>(lines: &mut PatchLines<'a>) -> Result<Vec<FilePatch<'a>>
     Ok(files)
 }
 
-/// The lines above the first hunk.
-struct FileHead<'a> {
-    line: PatchLine<'a>,
-    git: GitHead<'a>,
-    /// The names after `---` and `+++`, if present.
-    names: Option<(DiffSide<'a>, DiffSide<'a>)>,
-}
-
 /// The lines between `diff --git` and `---`.
 #[derive(Default)]
 struct GitHead<'a> {
@@ -54,12 +46,8 @@ struct GitHead<'a> {
     rename_to: Option<Cow<'a, str>>,
 }
 
-/// One side of a diff.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum DiffSide<'a> {
-    Nothing,
-    File(Cow<'a, str>),
-}
+/// The name on one side of a diff; `None` for `/dev/null`.
+type DiffSide<'a> = Option<Cow<'a, str>>;
 
 struct UnifiedHunk<'a> {
     opening: ChunkOpening<'a>,
@@ -69,16 +57,20 @@ struct UnifiedHunk<'a> {
 fn file<'a>(line: PatchLine<'a>, lines: &mut PatchLines<'a>) -> Result<FilePatch<'a>, BadPatch> {
     let git = git_head(lines)?;
     let names = names(lines)?;
-    let head = FileHead { line, git, names };
     let mut hunks = Vec::new();
     while let Some(hunk) = hunk(lines)? {
         hunks.push(hunk);
     }
-    file_patch(head, hunks)
+    file_patch(line, git, names, hunks)
 }
 
-fn file_patch<'a>(head: FileHead<'a>, hunks: Vec<UnifiedHunk<'a>>) -> Result<FilePatch<'a>, BadPatch> {
-    let FileHead { line, git, names } = head;
+/// `names` are those after `---` and `+++`, if present.
+fn file_patch<'a>(
+    line: PatchLine<'a>,
+    git: GitHead<'a>,
+    names: Option<(DiffSide<'a>, DiffSide<'a>)>,
+    hunks: Vec<UnifiedHunk<'a>>,
+) -> Result<FilePatch<'a>, BadPatch> {
     match (git.rename_from, git.rename_to) {
         (Some(from), Some(to)) => return updated(line, from, Some(to), hunks),
         (None, None) => {}
@@ -86,17 +78,17 @@ fn file_patch<'a>(head: FileHead<'a>, hunks: Vec<UnifiedHunk<'a>>) -> Result<Fil
     }
     let (old, new) = match (names, git.name) {
         (Some(names), _) => names,
-        (None, Some(name)) => (DiffSide::File(name.clone()), DiffSide::File(name)),
+        (None, Some(name)) => (Some(name.clone()), Some(name)),
         (None, None) => return Err(line.bad("the name of the file is missing: expected `--- ` and `+++ ` lines")),
     };
     match (old, new) {
-        (DiffSide::Nothing, DiffSide::Nothing) => Err(line.bad("both sides are /dev/null: one must name a file")),
-        (DiffSide::Nothing, DiffSide::File(path)) => added(path, &hunks),
-        (DiffSide::File(path), DiffSide::Nothing) => deleted(path, &hunks),
-        (DiffSide::File(_), DiffSide::File(path)) if git.is_new => added(path, &hunks),
-        (DiffSide::File(path), DiffSide::File(_)) if git.is_deleted => deleted(path, &hunks),
-        (DiffSide::File(old), DiffSide::File(new)) if old == new => updated(line, old, None, hunks),
-        (DiffSide::File(old), DiffSide::File(new)) => {
+        (None, None) => Err(line.bad("both sides are /dev/null: one must name a file")),
+        (None, Some(path)) => added(path, &hunks),
+        (Some(path), None) => deleted(path, &hunks),
+        (Some(_), Some(path)) if git.is_new => added(path, &hunks),
+        (Some(path), Some(_)) if git.is_deleted => deleted(path, &hunks),
+        (Some(old), Some(new)) if old == new => updated(line, old, None, hunks),
+        (Some(old), Some(new)) => {
             Err(line.bad(format!("the names differ ({old}, {new}): give the same name twice, or `rename from` and `rename to`")))
         }
     }
@@ -190,11 +182,8 @@ fn common_name<'a>(line: PatchLine<'a>, names: &'a str) -> Result<Option<Cow<'a,
             _ => return Ok(None),
         }
     };
-    let sides = without_prefixes(DiffSide::File(unquoted(line, old)?), DiffSide::File(unquoted(line, new)?));
-    Ok(match sides {
-        (DiffSide::File(old), DiffSide::File(new)) if old == new => Some(old),
-        _ => None,
-    })
+    let sides = without_prefixes(Some(unquoted(line, old)?), Some(unquoted(line, new)?));
+    Ok(if sides.0 == sides.1 { sides.0 } else { None })
 }
 
 fn names<'a>(lines: &mut PatchLines<'a>) -> Result<Option<(DiffSide<'a>, DiffSide<'a>)>, BadPatch> {
@@ -212,24 +201,22 @@ fn names<'a>(lines: &mut PatchLines<'a>) -> Result<Option<(DiffSide<'a>, DiffSid
 fn parse_side<'a>(line: PatchLine<'a>, name: &'a str) -> Result<DiffSide<'a>, BadPatch> {
     let name = name.split('\t').next().unwrap_or(name).trim();
     if name == NOTHING {
-        return Ok(DiffSide::Nothing);
+        return Ok(None);
     }
     let name = unquoted(line, name)?;
-    if name.is_empty() { Err(line.bad("the line names no file: expected a path")) } else { Ok(DiffSide::File(name)) }
+    if name.is_empty() { Err(line.bad("the line names no file: expected a path")) } else { Ok(Some(name)) }
 }
 
 /// Removes git's `a/` and `b/` from the names, if both have them.
 fn without_prefixes<'a>(old: DiffSide<'a>, new: DiffSide<'a>) -> (DiffSide<'a>, DiffSide<'a>) {
-    let has = |side: &DiffSide<'a>, prefix: &str| match side {
-        DiffSide::Nothing => true,
-        DiffSide::File(name) => name.starts_with(prefix) && name.len() > prefix.len(),
+    let has = |side: &DiffSide<'a>, prefix: &str| {
+        side.as_ref().is_none_or(|name| name.starts_with(prefix) && name.len() > prefix.len())
     };
-    let cut = |side: DiffSide<'a>| match side {
-        DiffSide::Nothing => DiffSide::Nothing,
-        DiffSide::File(Cow::Borrowed(name)) => DiffSide::File(Cow::Borrowed(&name[2..])),
-        DiffSide::File(Cow::Owned(name)) => DiffSide::File(Cow::Owned(name[2..].to_owned())),
+    let cut = |name: Cow<'a, str>| match name {
+        Cow::Borrowed(name) => Cow::Borrowed(&name[2..]),
+        Cow::Owned(name) => Cow::Owned(name[2..].to_owned()),
     };
-    if has(&old, "a/") && has(&new, "b/") { (cut(old), cut(new)) } else { (old, new) }
+    if has(&old, "a/") && has(&new, "b/") { (old.map(cut), new.map(cut)) } else { (old, new) }
 }
 
 /// Undoes git's quoting: git writes unusual names in quotes, with C escapes for their bytes.
@@ -335,7 +322,7 @@ fn took_names(lines: &mut PatchLines<'_>, rows: &ChunkRows<'_>) -> bool {
     lines.go_back(end - 2);
     let names = names(lines);
     lines.go_back(end);
-    matches!(names, Ok(Some((old, new))) if old == new || old == DiffSide::Nothing || new == DiffSide::Nothing)
+    matches!(names, Ok(Some((old, new))) if old == new || old.is_none() || new.is_none())
 }
 
 /// The rows up to the next line that cannot be a row.
