@@ -2,9 +2,9 @@
 //! it only reads: a build writes, but it seldom overwrites other work.
 
 use super::{
-    read_only::{program, script_of_shell},
+    read_only::{flat_commands, program},
     side_effects::is_one_of,
-    words::{ShellWord, split_commands},
+    words::ShellWord,
 };
 
 /// Whether some program of a command is made to delete, move or overwrite files, or is not known well enough to rule it
@@ -18,21 +18,9 @@ use super::{
 /// assert!(!may_destroy("cargo test && git commit -m done"));
 /// ```
 pub fn may_destroy(command: &str) -> bool {
-    script_may_destroy(command, 0)
-}
-
-fn script_may_destroy(script: &str, depth: usize) -> bool {
-    const DEEPEST: usize = 3;
-    let Some(commands) = split_commands(script) else { return true };
-    commands.iter().any(|words| {
-        let Some((program, arguments)) = program(words) else { return true };
-        match program {
-            "bash" | "sh" | "zsh" | "dash" => {
-                depth >= DEEPEST || script_of_shell(arguments).is_none_or(|script| script_may_destroy(script, depth + 1))
-            }
-            _ => program_may_destroy(program, arguments),
-        }
-    })
+    let may_destroy =
+        |words: &Vec<ShellWord>| program(words).is_none_or(|(program, arguments)| program_may_destroy(program, arguments));
+    flat_commands(command, 0).is_none_or(|commands| commands.iter().any(may_destroy))
 }
 
 fn program_may_destroy(program: &str, arguments: &[ShellWord]) -> bool {

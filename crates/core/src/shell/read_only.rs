@@ -16,7 +16,12 @@ use super::{
 /// assert!(!only_reads("cat a > b"));
 /// ```
 pub fn only_reads(command: &str) -> bool {
-    script_only_reads(command, 0)
+    let only_reads = |words: &Vec<ShellWord>| {
+        let Some((program, arguments)) = program(words) else { return false };
+        let given = words.len() - arguments.len();
+        program_only_reads(program, arguments) && !adds_side_effect(&words[given - 1..], 1)
+    };
+    flat_commands(command, 0).is_some_and(|commands| commands.iter().all(only_reads))
 }
 
 /// Whether a command only reads, and only in the directory where it starts. In another directory, git would use the
@@ -29,21 +34,20 @@ pub fn only_reads_here(command: &str) -> bool {
     only_reads(command) && !has(&["bash", "sh", "zsh", "dash"]) && !(calls_git && has(&["cd", "-C"]))
 }
 
-fn script_only_reads(script: &str, depth: usize) -> bool {
+/// The commands of a script, with those of nested `sh -c` scripts in their place; `None` if a script is not understood.
+pub(super) fn flat_commands(script: &str, depth: usize) -> Option<Vec<Vec<ShellWord>>> {
     const DEEPEST: usize = 3;
-    let Some(commands) = split_commands(script) else { return false };
-    commands.iter().all(|words| {
-        let Some((program, arguments)) = program(words) else { return false };
-        match program {
-            "bash" | "sh" | "zsh" | "dash" => {
-                depth < DEEPEST && script_of_shell(arguments).is_some_and(|script| script_only_reads(script, depth + 1))
+    let mut flat = Vec::new();
+    for words in split_commands(script)? {
+        match program(&words) {
+            Some(("bash" | "sh" | "zsh" | "dash", arguments)) => {
+                let script = script_of_shell(arguments).filter(|_| depth < DEEPEST)?;
+                flat.extend(flat_commands(script, depth + 1)?);
             }
-            _ => {
-                let given = words.len() - arguments.len();
-                program_only_reads(program, arguments) && !adds_side_effect(&words[given - 1..], 1)
-            }
+            _ => flat.push(words),
         }
-    })
+    }
+    Some(flat)
 }
 
 /// The program and its arguments, without prefixes such as variable assignments.
@@ -62,7 +66,7 @@ pub(super) fn program(words: &[ShellWord]) -> Option<(&str, &[ShellWord])> {
     Some((places.iter().find_map(|place| name.text.strip_prefix(place)).unwrap_or(&name.text), arguments))
 }
 
-pub(super) fn script_of_shell(arguments: &[ShellWord]) -> Option<&str> {
+fn script_of_shell(arguments: &[ShellWord]) -> Option<&str> {
     let [options @ .., option, script] = arguments else { return None };
     let is_login = |option: &ShellWord| option.text == "-l" || option.text == "--login";
     (options.iter().all(is_login) && ["-c", "-lc", "-cl"].contains(&option.text.as_str())).then_some(&script.text)
