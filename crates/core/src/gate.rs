@@ -215,33 +215,27 @@ fn provenance<'a>(target: &Target<'a>, seen: &Text, now: &Text) -> Option<&'a Li
 /// The refusal of an edit of a changed file. It holds the changed lines, so that the next call can succeed.
 pub(crate) fn refuse_stale(target: &Target<'_>, now: &Text, anchors: Option<&[Anchor]>) -> Refusal {
     let Tracking::Seen { view, text: seen, .. } = target.tracking else { return target.refuse(Cause::unread()) };
-    let Some(seen) = seen else { return stale_without_text(target, now, anchors) };
+    let Some(seen) = seen else {
+        // The text that the session saw is no longer stored. Nothing can be carried over, so every line counts as new.
+        let unknown = |anchor: &Anchor| MeantLine { anchor: *anchor, shown: None, place: None };
+        let meant: Vec<MeantLine<'_>> = anchors.unwrap_or_default().iter().map(unknown).collect();
+        return stale(target, now, LineSet::whole(now.line_count()), View::of(now), &meant, anchors.is_some());
+    };
     let proof = Proof::between(provenance(target, seen, now), seen, now);
-    let affected = proof.map().affected();
-    let fresh = Excerpt::of(now, &affected);
     let meant = meant_lines(anchors.unwrap_or_default(), view, &proof, seen);
-    let (mismatches, remaps) = (mismatches(&meant, now), remaps(&meant, now));
-    let mut view_after = view.carried_by(&proof, now);
-    view_after.know_again();
-    view_after.show_set(&fresh.shown);
-    for remap in &remaps {
-        view_after.show(LineRange::line(remap.to.line));
-    }
-    let total_lines = now.line_count();
-    let anchors = anchors.is_some();
-    target.refuse(Cause::Stale { affected, fresh, mismatches, remaps, anchors, total_lines }).teaching(view_after)
+    let mut view = view.carried_by(&proof, now);
+    view.know_again();
+    stale(target, now, proof.map().affected(), view, &meant, anchors.is_some())
 }
 
-/// Like [`refuse_stale`], but the text that the session saw is no longer stored. Nothing can be carried over, so every
-/// line counts as new.
-fn stale_without_text(target: &Target<'_>, now: &Text, anchors: Option<&[Anchor]>) -> Refusal {
-    let (affected, total_lines) = (LineSet::whole(now.line_count()), now.line_count());
+/// `view` is the session's view of the current text before it reads the refusal.
+fn stale(target: &Target<'_>, now: &Text, affected: LineSet, mut view: View, meant: &[MeantLine<'_>], anchors: bool) -> Refusal {
+    let (mismatches, remaps) = (mismatches(meant, now), remaps(meant, now));
     let fresh = Excerpt::of(now, &affected);
-    let view_after = View::of(now).showing(&fresh.shown);
-    let unknown = |anchor: &Anchor| MeantLine { anchor: *anchor, shown: None, place: None };
-    let meant: Vec<MeantLine<'_>> = anchors.unwrap_or_default().iter().map(unknown).collect();
-    let (mismatches, remaps, anchors) = (mismatches(&meant, now), Vec::new(), anchors.is_some());
-    target.refuse(Cause::Stale { affected, fresh, mismatches, remaps, anchors, total_lines }).teaching(view_after)
+    view.show_set(&fresh.shown);
+    remaps.iter().for_each(|remap| view.show(LineRange::line(remap.to.line)));
+    let total_lines = now.line_count();
+    target.refuse(Cause::Stale { affected, fresh, mismatches, remaps, anchors, total_lines }).teaching(view)
 }
 
 /// The line that an anchor refers to.

@@ -545,7 +545,7 @@ impl<'a> EditDraft<'a> {
             .map_err(|cause| self.not_proven(None).unwrap_or_else(|| self.refuse_match(cause, &meant)))?;
         if let (Some(_), Some(now)) = (&self.picture, &self.text) {
             // In the current text the edit must mean the same places.
-            let places = find(now, edit.old, if edit.all { Overlaps::Skip } else { Overlaps::Count }).places.len();
+            let places = find(now, edit.old, if edit.all { Overlaps::Skip } else { Overlaps::Count }).len();
             if places != splices.len() {
                 return Err(self.not_proven(None).expect("there is a picture"));
             }
@@ -668,21 +668,8 @@ impl<'a> EditDraft<'a> {
             // Without a read, the session knows only what it wrote. A file that may be edited unread has no view yet.
             view_after = Some(View::of(&text));
         }
-        let act = written(text);
-        let (path, base) = (self.target.path.clone(), base.cloned().map(Content::Text));
-        let (replacements, is_made_anew) = (self.replacements, base.is_none() && self.target.view().is_some());
-        Ok(Planned {
-            path,
-            base,
-            act,
-            map: map.into(),
-            provenance,
-            view_after: view_after.into(),
-            replacements,
-            rebased,
-            origin: None,
-            is_made_anew,
-        })
+        let whole = Planned::whole(&self.target, written(text), map, view_after);
+        Ok(Planned { provenance, replacements: self.replacements, rebased, ..whole })
     }
 
     /// The session's final view, and the changes by others if the session knew another text.

@@ -88,8 +88,7 @@ impl Span {
 impl View {
     /// A view of this text with nothing seen yet.
     pub fn of(text: &Text) -> Self {
-        let (version, total_lines) = (text.version(), text.line_count());
-        Self { version, total_lines, seen: Vec::new(), former: Vec::new(), gone: LineSet::new(), unknown: false, reported: None }
+        Self { seen: Vec::new(), ..Self::whole(text) }
     }
 
     /// A view of the whole text, each line shown under its own number.
