@@ -8,11 +8,9 @@
 //! - `signs.txt`: pieces of punctuation and white space, grouped below their cost.
 //! - `fragments.txt`: up to three characters, and each character that forms a token with them.
 
-use std::{
-    collections::HashMap,
-    hash::{BuildHasherDefault, Hasher},
-    sync::LazyLock,
-};
+use std::{collections::HashMap, sync::LazyLock};
+
+use foldhash::fast::FixedState;
 
 pub(super) struct TokenTable {
     words: Map<WordCosts>,
@@ -35,7 +33,8 @@ pub(super) struct KnownFragments {
     pub(super) quad: bool,
 }
 
-type Map<V> = HashMap<&'static [u8], V, BuildHasherDefault<Mix>>;
+/// A fixed hash is enough, because the keys are our own, so they cannot be chosen to collide.
+type Map<V> = HashMap<&'static [u8], V, FixedState>;
 
 /// Small, because the table should fit into the processor's cache.
 #[derive(Debug, Clone, Copy)]
@@ -79,7 +78,7 @@ impl TokenTable {
 
     fn read() -> Self {
         let mut table = Self {
-            words: Map::with_capacity_and_hasher(7000, BuildHasherDefault::default()),
+            words: Map::with_capacity_and_hasher(7000, FixedState::default()),
             signs: Map::default(),
             pairs: [0; 128],
             triples: vec![0; 64 * 64],
@@ -234,41 +233,6 @@ fn plain(escaped: &str) -> Vec<u8> {
         });
     }
     plain
-}
-
-/// A hash that takes a nanosecond for a word. The keys are our own, so they cannot be chosen to collide.
-#[derive(Default)]
-struct Mix(u64);
-
-impl Hasher for Mix {
-    fn write(&mut self, bytes: &[u8]) {
-        // Hashes both ends, which may overlap, instead of a loop and a rest.
-        let ends = |head: u32, tail: u32| u64::from(head) << 32 | u64::from(tail);
-        if let (Some(head), Some(tail)) = (bytes.first_chunk(), bytes.last_chunk()) {
-            let (chunks, _) = bytes.as_chunks();
-            chunks.iter().skip(1).for_each(|chunk| self.write_u64(u64::from_le_bytes(*chunk)));
-            self.write_u64(u64::from_le_bytes(*head));
-            self.write_u64(u64::from_le_bytes(*tail));
-        } else if let (Some(head), Some(tail)) = (bytes.first_chunk(), bytes.last_chunk()) {
-            self.write_u64(ends(u32::from_le_bytes(*head), u32::from_le_bytes(*tail)));
-        } else {
-            self.write_u64(bytes.iter().fold(0, |word, byte| word << 8 | u64::from(*byte)));
-        }
-    }
-
-    fn write_u64(&mut self, word: u64) {
-        self.0 = (self.0.rotate_left(5) ^ word).wrapping_mul(0x517c_c1b7_2722_0a95);
-    }
-
-    fn write_usize(&mut self, length: usize) {
-        self.write_u64(length as u64);
-    }
-
-    fn finish(&self) -> u64 {
-        // The hash table uses the low bits for the place and the high bits for a tag, but multiplication leaves the low
-        // bits weak.
-        self.0.rotate_left(26)
-    }
 }
 
 #[cfg(test)]
