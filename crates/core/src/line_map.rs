@@ -395,26 +395,24 @@ impl TouchedLines<'_> {
         }
         // Of two equal lines, the old one is the lower one if the insertion was above it, and the upper one if the
         // insertion was below it.
-        match ReplacementStart::of(before, hunk.before.start, first.before.start) {
-            ReplacementStart::Above => {
-                trim_tail(&mut hunk, same);
-                trim_head(&mut hunk, same);
-            }
-            ReplacementStart::Inside => {
-                trim_head(&mut hunk, same);
-                trim_tail(&mut hunk, same);
-            }
-            ReplacementStart::Behind => {
-                let first = hunk.before.start;
-                trim_head(&mut hunk, same);
-                // Its first line is the first inserted line, even if the line gained or lost an ending and so is not
-                // exactly the same.
-                let kept = usize::from(hunk.before.start == first);
-                let mut rest =
-                    Hunk { before: hunk.before.start + kept..hunk.before.end, after: hunk.after.start + kept..hunk.after.end };
-                trim_tail(&mut rest, same);
-                (hunk.before.end, hunk.after.end) = (rest.before.end, rest.after.end);
-            }
+        let (line, at) = (before.start_of(hunk.before.start), first.before.start);
+        if at == line {
+            trim_tail(&mut hunk, same);
+            trim_head(&mut hunk, same);
+        } else if at < line + before.line(LineNo::at_index(hunk.before.start)).len() {
+            trim_head(&mut hunk, same);
+            trim_tail(&mut hunk, same);
+        } else {
+            // The replacement begins at the ending of the line.
+            let first = hunk.before.start;
+            trim_head(&mut hunk, same);
+            // Its first line is the first inserted line, even if the line gained or lost an ending and so is not exactly
+            // the same.
+            let kept = usize::from(hunk.before.start == first);
+            let mut rest =
+                Hunk { before: hunk.before.start + kept..hunk.before.end, after: hunk.after.start + kept..hunk.after.end };
+            trim_tail(&mut rest, same);
+            (hunk.before.end, hunk.after.end) = (rest.before.end, rest.after.end);
         }
         hunk
     }
@@ -431,30 +429,6 @@ fn trim_tail(hunk: &mut Hunk, same: impl Fn(usize, usize) -> bool) {
     while !hunk.before.is_empty() && !hunk.after.is_empty() && same(hunk.before.end - 1, hunk.after.end - 1) {
         hunk.before.end -= 1;
         hunk.after.end -= 1;
-    }
-}
-
-/// Where a replacement begins, relative to its first line.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum ReplacementStart {
-    /// At the start of the line.
-    Above,
-    /// Within the line.
-    Inside,
-    /// After the text of the line, at its ending.
-    Behind,
-}
-
-impl ReplacementStart {
-    fn of(text: &Text, line: usize, at: usize) -> Self {
-        let start = text.start_of(line);
-        if at == start {
-            ReplacementStart::Above
-        } else if at >= start + text.line(LineNo::at_index(line)).len() {
-            ReplacementStart::Behind
-        } else {
-            ReplacementStart::Inside
-        }
     }
 }
 

@@ -25,15 +25,17 @@ pub(super) fn parts(
     [mine, theirs]: [&[Token]; 2],
     comparison: &mut Comparison<'_>,
 ) -> Result<Vec<Part>, NotMerged> {
-    let mut parts: Vec<Refined> = Vec::new();
+    // `None` is a region in which both versions have the same lines. Like any region, it keeps conflicts above and below
+    // it apart.
+    let mut parts: Vec<Option<Part>> = Vec::new();
     for region in regions {
         if region.origin != Origin::Both || region.mine.is_empty() || region.theirs.is_empty() {
-            parts.push(Refined::Part(Part::of(region)));
+            parts.push(Some(Part::of(region)));
             continue;
         }
         let hunks = comparison.hunks(&mine[region.mine.clone()], &theirs[region.theirs.clone()])?;
         if hunks.is_empty() {
-            parts.push(Refined::Same);
+            parts.push(None);
         }
         let narrowed = hunks.into_iter().map(|hunk| Part {
             origin: Origin::Both,
@@ -41,26 +43,19 @@ pub(super) fn parts(
             theirs: region.theirs.start + hunk.after.start..region.theirs.start + hunk.after.end,
             base: region.base.clone(),
         });
-        parts.extend(narrowed.map(Refined::Part));
+        parts.extend(narrowed.map(Some));
     }
     Ok(unite(parts, my_lines))
 }
 
-/// The result for a region, or for a piece of it.
-enum Refined {
-    Part(Part),
-    /// Both versions have the same lines. Like any region, it keeps conflicts above and below it apart.
-    Same,
-}
-
 /// Unites conflicts that have only a few lines between them, or only lines without a letter or a digit.
-fn unite(refined: Vec<Refined>, my_lines: &[&[u8]]) -> Vec<Part> {
+fn unite(refined: Vec<Option<Part>>, my_lines: &[&[u8]]) -> Vec<Part> {
     let has_word = |line: &&[u8]| line.iter().any(u8::is_ascii_alphanumeric);
     let is_close = |between: Range<usize>| between.len() <= FEW || !my_lines[between].iter().any(has_word);
     let mut parts: Vec<Part> = Vec::new();
     let mut follows_conflict = false;
-    for refined in refined {
-        let Refined::Part(part) = refined else {
+    for part in refined {
+        let Some(part) = part else {
             follows_conflict = false;
             continue;
         };

@@ -115,7 +115,7 @@ fn put_open_tasks(page: &mut SnapshotPage, open: &[&Task], keep: usize) {
         lines.iter().for_each(|line| page.put(line));
         return;
     }
-    let more = |listed: usize| format!("… and {} more open {}", open.len() - listed, noun("task", open.len() - listed));
+    let more = |listed: usize| format!("… and {}", count(open.len() - listed, "more open task"));
     let lines = as_many_as_fit(open.iter().map(|task| task_line(task, SHORT)), room.saturating_sub(cost(&more(0))));
     lines.iter().for_each(|line| page.put(line));
     page.put(&more(lines.len()));
@@ -279,11 +279,7 @@ fn top(path: &str, depth: usize) -> &str {
 
 fn rest(files: usize, directories: usize) -> String {
     let directories = if directories == 1 { "1 directory".to_owned() } else { format!("{directories} directories") };
-    format!("… and {files} more {} in {directories}", noun("file", files))
-}
-
-fn noun(noun: &str, number: usize) -> Cow<'_, str> {
-    if number == 1 { Cow::Borrowed(noun) } else { Cow::Owned(format!("{noun}s")) }
+    format!("… and {} in {directories}", count(files, "more file"))
 }
 
 fn directory_line(directory: &Directory<'_>) -> String {

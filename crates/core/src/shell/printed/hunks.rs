@@ -102,7 +102,7 @@ impl PrintedHunk {
             equal.map(|(_, line)| *line).collect::<Vec<_>>().into_iter().for_each(|line| matching.show(file, line));
         }
         let rows = self.old.iter().chain(&self.new).map(|(row, _)| *row);
-        rows.for_each(|row| matching.use_row(row));
+        rows.for_each(|row| matching.used[row] = true);
     }
 }
 

@@ -37,7 +37,7 @@ pub(super) fn take_json(matching: &mut OutputMatching<'_>) {
             let index = first.index() + by;
             if index < text.line_count() && text.line(LineNo::at_index(index)) == line {
                 matching.show(file, index);
-                matching.use_row(row);
+                matching.used[row] = true;
             }
         }
     }

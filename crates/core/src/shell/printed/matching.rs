@@ -23,12 +23,13 @@ pub(super) struct OutputMatching<'a> {
     pub(super) rows: &'a OutputRows,
     pub(super) candidates: &'a [Candidate<'a>],
     pub(super) names: CandidateNames<'a>,
-    used: &'a mut Vec<bool>,
+    pub(super) used: &'a mut Vec<bool>,
     hints: &'a CommandHints,
-    headings: Vec<Option<usize>>,
+    /// For each row, the file named by the nearest heading above it.
+    pub(super) headings: Vec<Option<usize>>,
     /// For each row of a hunk, the file named by its header.
     hunk_files: Vec<Option<usize>>,
-    files: Vec<FileLines>,
+    pub(super) files: Vec<FileLines>,
     shown: Vec<LineSet>,
     /// Runs found without a number or a path. Their order must be that of the file.
     pieces: Vec<PrintedRun>,
@@ -108,27 +109,10 @@ impl<'a> OutputMatching<'a> {
         self.shown
     }
 
-    pub(super) fn file(&self, file: usize) -> &FileLines {
-        &self.files[file]
-    }
-
-    pub(super) fn is_used(&self, row: usize) -> bool {
-        self.used[row]
-    }
-
-    pub(super) fn use_row(&mut self, row: usize) {
-        self.used[row] = true;
-    }
-
     /// Takes a row whose number and text match a line; 0-based.
     pub(super) fn take_numbered_row(&mut self, row: usize, file: usize, line: usize) {
-        self.use_row(row);
+        self.used[row] = true;
         self.numbered.push(PrintedRun { file, rows: row..row + 1, line, order: Order::Forward });
-    }
-
-    /// The file named by the nearest heading above a row.
-    pub(super) fn heading(&self, row: usize) -> Option<usize> {
-        self.headings[row]
     }
 
     /// Assigns a row of a hunk to this file only.

@@ -59,13 +59,8 @@ impl<'a> CandidateNames<'a> {
         rows.iter().map(&mut heading_at).collect()
     }
 
-    /// Whether a row only names a file.
-    pub(super) fn is_heading(&self, row: &str) -> bool {
-        self.heading(row).is_some()
-    }
-
     /// The candidate of a row that only names a file: `==> a.rs <==`, `--- a.rs`, ` --> a.rs:3:7`, `a.rs`.
-    fn heading(&self, row: &str) -> Option<usize> {
+    pub(super) fn heading(&self, row: &str) -> Option<usize> {
         const MOST_WORDS: usize = 5;
         if row.is_empty() || row.len() > LONGEST_HEADING {
             return None;

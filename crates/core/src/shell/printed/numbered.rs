@@ -90,7 +90,7 @@ impl Fit<'_> {
 
 /// Counts numbered rows, in blocks that are contiguous in the output and in the file.
 pub(super) fn take_numbered(matching: &mut OutputMatching<'_>, rows: &[NumberedRow<'_>]) {
-    let rows: Vec<&NumberedRow<'_>> = rows.iter().filter(|row| !matching.is_used(row.row)).collect();
+    let rows: Vec<&NumberedRow<'_>> = rows.iter().filter(|row| !matching.used[row.row]).collect();
     let fits = with_one_gap(rows.iter().flat_map(|row| fits_of(matching, row)).collect());
     let unnamed = rows.iter().filter(|row| row.meant.is_none()).count();
     let explained: HashSet<usize> = fits.iter().map(|fit| fit.row).collect();
@@ -127,7 +127,7 @@ fn fits_of<'r>(matching: &OutputMatching<'_>, numbered: &NumberedRow<'r>) -> Vec
     if let Some(meant) = &numbered.meant {
         return meant.iter().find_map(|file| fit(*file, true)).into_iter().collect();
     }
-    let headed = matching.heading(numbered.row).and_then(|file| fit(file, true));
+    let headed = matching.headings[numbered.row].and_then(|file| fit(file, true));
     match headed {
         Some(fit) => vec![fit],
         None => (0..matching.candidates.len()).filter_map(|file| fit(file, false)).collect(),
@@ -178,7 +178,7 @@ fn blocks(mut fits: Vec<Fit<'_>>) -> Vec<Vec<Fit<'_>>> {
 
 /// Whether a block is certain: its file is named, its lines identify their place, or all numbered rows match this file.
 fn counts(matching: &OutputMatching<'_>, block: &[Fit<'_>], trust: Trust) -> bool {
-    let (file, lines) = (block[0].file, matching.file(block[0].file));
+    let (file, lines) = (block[0].file, &matching.files[block[0].file]);
     let worded = block.iter().filter(|fit| lines.has_words(fit.line, 2)).count();
     if block.iter().any(|fit| fit.is_named) {
         return true;

@@ -33,7 +33,7 @@ pub(super) fn without_seams(matching: &OutputMatching<'_>, hints: &CommandHints,
     for (Counted { run, .. }, kept) in
         counted.iter().zip(&mut kept).filter(|(counted, _)| gaps.is_of_a_revision[counted.run.file])
     {
-        let is_last = run.line + run.len() == matching.file(run.file).len();
+        let is_last = run.line + run.len() == matching.files[run.file].len();
         if run.line == 0 && run.rows.start > 0 && gaps.is_strange(run.rows.start - 1) {
             kept.start = run.rows.start + 1;
         }
@@ -92,6 +92,6 @@ impl<'a> Gaps<'a> {
     fn is_strange(&self, row: usize) -> bool {
         let text = self.matching.rows.row(row);
         let is_echo = || self.hints.echoes && self.hints.line.contains(text.trim());
-        !self.is_in_run[row] && text != "--" && !is_echo() && !self.matching.names.is_heading(text)
+        !self.is_in_run[row] && text != "--" && !is_echo() && self.matching.names.heading(text).is_none()
     }
 }
