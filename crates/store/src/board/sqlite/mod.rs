@@ -132,8 +132,9 @@ fn as_json(value: &impl Serialize) -> String {
 }
 
 impl Write<'_> {
-    fn run(&self, sql: &str, params: &[&dyn rusqlite::ToSql]) -> rusqlite::Result<usize> {
-        self.transaction.prepare_cached(sql)?.execute(params)
+    fn run(&self, sql: &str, params: &[&dyn rusqlite::ToSql]) -> Result<(), Failure> {
+        self.transaction.prepare_cached(sql)?.execute(params)?;
+        Ok(())
     }
 
     fn beat(&self, beat: &Heartbeat) -> Result<Holdings, Failure> {
@@ -162,8 +163,7 @@ impl Write<'_> {
         self.run(
             "UPDATE path_claims SET is_over = 1, until = min(until, ?2), turn = ?3 WHERE holder = ?1 AND NOT is_over",
             params,
-        )?;
-        Ok(())
+        )
     }
 
     fn report(&self, checkout: &CheckoutId, change: &FileChange) -> Result<(), Failure> {
@@ -173,16 +173,14 @@ impl Write<'_> {
                 change = excluded.change, revision = excluded.revision, is_same = excluded.is_same, seen = excluded.seen,
                 turn = excluded.turn WHERE excluded.revision >= changes.revision",
             params![checkout.0, change.path.as_str(), as_json(change), change.revision, is_same, self.now, self.turn],
-        )?;
-        Ok(())
+        )
     }
 
     fn post(&self, headline: &Headline) -> Result<(), Failure> {
         self.run(
             "INSERT INTO headlines (id, at, headline, turn) VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO NOTHING",
             params![headline.id, self.now, as_json(headline), self.turn],
-        )?;
-        Ok(())
+        )
     }
 }
 
@@ -191,8 +189,7 @@ impl Board for SqliteBoard {
         checkout.check()?;
         self.write(|write| {
             let params = params![checkout.id().0, as_json(checkout), write.now, write.turn];
-            write.run("INSERT OR REPLACE INTO checkouts VALUES (?1, ?2, ?3, ?4)", params)?;
-            Ok(())
+            write.run("INSERT OR REPLACE INTO checkouts VALUES (?1, ?2, ?3, ?4)", params)
         })
     }
 

@@ -75,7 +75,6 @@ impl Write<'_> {
         self.run(
             "UPDATE path_claims SET is_over = 1, until = min(until, ?2), turn = ?3 WHERE id = ?1 AND NOT is_over",
             params![claim.0, self.now, self.turn],
-        )?;
-        Ok(())
+        )
     }
 }

@@ -116,8 +116,7 @@ impl Write<'_> {
         self.run(
             "UPDATE tasks SET status = ?2, holder = NULL, until = NULL, seen = ?3, turn = ?4 WHERE id = ?1",
             params![id.0, end.status().name(), self.now, self.turn],
-        )?;
-        Ok(())
+        )
     }
 
     pub(super) fn edit_task(&self, edit: &TaskEdit) -> Result<BoardTask, Failure> {
