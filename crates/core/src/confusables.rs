@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_looks_alike_folds_alike() {
+    fn characters_that_look_alike_fold_alike() {
         check("a\tb\u{a0}c\u{200b}\r\n", "abc");
         check("\u{2018}it\u{2019}s\u{2026}\u{201d} \u{2014} \u{37e}", "'it's...\"-;");
         check("\u{441}\u{430}t \u{39f}\u{ff08}\u{ff5e}", "catO(~");

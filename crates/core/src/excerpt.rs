@@ -13,7 +13,7 @@ pub struct KnownLines {
     pub path: RelPath,
     /// The version that the numbers refer to.
     pub text: Text,
-    /// The known lines.
+    /// The lines that the model knows.
     pub lines: LineSet,
 }
 

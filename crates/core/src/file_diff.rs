@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn what_changed_is_shown_with_three_lines_around() {
+    fn changes_are_shown_with_three_lines_of_context() {
         let old: String = (1..=12).map(|line| format!("{line}\n")).collect();
         assert_snapshot!(diff(Some(&old), Some(&old.replace("6\n", "six\nand a half\n"))), @r"
         diff --git a/src/a.txt b/src/a.txt
@@ -405,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_are_counted_by_what_they_are_and_not_by_what_they_look_like() {
+    fn rows_that_look_like_marks_are_counted_by_their_kind() {
         let diff = between(("a", Some(b"-- x\n@@ -1 +1 @@\n=\n")), ("a", Some(b"++ b/y\ndiff --git a/z b/z\n=\r\n\\ x")));
         assert_eq!((diff.added(), diff.removed()), (4, 3));
         assert_snapshot!(diff.to_string().replace('\r', "<CR>"), @r"

@@ -59,7 +59,7 @@ pub enum Forecast {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Side {
-    /// The caller's version.
+    /// The version of the caller's checkout.
     Mine,
     /// The other checkout's version.
     Theirs,

@@ -24,9 +24,9 @@ use crate::{
 /// The current state of a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Present {
-    /// No file.
+    /// The path does not exist.
     Absent,
-    /// A text file.
+    /// A file that can be read as text.
     Text(Text),
     /// A file that cannot be shown, because it is binary or too large.
     Blob(Blob, Cause),
@@ -83,9 +83,9 @@ pub struct Target<'a> {
     pub tracking: Tracking<'a>,
     /// The file as it is now.
     pub present: &'a Present,
-    /// The session's policy.
+    /// The policy that applies to the call.
     pub policy: &'a Policy,
-    /// The session's limits.
+    /// The limits that apply to the call.
     pub limits: &'a Limits,
 }
 
@@ -95,7 +95,7 @@ impl<'a> Target<'a> {
         Refusal::of(self.path, cause)
     }
 
-    /// The view, if there is one.
+    /// The session's view of the file, if it has seen the file.
     pub fn view(&self) -> Option<&'a View> {
         match self.tracking {
             Tracking::Seen { view, .. } => Some(view),
@@ -112,7 +112,7 @@ impl<'a> Target<'a> {
 /// An edit that has passed the gate.
 #[derive(Debug, Clone, Copy)]
 pub struct Permit<'a> {
-    /// The current text.
+    /// The current text of the file.
     pub now: &'a Text,
     /// The text that the session knows, if it differs. The edit is meant for this text, and must be proven to fit the
     /// current one.
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_shown_is_replaced_by_who_was_warned() {
+    fn an_unshowable_file_is_replaced_after_a_warning() {
         let blob = Blob::new(b"a\0b".to_vec());
         let why = Cause::Binary { size: 3, kind: "binary data" };
         let present = Present::Blob(blob.clone(), why.clone());

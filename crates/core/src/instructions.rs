@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_given_is_no_news_from_whatever_file() {
+    fn a_text_that_was_given_is_not_new_from_another_file() {
         check_news(&[], "AGENTS.md", "tabs", Some(InstructionNews::First));
         check_news(&[("AGENTS.md", "tabs")], "AGENTS.md", "tabs", None);
         check_news(&[("AGENTS.md", "tabs")], "src/AGENTS.md", "tabs", None);
@@ -158,13 +158,13 @@ mod tests {
     }
 
     #[test]
-    fn what_changed_is_news_as_such() {
+    fn a_changed_file_is_reported_as_changed() {
         check_news(&[("AGENTS.md", "tabs")], "AGENTS.md", "spaces", Some(InstructionNews::Changed));
         check_news(&[("AGENTS.md", "tabs"), ("src/AGENTS.md", "spaces")], "AGENTS.md", "spaces", None);
     }
 
     #[test]
-    fn what_is_forgotten_is_news_again() {
+    fn forgotten_instructions_are_new_again() {
         let version = ContentHash::of(b"tabs");
         let mut given = InstructionRecord::default();
         given.give(path("AGENTS.md"), version);

@@ -406,8 +406,8 @@ impl TouchedLines<'_> {
             // The replacement begins at the ending of the line.
             let first = hunk.before.start;
             trim_head(&mut hunk, same);
-            // Its first line is the first inserted line, even if the line gained or lost an ending and so is not exactly
-            // the same.
+            // Its first line is the first inserted line, even if the line gained or lost an ending and so is not
+            // exactly the same.
             let kept = usize::from(hunk.before.start == first);
             let mut rest =
                 Hunk { before: hunk.before.start + kept..hunk.before.end, after: hunk.after.start + kept..hunk.after.end };

@@ -24,12 +24,12 @@ impl LineNo {
         Self(u32::try_from(index).map_or(u32::MAX, |index| index.saturating_add(1)))
     }
 
-    /// The 1-based number.
+    /// The number, counted from 1.
     pub fn get(self) -> u32 {
         self.0
     }
 
-    /// The 0-based index.
+    /// The index, counted from 0.
     pub fn index(self) -> usize {
         self.0 as usize - 1
     }
@@ -106,7 +106,7 @@ pub struct LineSet {
 }
 
 impl LineSet {
-    /// The empty set.
+    /// A set without any lines.
     pub fn new() -> Self {
         Self::default()
     }
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_past_the_end_is_clipped() {
+    fn lines_past_the_end_are_clipped() {
         let set: LineSet = [range(1, 2), range(5, 9), range(20, 30)].into_iter().collect();
         assert_eq!(set.clipped(7).to_string(), "1-2, 5-7");
         assert_eq!(set.clipped(0).to_string(), "");

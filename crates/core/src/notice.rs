@@ -29,7 +29,7 @@ pub enum Notice {
     },
     /// Recovery after a crash failed, and will be tried again at a later start.
     NotRecovered {
-        /// Why recovery failed.
+        /// Why recovery failed, as an error message.
         why: String,
     },
     /// Files that a session has seen have changed.

@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn what_climbs_out_or_names_nothing_is_refused() {
+    fn empty_paths_and_paths_outside_are_refused() {
         for (path, why) in [
             ("..", BadPath::Outside),
             ("a/../../b", BadPath::Outside),

@@ -114,7 +114,7 @@ fn meets(one: &[Step<char>], other: &[Step<char>]) -> bool {
     meets_with(one, other, &|one, other| one == other)
 }
 
-/// Whether there is a sequence that both patterns match, if two items can be the same one according to `equal`.
+/// Whether some sequence matches both patterns, if two items can be the same one according to `equal`.
 fn meets_with<T: Copy>(one: &[Step<T>], other: &[Step<T>], equal: &dyn Fn(T, T) -> bool) -> bool {
     // `reached[j]`: some sequence matches the steps of `one` so far, and the first `j` steps of the other.
     let mut reached = vec![false; other.len() + 1];
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_pattern_is_refused() {
+    fn invalid_patterns_are_refused() {
         assert_eq!(PathPattern::new("a**/b"), Err(BadPattern::PartOfName));
         assert_eq!(PathPattern::new("../a"), Err(BadPattern::Path(BadPath::Outside)));
         assert_eq!(PathPattern::new(""), Err(BadPattern::Path(BadPath::Empty)));

@@ -27,7 +27,7 @@ use crate::{
     view::View,
 };
 
-/// What a plan does to a file.
+/// The effect of a plan on a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FileAction {
     /// Writes this content, and creates the file if necessary.
@@ -37,9 +37,9 @@ pub enum FileAction {
         /// The attributes of a new file; an existing one keeps its own.
         marks: NewFileAttributes,
     },
-    /// Removes the file.
+    /// Removes the file from its path.
     Remove,
-    /// Renames the file to a path where there is none.
+    /// Renames the file to a free path.
     Move {
         /// The new path, relative to the root.
         to: RelPath,
@@ -161,7 +161,7 @@ impl Planned {
         replaces_text && self.map.get().is_none()
     }
 
-    /// The session's view afterwards; `None` without a tracker, or if there is nothing to see.
+    /// The session's view afterwards; `None` without a tracker, or if the file is removed or binary.
     pub fn view_after(&self) -> Option<&View> {
         self.view_after.get_or_init(|| self.text().map(View::whole)).as_ref()
     }
@@ -222,9 +222,9 @@ impl Planned {
 /// The plan of `write_file`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WritePlan {
-    /// The file has this content already, so there is nothing to write.
+    /// The file has this content already, so nothing is written.
     Same {
-        /// The unchanged content.
+        /// The content, which stays the same.
         text: Text,
     },
     /// The file must be written.
@@ -253,7 +253,7 @@ pub fn multi_edit(targets: &[Target<'_>], edits: &[(usize, Replace<'_>)]) -> Res
     drafts.into_iter().enumerate().map(finish).collect()
 }
 
-/// Plans `edit_lines`.
+/// Plans `edit_lines`. All edits refer to one numbering.
 pub fn edit_lines(target: &Target<'_>, edits: &[LineEdit]) -> Result<Planned, Refusal> {
     let anchors: Vec<_> = edits.iter().flat_map(LineEdit::anchors).collect();
     let mut draft = EditDraft::new(*target);
@@ -263,7 +263,7 @@ pub fn edit_lines(target: &Target<'_>, edits: &[LineEdit]) -> Result<Planned, Re
     draft.finish()
 }
 
-/// Plans `write_file`.
+/// Plans `write_file`. A file keeps its line endings and byte order mark.
 pub fn write_file(target: &Target<'_>, content: &str) -> Result<WritePlan, Refusal> {
     let base = target.present.text();
     let content = base.map_or_else(|| content.to_owned(), |base| kept_endings(base, content));
@@ -413,7 +413,7 @@ impl<'a> PatchDraft<'a, '_> {
     }
 }
 
-/// Plans `delete_file`.
+/// Plans `delete_file`. The session must have seen a part of the file.
 pub fn delete_file(target: &Target<'_>) -> Result<Planned, Refusal> {
     gate::take_away(target)?;
     Ok(Planned::whole(target, FileAction::Remove, LineMap::same(), None))
@@ -475,7 +475,7 @@ pub fn restore(target: &Target<'_>, restored: RestoredContent) -> Result<Planned
     Ok(Planned { provenance, ..Planned::whole(target, act, map, view_after) })
 }
 
-/// Plans to rename a file back to a path where there is no file.
+/// Plans to rename a file back to a path that is free.
 pub fn move_back(target: &Target<'_>, to: &RelPath) -> Planned {
     Planned::whole(target, FileAction::Move { to: to.clone() }, LineMap::same(), target.view().cloned())
 }

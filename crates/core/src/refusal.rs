@@ -91,9 +91,9 @@ pub enum Cause {
         /// How the call would have changed them.
         by: PartialUse,
     },
-    /// There is no such file.
+    /// The file does not exist.
     NoSuchFile,
-    /// There is no such file or directory.
+    /// No file or directory has this path.
     NothingThere,
     /// The text to replace is not in the file.
     NotFound {
@@ -132,7 +132,7 @@ pub enum Cause {
         /// The operation that would have created it.
         by: CreatedBy,
     },
-    /// A binary file.
+    /// The file is binary, so these tools cannot show or edit it.
     Binary {
         /// Size of the file in bytes.
         size: u64,
@@ -152,7 +152,7 @@ pub enum Cause {
         why: Box<Cause>,
         /// The current version of the file.
         version: ContentHash,
-        /// What happens if the same call is sent again.
+        /// The effect of sending the same call again.
         if_repeated: IfRepeated,
     },
     /// The file is too large to be kept for undo.
@@ -173,7 +173,7 @@ pub enum Cause {
     BadPatch {
         /// The line of the patch, 1-based.
         line: usize,
-        /// The syntax error.
+        /// The syntax error, and how to fix it.
         why: String,
     },
     /// Nothing can be undone without overwriting later changes.
@@ -183,7 +183,7 @@ pub enum Cause {
         /// The changes that would remain, for each file.
         left: Vec<NotUndone>,
     },
-    /// There is nothing to undo, or it is no longer stored.
+    /// No change can be undone, or its content is no longer stored.
     CannotUndo {
         /// Why the undo is not possible.
         why: String,
@@ -192,9 +192,9 @@ pub enum Cause {
     TooLarge {
         /// The unit of `size` and `limit`, such as bytes.
         unit: &'static str,
-        /// The requested size.
+        /// The requested size, in this unit.
         size: u64,
-        /// The largest size that is allowed.
+        /// The largest size that is allowed, in this unit.
         limit: u64,
         /// The setting that defines the limit.
         setting: &'static str,
@@ -213,7 +213,7 @@ pub enum Cause {
         /// Why the arguments are invalid.
         why: String,
     },
-    /// A malformed anchor.
+    /// A text in the place of an anchor is not one.
     BadAnchor {
         /// The number of the edit in the call, 1-based.
         edit: usize,
@@ -222,7 +222,7 @@ pub enum Cause {
     },
     /// An empty search pattern.
     EmptyPattern,
-    /// There is no task with this number.
+    /// The list has no task with this number.
     NoSuchTask {
         /// The number in the call.
         id: u32,
@@ -383,10 +383,10 @@ pub enum HiddenDifference {
     NormalForm,
 }
 
-/// The first place at which a text differs from what was expected.
+/// The first difference between a text in a call and the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Divergence {
-    /// A line differs.
+    /// A line of the file differs from the line in the call.
     Line {
         /// The number of the differing line in the file.
         line: LineNo,
@@ -539,7 +539,7 @@ pub enum RefusalCode {
     Overlap,
     /// A file exists where the call would create one.
     Exists,
-    /// A binary file.
+    /// The file is binary, so these tools cannot show or edit it.
     Binary,
     /// The bytes are not valid in the encoding that they claim, or the new text does not fit the encoding.
     Encoding,

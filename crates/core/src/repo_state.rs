@@ -76,7 +76,7 @@ pub struct Task {
 pub enum TaskStatus {
     /// Work has not started.
     Pending,
-    /// Work has started.
+    /// An agent or a person is working on it.
     InProgress,
     /// The work is done.
     Completed,
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_is_for_whom_it_is() {
+    fn a_list_has_the_tasks_of_its_reader() {
         let task = |id, story: &str, owner: Option<TaskOwner>, status| {
             let (story, description) = (story.to_owned(), String::new());
             Task { id, description, status, priority: id, story, owner }

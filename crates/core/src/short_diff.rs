@@ -32,7 +32,7 @@ pub enum ShortDiffRow {
     Added(LineNo),
     /// The number of further removed lines.
     MoreRemoved(usize),
-    /// Further added lines.
+    /// Further added lines, by their numbers.
     MoreAdded(LineRange),
     /// The number of further changes, and the lines that they touch.
     MoreChanges(usize, LineSet),

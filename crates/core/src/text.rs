@@ -20,7 +20,6 @@ const BOM: &str = "\u{feff}";
 pub struct Text(Arc<TextInner>);
 
 struct TextInner {
-    /// The decoded content.
     content: String,
     encoding: Encoding,
     /// The bytes of the file, if they differ from `content`.
@@ -388,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_text_says_why() {
+    fn bytes_that_are_not_text_have_a_reason() {
         assert_eq!(Text::new(b"a\0b".to_vec()), Err(NotText::Binary));
         assert_eq!(Text::of("a\0b".to_owned()), Err(NotText::Binary));
     }

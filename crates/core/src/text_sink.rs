@@ -8,7 +8,6 @@ pub(crate) trait TextSink {
     /// Appends ASCII without characters that JSON escapes.
     fn put_plain(&mut self, text: &[u8]);
 
-    /// Ends a line.
     fn end_line(&mut self);
 
     /// Reserves room for this many bytes.

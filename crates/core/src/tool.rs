@@ -22,15 +22,15 @@ pub enum Tool {
     MultiEdit,
     /// Replaces lines that are named by anchors.
     EditLines,
-    /// Applies a patch.
+    /// Applies a patch to several files.
     ApplyPatch,
     /// Writes a whole file.
     WriteFile,
-    /// Deletes a file.
+    /// Deletes one file, not a directory.
     DeleteFile,
     /// Gives a file another path.
     MoveFile,
-    /// Undoes changes.
+    /// Undoes or redoes recorded changes.
     Undo,
     /// Restores files from a checkpoint.
     Restore,
@@ -47,7 +47,7 @@ pub enum Tool {
 pub enum ToolKind {
     /// It reads, and changes nothing.
     Reads,
-    /// It changes files.
+    /// It changes files of the workspace.
     Edits,
     /// It changes the list of tasks.
     Tasks,
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_model_does_not_have_is_not_listed() {
+    fn tools_that_a_model_lacks_are_not_listed() {
         let names = ToolNames::reading_with("Read").with(Tool::EditFile, "Edit").with(Tool::MultiEdit, "Edit");
         assert_eq!(names.any_of(&[Tool::EditFile, Tool::MultiEdit, Tool::Undo]), "Edit");
         assert_eq!(names.all_of(&[Tool::ReadFile, Tool::ApplyPatch, Tool::EditFile]), "Read and Edit");

@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_status_says_what_became_of_a_file_since_it_is_known() {
+    fn a_status_describes_the_change_since_a_file_is_tracked() {
         let (read, created) = (|of| Touch::Read(version(of)), |of| Touch::Created(version(of)));
         let deleted = Touch::Deleted { was: Some(version("a")) };
         check(&[(read("a"), 1)], "a", FileStatus::Unchanged, false);
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn what_somebody_else_did_is_marked_until_a_session_has_seen_it() {
+    fn an_outside_change_is_marked_until_a_session_has_seen_it() {
         let (read, outside) = (|of| Touch::Read(version(of)), |of| Touch::Outside(OutsideState::Version(version(of))));
         let gone = Touch::Outside(OutsideState::Gone);
         check(&[(read("a"), 1), (outside("b"), 2)], "b", FileStatus::Modified, true);
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_late_changes_nothing_that_is_newer() {
+    fn a_late_touch_does_not_undo_a_newer_one() {
         let (read, outside) = (|of| Touch::Read(version(of)), |of| Touch::Outside(OutsideState::Version(version(of))));
         // Two processes changed it one after the other, and the first one's record arrives second.
         check(&[(read("a"), 1), (modified("b", "c"), 3), (modified("a", "b"), 2)], "c", FileStatus::Modified, false);

@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_seen_is_named() {
+    fn invisible_characters_are_named() {
         check(name, "a\u{200b}b\u{a0}c\u{e0041}", "a<U+200B>b<U+00A0>c<U+E0041>");
         check(code, "ls\u{3164}", "ls<U+3164>");
         check(code, "e\u{301}", "e<U+0301>");

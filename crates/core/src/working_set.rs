@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_open_follows_its_lines() {
+    fn open_lines_move_with_the_file() {
         follows("a b c d e", &[(2, 3)], "x y a b c d e", "b c");
         follows("a b c d e", &[(2, 3)], "a b new c d e", "b new c");
         follows("a b c d e", &[(2, 3)], "a B c d e", "B c");
@@ -397,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_used_longest_ago_leaves_first() {
+    fn the_least_recently_used_lines_are_dropped_first() {
         let mut set = WorkingSet::default();
         let file = numbered(40);
         for name in ["a.rs", "b.rs", "c.rs"] {
@@ -480,7 +480,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_never_takes_more_than_it_may_and_nothing_goes_unnamed(
+        fn the_budget_holds_and_every_dropped_line_is_reported(
             uses in vec((0..4_usize, 1_u32..60, 0_u32..60, 0..3_usize), 1..12),
             tokens in 0_usize..900,
         ) {

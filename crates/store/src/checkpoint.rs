@@ -22,7 +22,7 @@ pub struct Checkpoint {
 /// The description of a checkpoint in a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CheckpointInfo {
-    /// Its random id.
+    /// The random id of the checkpoint.
     pub id: CheckpointId,
     /// The time when it was made.
     pub at: Millis,
@@ -69,7 +69,7 @@ pub struct CheckpointFile {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "is", rename_all = "snake_case")]
 pub enum FileState {
-    /// A regular file.
+    /// A regular file with its content.
     File {
         /// The place of the content.
         content: FileContent,
@@ -78,12 +78,12 @@ pub enum FileState {
         /// The metadata of the system.
         stamp: Stamp,
     },
-    /// A symbolic link.
+    /// A symbolic link, to any target.
     Link {
         /// The target, as stored in the link.
         target: String,
     },
-    /// An empty directory.
+    /// A directory without any entries.
     Directory {
         /// The permissions, as a Unix mode.
         mode: u32,

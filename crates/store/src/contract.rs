@@ -18,22 +18,22 @@ use crate::{
 /// When the backend breaks the contract.
 pub fn check<S: Store>(mut open: impl FnMut() -> S) {
     views_are_per_session_and_the_last_one_counts(open(), open());
-    what_was_given_is_per_session_until_it_is_forgotten(open(), open());
+    given_instructions_are_per_session_until_forgotten(open(), open());
     a_reset_forgets_the_session_and_nothing_else(open(), open());
-    what_was_found_is_found_by_path_and_by_identity(open(), open());
+    files_are_found_by_path_and_by_identity(open(), open());
     versions_come_back_byte_for_byte(open(), open());
-    refused_calls_are_counted_until_they_are_mended(open(), open());
+    refused_calls_are_counted_until_their_cause_is_removed(open(), open());
     events_come_newest_first(open(), open());
-    sessions_are_known_by_what_they_leave(open(), open());
-    what_sessions_touch_is_tracked(open(), open());
-    what_was_replaced_is_made_from_what_came_in_its_place(open(), open());
-    trimming_drops_what_was_of_use_longest_ago(open(), open());
-    what_was_recorded_on_days_long_past_is_dropped(open(), open());
+    sessions_are_known_by_their_records(open(), open());
+    touched_files_are_tracked(open(), open());
+    replaced_content_is_computed_from_its_successors(open(), open());
+    trimming_drops_the_least_recently_used(open(), open());
+    records_of_old_days_are_dropped(open(), open());
     the_sessions_that_were_used_last_are_kept(open(), open());
     checkpoints_come_newest_first_with_their_files(open(), open());
-    what_a_checkpoint_needs_is_kept_as_long_as_it(open(), open());
+    versions_of_a_checkpoint_are_kept_as_long_as_it(open(), open());
     incidents_come_newest_first(open(), open());
-    what_there_is_to_do_is_changed_as_a_whole(open(), open());
+    an_update_of_tasks_is_applied_as_a_whole(open(), open());
     every_story_has_a_list_of_its_own(open(), open());
     handles_see_each_other_while_both_are_open(open(), open());
 }
@@ -74,7 +74,7 @@ fn given(who: &str, what: &str, content: &[u8]) -> StoreRecord {
     StoreRecord::Given { session: session(who), path: path(what), version: ContentHash::of(content) }
 }
 
-fn what_was_given_is_per_session_until_it_is_forgotten(mut store: impl Store, again: impl Store) {
+fn given_instructions_are_per_session_until_forgotten(mut store: impl Store, again: impl Store) {
     store.record(&[given("g1", "b", b"1"), given("g1", "a", b"2"), given("g1", "a", b"3"), given("g2", "a", b"4")]).unwrap();
     let (a, b) = ((path("a"), ContentHash::of(b"3")), (path("b"), ContentHash::of(b"1")));
     assert_eq!(again.given(&session("g1")).unwrap(), [a, b.clone()]);
@@ -100,7 +100,7 @@ fn a_reset_forgets_the_session_and_nothing_else(mut store: impl Store, again: im
     assert_eq!(again.version(&ContentHash::of(b"r")).unwrap().as_deref(), Some(&b"r"[..]));
 }
 
-fn what_was_found_is_found_by_path_and_by_identity(mut store: impl Store, again: impl Store) {
+fn files_are_found_by_path_and_by_identity(mut store: impl Store, again: impl Store) {
     let stamp = Stamp { device: u64::MAX, inode: 7, size: 3, modified: -5, changed: 6, taken: 8 };
     let file = KnownFile { version: ContentHash::of(b"x"), stamp };
     let found = |at: &str| StoreRecord::Found { path: path(at), file: file.clone() };
@@ -122,7 +122,7 @@ fn versions_come_back_byte_for_byte(mut store: impl Store, again: impl Store) {
     assert_eq!(again.version(&ContentHash::of(b"never kept")).unwrap(), None);
 }
 
-fn refused_calls_are_counted_until_they_are_mended(mut store: impl Store, again: impl Store) {
+fn refused_calls_are_counted_until_their_cause_is_removed(mut store: impl Store, again: impl Store) {
     let call =
         |call: &[u8], about: Option<&str>, count| RefusedCall { call: ContentHash::of(call), path: about.map(path), count };
     let refused = |refused| StoreRecord::Refused { session: session("c"), refused };
@@ -178,7 +178,7 @@ fn events_come_newest_first(mut store: impl Store, again: impl Store) {
     assert_eq!(ask(EventFilter { change: Some(second.change.clone()), ..EventFilter::default() }, 9), [second]);
 }
 
-fn sessions_are_known_by_what_they_leave(mut store: impl Store, again: impl Store) {
+fn sessions_are_known_by_their_records(mut store: impl Store, again: impl Store) {
     let info = CheckpointInfo { session: Some(session("k3")), ..checkpoint("k-1", 5, Vec::new()).info };
     let change = event("k2", 901, "k", None);
     let records = [
@@ -199,7 +199,7 @@ fn sessions_are_known_by_what_they_leave(mut store: impl Store, again: impl Stor
     assert_eq!(["k1", "k2", "k3", "k4"].map(of), [Some((2, 0)), Some((1, 2)), Some((0, 0)), None]);
 }
 
-fn what_was_replaced_is_made_from_what_came_in_its_place(mut store: impl Store, again: impl Store) {
+fn replaced_content_is_computed_from_its_successors(mut store: impl Store, again: impl Store) {
     let event = |name: &str, before: &[u8], after: &[u8], (prefix, suffix, middle): (usize, usize, &[u8])| FileEvent {
         change: ChangeId("replaced".to_owned()),
         after: Some(ContentHash::of(after)),
@@ -250,7 +250,7 @@ fn trim(store: &mut impl Store, bounds: StoreBounds) {
     while store.trim(&bounds).unwrap() {}
 }
 
-fn trimming_drops_what_was_of_use_longest_ago(mut store: impl Store, again: impl Store) {
+fn trimming_drops_the_least_recently_used(mut store: impl Store, again: impl Store) {
     let there = |seed| again.version(&ContentHash::of(&noise(seed))).unwrap().is_some();
     store.record(&[kept(1, 10)]).unwrap();
     trim(&mut store, StoreBounds { bytes: 0, ..UNBOUNDED });
@@ -266,7 +266,7 @@ fn trimming_drops_what_was_of_use_longest_ago(mut store: impl Store, again: impl
 }
 
 /// Only days with records count, so a wrong clock ages nothing by more than a day.
-fn what_was_recorded_on_days_long_past_is_dropped(mut store: impl Store, again: impl Store) {
+fn records_of_old_days_are_dropped(mut store: impl Store, again: impl Store) {
     let there = |seed| again.version(&ContentHash::of(&noise(seed))).unwrap().is_some();
     let bounds = StoreBounds { days: 3, ..UNBOUNDED };
     // Scopes of the same store share days, so each run uses its own.
@@ -378,7 +378,7 @@ fn incidents_come_newest_first(mut store: impl Store, again: impl Store) {
     assert_eq!(known(9), []);
 }
 
-fn what_a_checkpoint_needs_is_kept_as_long_as_it(mut store: impl Store, again: impl Store) {
+fn versions_of_a_checkpoint_are_kept_as_long_as_it(mut store: impl Store, again: impl Store) {
     store.record(&[kept(901, 1)]).unwrap();
     let StoreRecord::Kept { version, .. } = kept(901, 1) else { unreachable!() };
     for seed in 902..910 {
@@ -396,7 +396,7 @@ fn what_a_checkpoint_needs_is_kept_as_long_as_it(mut store: impl Store, again: i
     assert!(!again.has_version(&version).unwrap());
 }
 
-fn what_sessions_touch_is_tracked(mut store: impl Store, again: impl Store) {
+fn touched_files_are_tracked(mut store: impl Store, again: impl Store) {
     let version = |content: &str| ContentHash::of(content.as_bytes());
     let since = again.tracked(None).unwrap().turn;
     let tracked = |since| {
@@ -430,7 +430,7 @@ fn what_sessions_touch_is_tracked(mut store: impl Store, again: impl Store) {
     assert_eq!(all.iter().filter(|file| file.path.as_str().starts_with("t/")).count(), 4);
 }
 
-fn what_there_is_to_do_is_changed_as_a_whole(mut store: impl Store, again: impl Store) {
+fn an_update_of_tasks_is_applied_as_a_whole(mut store: impl Store, again: impl Store) {
     assert_eq!(again.story_tasks(None).unwrap(), StoryTasks::default());
     // Tasks added before there was a story belong to the first story.
     store.update_tasks(&TaskUpdate { add: vec![("first".to_owned(), None)], ..TaskUpdate::default() }).unwrap();

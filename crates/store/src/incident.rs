@@ -13,7 +13,7 @@ string_ids! {
 /// A logged event that is neither a change nor a checkpoint.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Incident {
-    /// Its random id.
+    /// The random id of the incident.
     pub id: IncidentId,
     /// The time when it was noticed.
     pub at: Millis,
@@ -21,7 +21,7 @@ pub struct Incident {
     pub session: SessionId,
     /// The file, if it concerns one.
     pub path: Option<RelPath>,
-    /// The event itself.
+    /// The event, with its details.
     pub kind: IncidentKind,
 }
 

@@ -252,7 +252,7 @@ impl SharedBytes {
         Self(Arc::new(bytes))
     }
 
-    /// The shared bytes.
+    /// The bytes of the shared value.
     pub fn bytes(&self) -> &[u8] {
         (*self.0).as_ref()
     }
@@ -292,7 +292,7 @@ pub enum StoreRecord {
         /// The path of the file.
         path: RelPath,
     },
-    /// A session is still active, although it has nothing to record, so its views must be kept.
+    /// A session is still active without new records, so its views must be kept.
     InUse {
         /// The session that is still active.
         session: SessionId,
@@ -389,9 +389,9 @@ pub struct TaskUpdate {
     pub begins_story: bool,
     /// Tasks to add, in this order, with their priorities; a task without one comes last.
     pub add: Vec<(String, Option<u32>)>,
-    /// Tasks to change.
+    /// Tasks to change, by number.
     pub set: Vec<TaskChange>,
-    /// Tasks to remove.
+    /// Numbers of the tasks to remove.
     pub remove: Vec<u32>,
 }
 
@@ -501,7 +501,7 @@ pub enum StoreError {
         /// The error of the system.
         error: std::io::Error,
     },
-    /// The database failed.
+    /// The database, or the file system under it, failed.
     #[error("{path}: {error}")]
     Backend {
         /// The path of the file.

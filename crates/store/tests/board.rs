@@ -88,7 +88,7 @@ fn a_board_is_not_opened_through_a_link() {
 }
 
 #[test]
-fn a_summary_says_whose_board_it_is_and_changes_nothing() {
+fn a_summary_lists_the_checkouts_and_changes_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("board.db");
     assert!(BoardSummary::read(&path).is_err() && !path.exists());

@@ -90,7 +90,7 @@ fn idle_sessions_are_removed_and_their_changes_stay() {
 }
 
 #[test]
-fn what_belongs_to_a_checkout_is_removed_and_the_others_stay() {
+fn rows_of_a_checkout_are_removed_and_others_stay() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("state.db");
     let open = |checkout: &str| {

@@ -215,7 +215,7 @@ fn an_older_state_is_looked_at_and_left_as_it_is() {
 
 /// A database with our format number and different tables is damaged, like one without its tables.
 #[test]
-fn a_database_of_somebody_else_is_set_aside() {
+fn a_foreign_database_is_set_aside() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("state.db");
     for number in [1, -7] {
@@ -277,7 +277,7 @@ fn the_file_stays_within_its_bound_whoever_writes() {
 }
 
 #[test]
-fn what_is_dropped_is_given_back() {
+fn dropped_space_is_returned() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("state.db");
     let mut store = SqliteStore::open(&path, &StoreScope::default()).unwrap().store;
@@ -391,7 +391,7 @@ fn there_is_no_log_where_every_write_needs_room() {
 
 /// The database of an older program, which has a log.
 #[test]
-fn a_log_is_given_up_when_nobody_else_uses_it() {
+fn an_unused_log_is_given_up() {
     let Some(mounted) = btrfs(48) else { return };
     let path = mounted.path().join("state.db");
     let open = || SqliteStore::open(&path, &StoreScope::default()).unwrap();
@@ -436,7 +436,7 @@ fn fill(dir: &Path) -> PathBuf {
 }
 
 #[test]
-fn a_full_disk_is_named_and_ends_nobody() {
+fn a_full_disk_is_reported_and_kills_no_process() {
     let Some(mounted) = btrfs(20) else { return };
     let path = mounted.path().join("state.db");
     let mut store = SqliteStore::open(&path, &StoreScope::default()).unwrap().store;
@@ -481,7 +481,7 @@ fn many_files_are_found_as_each_of_them_is() {
 
 /// Most hooks concern unchanged files.
 #[test]
-fn what_is_known_is_not_written_again() {
+fn known_records_are_not_written_again() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("state.db");
     let stamp = Stamp { device: 1, inode: 2, size: 3, modified: 4, changed: 5_000_000_001, taken: 9_000_000_000 };

@@ -81,7 +81,7 @@ impl Segment {
     }
 }
 
-/// Removes differences that are none: between two lines that both texts have, the removed lines came back unchanged.
+/// Drops apparent differences: regions between two common lines where the removed lines were inserted again unchanged.
 fn without_restored(segments: Vec<Segment>, base: &Text, present: &Text) -> Vec<Segment> {
     fn lines(text: &Text, runs: impl Iterator<Item = (usize, usize)>) -> impl Iterator<Item = &str> {
         runs.flat_map(|(start, len)| start..start + len).map(LineNo::at_index).map(|line| text.full_line(line))

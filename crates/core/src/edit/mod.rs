@@ -46,12 +46,12 @@ pub enum Edit {
         /// The new content of the whole file.
         content: String,
     },
-    /// Delete a file.
+    /// Delete one file, not a directory.
     Delete {
         /// The file to delete.
         path: String,
     },
-    /// Move a file.
+    /// Move or rename a file.
     Move {
         /// The current path of the file.
         from: String,
@@ -90,7 +90,7 @@ pub struct UndoRequest {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum UndoTarget {
-    /// The last change.
+    /// The last change of that author.
     Last,
     /// The last undo: a redo.
     LastUndo,
@@ -106,11 +106,11 @@ pub enum UndoTarget {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WhoseChanges {
-    /// The calling session.
+    /// Changes of the calling session.
     Mine,
-    /// Another session.
+    /// Changes of the session with this id.
     Session(SessionId),
-    /// Any session.
+    /// Changes of any session.
     Anyone,
 }
 

@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn characters_that_are_not_what_they_seem_are_named() {
+    fn confusable_characters_are_named() {
         assert_snapshot!(explanation("it's here\n", "it\u{2019}s here", "y"), @"
         It differs from line 1 only in characters that look alike. The exact text to use:
         it's here
@@ -397,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_there_anyway_does_not_mean_that_the_edit_was_made() {
+    fn common_text_does_not_mean_that_the_edit_was_made() {
         check_already("fn a() {\n}\n", "fn b() {\n}", "}", None);
         check_already("a\n\nb\n", "old", "", None);
         check_already("a\n\nb\n", "old", "\n\n", None);

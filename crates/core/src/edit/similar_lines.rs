@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_like_nothing_is_nowhere() {
+    fn a_text_unlike_all_lines_has_no_place() {
         check(FILE, "import numpy as np", "nothing");
         check("", "x", "nothing");
         check("\n\n\n", "something\nelse", "nothing");

@@ -45,7 +45,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_reader_is_not_shown_is_kept() {
+    fn hidden_line_endings_and_marks_are_kept() {
         check("a\nb\n", "b\n", "b\n");
         check("a\r\nb\r\n", "a\nc\n", "a\r\nc\r\n");
         check("a\r\nb\n", "a\nb\nc\n", "a\r\nb\nc\n");
@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn who_names_carriage_returns_means_them() {
+    fn given_carriage_returns_are_intended() {
         check("a\nb\n", "a\r\nb\r\n", "a\r\nb\r\n");
         check("a\r\nb\r\n", "a\r\nb\n", "a\r\nb\n");
     }

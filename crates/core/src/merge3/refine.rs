@@ -25,8 +25,8 @@ pub(super) fn parts(
     [mine, theirs]: [&[Token]; 2],
     comparison: &mut Comparison<'_>,
 ) -> Result<Vec<Part>, NotMerged> {
-    // `None` is a region in which both versions have the same lines. Like any region, it keeps conflicts above and below
-    // it apart.
+    // `None` is a region in which both versions have the same lines. Like any region, it keeps conflicts above and
+    // below it apart.
     let mut parts: Vec<Option<Part>> = Vec::new();
     for region in regions {
         if region.origin != Origin::Both || region.mine.is_empty() || region.theirs.is_empty() {

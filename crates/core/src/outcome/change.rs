@@ -180,7 +180,7 @@ impl FileOutcome {
         }
     }
 
-    /// The current content.
+    /// The current content of the file; `None` if it is gone.
     pub fn content(&self) -> Option<Content> {
         match &self.landed {
             Landed::AsPlanned => self.planned.after().cloned(),

@@ -53,11 +53,11 @@ pub enum Done {
     Read(ReadResult),
     /// The requested lines were shown before and have not changed.
     Unchanged(UnchangedRead),
-    /// Files were listed.
+    /// Files were listed by name.
     Listed(Listing),
-    /// Files were searched.
+    /// Files were searched for a pattern.
     Found(SearchResult),
-    /// Files were changed.
+    /// Files were written, moved or deleted.
     Changed(ChangeOutcome),
     /// The file to write already had this content.
     SameContent(SameContent),
@@ -155,7 +155,7 @@ impl Outcome {
         }
     }
 
-    /// Whether the call had nothing to do.
+    /// Whether the call had no effect, because the file has the requested content already.
     pub fn is_noop(&self) -> bool {
         match &self.result {
             Ok(done) => matches!(done, Done::SameContent(_)),

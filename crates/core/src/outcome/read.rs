@@ -140,7 +140,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_shown_is_a_beginning_of_what_was_asked_for_within_the_limits(
+        fn shown_lines_are_a_prefix_of_the_requested_ones_within_the_limits(
             content in prop::collection::vec("[xé]{0,12}", 0..30),
             (start, length) in (0_usize..30, 0_usize..30),
             (read_lines, read_bytes, line_chars) in (1_usize..40, 1_usize..300, 4_usize..14),

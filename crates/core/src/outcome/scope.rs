@@ -5,11 +5,11 @@ use crate::path::RelPath;
 /// The area that was searched.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SearchArea {
-    /// The whole workspace.
+    /// All files of the workspace.
     Workspace,
     /// All files below a directory.
     Dir(RelPath),
-    /// A single file.
+    /// Only the file at this path.
     File(RelPath),
 }
 

@@ -15,7 +15,7 @@ use crate::{
     text::Text,
 };
 
-/// A matching line.
+/// A line that matches the pattern.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SearchHit {
     /// The number of the line.

@@ -13,7 +13,7 @@ use crate::{
 /// Whether changes are undone or restored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UndoKind {
-    /// Changes are undone.
+    /// Recorded changes are taken back.
     Undo,
     /// Undos are undone, so that the changes they took back are present again.
     Redo,
@@ -50,7 +50,7 @@ pub enum EntryState {
     Directory,
     /// A file, whose content is reported separately.
     File,
-    /// The same file with these permissions, as a Unix mode.
+    /// A file whose permissions were restored to this Unix mode.
     Permissions(u32),
 }
 

@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_patch_quotes_is_known_and_a_number_is_no_quote() {
+    fn lines_that_a_patch_quotes_are_known_but_numbers_are_no_quotes() {
         let patch = |patch: &str| {
             let patch = crate::edit::patch::parse(patch).unwrap();
             after_a_cut_read(|target| {
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_to_be_first_is_not_moved_with_what_is_edited_below_it() {
+    fn text_meant_to_come_first_does_not_move() {
         let (seen, now) = (text("a"), text("x\ny\na"));
         let at = Anchor::of(LineNo::FIRST, "a");
         let edit = |edits: &[LineEdit]| {
@@ -269,14 +269,14 @@ mod tests {
         assert_eq!(edit(4, "5 1-1+0").unwrap(), "a\n}\nx\nb\n");
         assert_eq!(edit(2, "5 1-1+0").unwrap_err().code(), crate::RefusalCode::Stale, "it is gone");
         assert_eq!(edit(3, "5 1-1+0").unwrap_err().code(), crate::RefusalCode::Stale, "the line above it is gone");
-        // A map that cannot be one of these texts is ignored, and contents prove nothing here.
+        // A map that does not fit these texts is ignored, and contents prove nothing here.
         for wrong in ["5", "5 0-1+0", "4 1-1+0", "5 1-1+0 4-0+1"] {
             assert_eq!(edit(4, wrong).unwrap_err().code(), crate::RefusalCode::Stale, "{wrong}");
         }
     }
 
     #[test]
-    fn provenance_goes_on_through_the_edits_of_a_batch() {
+    fn provenance_holds_through_the_edits_of_a_batch() {
         let (seen, now) = ("a\n}\n}\n}\nb\nc\n", "a\n}\n}\nb\nc\n");
         let edit = |old, new| (0, Replace { old, new, all: false });
         let batch = [edit("b\n", "b2\nb3\n"), edit("}\nb2", "]\nb2"), edit("b3", "B")];
@@ -354,7 +354,7 @@ mod tests {
 
         /// A rebased edit equals the edit of a session that saw the new text, and keeps the other writer's lines.
         #[test]
-        fn a_rebased_edit_equals_the_edit_of_who_saw_it((seen, now, old) in story()) {
+        fn a_rebased_edit_equals_one_made_for_the_new_text((seen, now, old) in story()) {
             prop_assume!(seen != now);
             let edit = Replace { old: &old, new: "NEW", all: false };
             if let Ok(done) = rebased(&seen, &now, &edit) {
@@ -365,7 +365,7 @@ mod tests {
             }
         }
 
-        /// The same law for anchors. Every line is unique, so the lines that were meant are known.
+        /// The law above, for anchors. Every line is unique, so the lines that were meant are known.
         #[test]
         fn a_rebased_line_is_the_line_that_was_meant(
             count in 1usize..20, target in 0usize..20, at in 0usize..20, gone in 0usize..4, come in 0usize..4,

@@ -69,8 +69,8 @@ fn is_same_word(one: &str, other: &str) -> bool {
     one == other || (QUOTES.contains(&one) && QUOTES.contains(&other))
 }
 
-/// What formatters keep: names, numbers, all characters except white space and the punctuation that formatters add and
-/// remove, and empty lines, because nothing else would fix their place.
+/// The parts that formatters keep: names, numbers, all characters except white space and the punctuation that
+/// formatters add and remove, and empty lines, because nothing else would fix their place.
 fn words(text: &str) -> Vec<Range<usize>> {
     let is_of_name = |c: char| c.is_alphanumeric() || c == '_';
     let is_loose = |c: char| c.is_whitespace() || matches!(c, ',' | ';' | '(' | ')');
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_as_it_was_has_no_place() {
+    fn changed_lines_have_no_place() {
         check("x=1\ny\n", "x = 1\ny\n", "x=1", None);
         // More than the format has changed.
         check("x=1\ny\n", "x = 2\ny\n", "y", None);

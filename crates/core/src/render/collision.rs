@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn a_collision_says_who_changed_which_lines_and_what_will_conflict() {
+    fn a_collision_names_the_agent_and_both_sides_lines() {
         let text = |changed: std::ops::Range<usize>, by: &str| -> String {
             (1..=60)
                 .map(|number| if changed.contains(&number) { format!("{by} {number}\n") } else { format!("{number}\n") })

@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn they_stand_under_a_line_that_says_whose_they_are() {
+    fn instructions_have_a_first_line_with_their_source() {
         let changed = Instruction { news: InstructionNews::Changed, ..instruction("src/net", "Use spaces.\r\n") };
         let news = [instruction("", "\u{feff}\n# Rules\n\nUse tabs.  \n\n\n"), instruction("src", "No unwrap."), changed];
         assert_snapshot!(shown(&news, 2000, 4000), @r"
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_long_is_cut_with_the_call_for_the_rest() {
+    fn long_instructions_are_cut_with_the_call_for_the_rest() {
         let long: String = (1..=9).map(|number| format!("rule {number}\n")).collect();
         assert_snapshot!(shown(&[instruction("src", &long)], 10, 4000), @r#"
         --- instructions for work in src/, from the owner of this repository: src/AGENTS.md ---
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_into_one_reply_is_named_and_comes_later() {
+    fn instructions_over_the_limit_are_named_and_come_later() {
         let news = [instruction("", &"a".repeat(30)), instruction("b", &"b".repeat(30)), instruction("b/c", "c")];
         assert_snapshot!(shown(&news, 20, 20), @r"
         --- instructions for work in this workspace, from the owner of this repository: AGENTS.md ---

@@ -1,4 +1,4 @@
-//! Renders notices.
+//! Renders each notice as one line.
 
 use crate::{
     notice::{ChangeAuthor, ChangedFile, LostClaimOn, Notice},

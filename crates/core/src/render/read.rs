@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sent_as_json_is_the_text() {
+    fn text_in_json_equals_the_text() {
         let text = Text::of(format!("\u{feff}\tone \"two\"\r\n\\ é {}\nlast", "x".repeat(90))).unwrap();
         let limits = Limits { line_chars: 50, ..Limits::default() };
         for numbers in [LineNumbers::Plain, LineNumbers::Anchors] {
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_hidden_is_named() {
+    fn hidden_properties_are_named() {
         assert_snapshot!(show("\u{feff}a\r\nb", &[(1, 2)], LineNumbers::Plain, &Limits::default()).text, @"
         src/a.rs (2 lines, version bb7fe7, byte order mark, CRLF line endings, no newline at the end)
         1|a

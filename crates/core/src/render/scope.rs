@@ -64,7 +64,7 @@ mod tests {
     use crate::path::RelPath;
 
     #[test]
-    fn what_is_left_out_is_named_and_bounded() {
+    fn skipped_files_are_named_and_bounded() {
         let path = |name: &str| RelPath::new(name).unwrap();
         let missing = SkippedFiles {
             unreadable: (10..40).map(|n| (format!("d{n}/"), "Permission denied".to_owned())).collect(),

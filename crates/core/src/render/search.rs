@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_over_the_limit_is_counted_by_file() {
+    fn matches_over_the_limit_are_counted_by_file() {
         let limits = Limits::default();
         let many: Vec<(String, String)> = (10..40).map(|n| (format!("f{n}"), "x\n".repeat(n))).collect();
         let files: Vec<(&str, &str)> = many.iter().map(|(name, content)| (&**name, &**content)).collect();
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_line_is_cut_around_what_matches_and_is_not_seen() {
+    fn a_long_line_is_cut_around_the_match_and_is_not_seen() {
         let limits = Limits { line_chars: 8, ..Limits::default() };
         let far = format!("{}x{}\nshort x\nx{}\n", "é".repeat(20), "b".repeat(20), "c".repeat(20));
         let (text, shown) = search(show(&limits), &[("a.rs", &far)]);

@@ -530,7 +530,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_long_is_cut_where_it_can_be_seen() {
+    fn long_values_are_visibly_cut() {
         let long = format!("src/{}/name.rs", "deeply/nested/".repeat(40));
         let tasks = vec![task(1, &"do this and then that ".repeat(100), TaskStatus::Pending)];
         let files = vec![file(&long, 5, 0, FileStatus::Unchanged), file("line\nbreak", 5, 0, FileStatus::Unchanged)];

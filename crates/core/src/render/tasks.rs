@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_begun_comes_first_then_what_is_urgent() {
+    fn started_tasks_come_first_then_urgent_ones() {
         let list = [
             task(1, TaskStatus::Pending, 2, "later"),
             task(2, TaskStatus::Completed, 1, "done"),
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_for_him_is_listed_with_whose_it_is() {
+    fn tasks_of_others_are_listed_with_their_owner() {
         let of = |task: Task, story: &str, owner: Option<&str>| {
             let owner = owner.map(|run| TaskOwner::Run(run.to_owned()));
             Task { story: story.to_owned(), owner, ..task }

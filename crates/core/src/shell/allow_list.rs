@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_before_the_program_counts() {
+    fn words_before_the_program_count() {
         check(&["FOO=1 cargo test", "PATH=. ls", "LD_PRELOAD=./a.so ls", "env FOO=1 rm", "env ls", "sudo ls", "nice ls"], false);
         check(&["A+=1 ls", "A[0]=1 ls", "A= ls", "A='b c' ls", "A=1", "git -c core.pager=x status", "git -C .. status"], false);
         let allow = list(&["FOO=1 cargo test", "env", "timeout 60 cargo test"]);

@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_person_chose_is_not_questioned() {
+    fn words_chosen_by_a_person_are_trusted() {
         check(
             3,
             &["find . -delete", "sort -o a b", "timeout 5 rm x", "git diff --output=a", "xargs -0 rm x", "tar xf a b"],

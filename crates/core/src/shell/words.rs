@@ -35,8 +35,8 @@ impl ShellWord {
     }
 }
 
-/// The words of each command that is joined by `&&`, `||`, `|`, `;` or the end of a line. No command is empty. `None` if
-/// the script is not understood.
+/// The words of each command that is joined by `&&`, `||`, `|`, `;` or the end of a line. No command is empty. `None`
+/// if the script is not understood.
 pub(super) fn split_commands(script: &str) -> Option<Vec<Vec<ShellWord>>> {
     let rest = script.trim_matches([' ', '\t', '\n']).chars().peekable();
     let mut scanner = Scanner { rest, commands: Vec::new(), words: Vec::new(), word: None };
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_shell_would_put_in_or_redirect_is_not_understood() {
+    fn substitutions_and_redirections_are_not_understood() {
         for script in [
             "",
             "cat 'a",

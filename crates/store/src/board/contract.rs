@@ -26,11 +26,11 @@ pub fn check<B: Board>(mut open: impl FnMut() -> B) {
     a_task_is_added_once(open(), open());
     a_task_is_claimed_by_one_agent(open(), open());
     tasks_are_claimed_in_order(open(), open());
-    a_claim_that_ran_out_goes_to_another_agent(open(), open());
+    an_expired_claim_goes_to_another_agent(open(), open());
     a_late_write_is_refused(open(), open());
     a_claim_outlives_its_lease_until_it_is_taken(open(), open());
     a_request_that_is_sent_again_gets_the_same(open(), open());
-    who_leaves_holds_nothing(open(), open());
+    an_agent_that_leaves_holds_nothing(open(), open());
     a_person_may_take_a_task_away(open(), open());
     paths_are_held_by_one_agent(open(), open());
     paths_that_ran_out_cannot_be_extended_once_they_are_taken(open(), open());
@@ -38,9 +38,9 @@ pub fn check<B: Board>(mut open: impl FnMut() -> B) {
     a_headline_is_posted_once(open(), open());
     strange_names_come_back_as_they_are(open(), open());
     long_names_are_kept_apart(open());
-    what_cannot_be_kept_is_refused(open());
-    what_is_new_is_read_once_it_is_there(open(), open());
-    what_ended_long_ago_is_dropped(open(), open());
+    invalid_values_are_refused(open());
+    news_are_read_as_soon_as_they_exist(open(), open());
+    old_entries_are_dropped(open(), open());
     agents_at_once_get_each_task_once(&mut open);
     a_request_sent_twice_at_once_gets_one_task(&mut open);
     agents_at_once_hold_no_path_twice(&mut open);
@@ -183,7 +183,7 @@ fn tasks_are_claimed_in_order(mut board: impl Board, mut again: impl Board) {
     assert_eq!(next(&mut again, "order-4", "o4", "order", LONG), None);
 }
 
-fn a_claim_that_ran_out_goes_to_another_agent(mut board: impl Board, mut again: impl Board) {
+fn an_expired_claim_goes_to_another_agent(mut board: impl Board, mut again: impl Board) {
     let tasks = add(&mut board, "out", &["a", "b"]);
     let first = next(&mut board, "out-1", "d1", "out", OVER).unwrap();
     let second = next(&mut again, "out-2", "d2", "out", LONG).unwrap();
@@ -241,7 +241,7 @@ fn a_request_that_is_sent_again_gets_the_same(mut board: impl Board, mut again: 
     assert_eq!(board.tasks("again").unwrap()[1].status, TaskStatus::Pending);
 }
 
-fn who_leaves_holds_nothing(mut board: impl Board, mut again: impl Board) {
+fn an_agent_that_leaves_holds_nothing(mut board: impl Board, mut again: impl Board) {
     let task = add(&mut board, "leave", &["a"])[0];
     let old = next(&mut board, "leave-1", "v1", "leave", LONG).unwrap().claim.unwrap().fence;
     board.claim_paths(&paths("leave-p", "v1", "leave/**")).unwrap();
@@ -407,7 +407,7 @@ fn long_names_are_kept_apart(mut board: impl Board) {
     assert_eq!(changes.collect::<Vec<_>>(), [file, file_beside]);
 }
 
-fn what_cannot_be_kept_is_refused(mut board: impl Board) {
+fn invalid_values_are_refused(mut board: impl Board) {
     let start = board.news(None).unwrap().cursor;
     let bad = |result: Result<(), BoardError>| assert!(matches!(result, Err(BoardError::BadValue(_))), "{result:?}");
     let described = |description: &str| NewTask { description: description.to_owned(), ..task("bad", 1) };
@@ -432,7 +432,7 @@ fn what_cannot_be_kept_is_refused(mut board: impl Board) {
     assert_eq!((news.tasks, news.agents, news.changes, news.headlines), (vec![], vec![], vec![], vec![]));
 }
 
-fn what_is_new_is_read_once_it_is_there(mut board: impl Board, mut again: impl Board) {
+fn news_are_read_as_soon_as_they_exist(mut board: impl Board, mut again: impl Board) {
     let mut cursor = again.news(None).unwrap().cursor;
     thread::scope(|scope| {
         let writer = scope.spawn(move || {
@@ -453,7 +453,7 @@ fn what_is_new_is_read_once_it_is_there(mut board: impl Board, mut again: impl B
     assert_eq!(again.news(Some(&cursor)).unwrap().headlines, []);
 }
 
-fn what_ended_long_ago_is_dropped(mut board: impl Board, mut again: impl Board) {
+fn old_entries_are_dropped(mut board: impl Board, mut again: impl Board) {
     let keep = BoardBounds::default();
     let before = again.news(None).unwrap();
     board.post(&[headline("prune")]).unwrap();

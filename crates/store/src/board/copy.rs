@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn what_ends_by_itself_is_a_change() {
+    fn an_expired_entry_is_a_change() {
         let mut board = SqliteBoard::in_memory().unwrap();
         let claim = PathClaimRequest {
             id: ClaimId("c".into()),

@@ -2,7 +2,7 @@
 //! work, the tasks of a story, claims on tasks and paths, changed lines, and headlines.
 //!
 //! [`Board`] is the interface. [`SqliteBoard`] implements it for all checkouts of one user on one machine. A backend
-//! for several machines is a crate of its own. Every backend passes [`contract`].
+//! for several machines is a separate crate. Every backend passes [`contract`].
 //!
 //! Three rules make a board safe on an unreliable network:
 //!
@@ -38,7 +38,7 @@ pub use values::{
 ///
 /// An operation that fails with [`BoardError::Unreachable`] may or may not have happened. Send it again unchanged.
 pub trait Board: Send {
-    /// Registers a checkout.
+    /// Registers a checkout, or updates its path.
     fn join(&mut self, checkout: &Checkout) -> Result<(), BoardError>;
 
     /// Reports that agents are alive, and extends everything they hold by their leases. An expired claim is extended,

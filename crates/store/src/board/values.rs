@@ -305,7 +305,7 @@ pub struct FileChange {
 pub enum ContentChange {
     /// The file no longer differs.
     Same,
-    /// These lines differ.
+    /// The file differs in these lines.
     Lines(Vec<SharedHunk>),
     /// The file was deleted.
     Deleted,

@@ -3,7 +3,7 @@
 /// The format of the state directory and its database. An older Surehand does not open a newer format.
 pub(super) const FORMAT: i64 = 9;
 
-/// The bytes that a row takes in the file, including indexes. A row larger than half a page gets pages of its own.
+/// The bytes that a row takes in the file, including indexes. A row larger than half a page gets separate pages.
 macro_rules! room {
     ($($bytes:expr),+) => {
         concat!("CASE WHEN ", $($bytes),+, " < 2000 THEN 100 + ", $($bytes),+, " ELSE (4500 + ", $($bytes),+, ") / 4096 * 4096 END")

@@ -31,7 +31,7 @@ fn a_line_belongs_to_the_step_that_wrote_it() {
 }
 
 #[test]
-fn what_came_back_belongs_to_those_who_wrote_it() {
+fn restored_lines_belong_to_their_authors() {
     let mut weave = Weave::new(2);
     weave.change(&map("2 1-1+1")).unwrap();
     let state = weave.state();

@@ -67,7 +67,7 @@ fn check(texts: &[&str], chosen: &[usize], expected: &str) {
 }
 
 #[test]
-fn lines_side_by_side_are_told_apart() {
+fn adjacent_lines_of_different_steps_are_separate() {
     check(&["a\nz\n", "a\nx\nz\n", "a\nx\ny\nz\n"], &[1], "a\nx\nz\n");
     check(&["a\nz\n", "a\nx\nz\n", "a\nx\ny\nz\n"], &[2], "a\ny\nz\n");
     check(&["a\nb\nc\n", "A\nb\nc\n", "A\nb\n"], &[1], "A\nb\nc\n");
@@ -75,12 +75,12 @@ fn lines_side_by_side_are_told_apart() {
 }
 
 #[test]
-fn what_others_have_put_between_own_lines_is_left_out() {
+fn lines_of_others_between_chosen_lines_are_left_out() {
     check(&["a\n", "a\nx\ny\n", "a\nx\nof another\ny\n"], &[1], "a\nx\ny\n");
 }
 
 #[test]
-fn what_others_have_removed_is_not_taken() {
+fn lines_that_others_removed_are_not_taken() {
     check(&["a\n", "a\nx\nsecret\ny\n", "a\nx\ny\n"], &[1], "a\nx\ny\n");
     check(&["a\n", "a\nx\nsecret\ny\n", "a\nx\ny\n"], &[2], "a\n");
 }
@@ -92,7 +92,7 @@ fn changed_and_changed_back_is_no_change() {
 }
 
 #[test]
-fn what_came_back_is_the_work_of_its_author_removals_included() {
+fn restored_lines_and_removals_belong_to_their_authors() {
     let mut story = Story::of(&["a\nb\nc\n", "a\nB\nc\n", "a\nB\nC\n"]);
     // As with `git stash; git stash pop`, for all of the changes and for a part.
     for state in [0, 2, 1, 2] {
@@ -147,7 +147,7 @@ fn uncommitted_lines_of_a_person_are_others() {
 }
 
 #[test]
-fn equal_lines_are_those_of_the_steps_whose_other_lines_are_there() {
+fn equal_lines_belong_to_steps_with_other_lines_in_the_text() {
     let texts = ["a\n}\nz\n", "a\n}\nfn s\n}\nz\n", "a\n}\nfn s\n}\nfn t\n}\nz\n"];
     let story = Story::of(&texts);
     for (first, next) in [(1, 2), (2, 1)] {
@@ -158,7 +158,7 @@ fn equal_lines_are_those_of_the_steps_whose_other_lines_are_there() {
 }
 
 #[test]
-fn a_line_of_the_other_text_that_nobody_knows_stays() {
+fn an_unknown_line_of_the_other_text_stays() {
     let story = Story::of(&["a\nb\nc\n", "a\nB\nc\n"]);
     assert_eq!(story.part_on(&text("a\nb\nc\npulled\n"), &[1]).content, "a\nB\nc\npulled\n");
     assert_eq!(story.part_on(&text("a\npulled\nb\nc\n"), &[1]).content, "a\npulled\nB\nc\n");

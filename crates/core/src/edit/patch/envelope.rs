@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named_with_its_line() {
+    fn an_error_has_its_line() {
         let begin = "*** Begin Patch\n";
         assert_snapshot!(fault(&format!("{begin}*** Update File: a\n-x\n")), @"3: expected `*** End Patch` at the end of the patch");
         assert_snapshot!(fault(&format!("{begin}*** End Patch\n")), @"2: the patch changes no file");

@@ -28,21 +28,21 @@ pub struct Patch<'a> {
 /// The change of one file. Paths are as the patch spells them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FilePatch<'a> {
-    /// Create a file.
+    /// Create a file with this content.
     Add {
         /// The path of the new file.
         path: Cow<'a, str>,
         /// The content of the new file.
         content: String,
     },
-    /// Delete the file.
+    /// Delete the file at this path.
     Delete {
         /// The path of the file.
         path: Cow<'a, str>,
     },
     /// Edit or move a file, or both.
     Update {
-        /// The current path.
+        /// The current path of the file.
         path: Cow<'a, str>,
         /// The new path, if the file is moved.
         move_to: Option<Cow<'a, str>>,

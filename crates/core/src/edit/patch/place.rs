@@ -288,7 +288,7 @@ enum LastHeader {
 enum HeaderReach {
     /// Inside the block of each.
     Blocks,
-    /// Somewhere below them.
+    /// Somewhere below them, outside a block.
     TheFile,
 }
 
@@ -457,7 +457,7 @@ mod tests {
     }
 
     #[test]
-    fn a_last_newline_goes_in_any_encoding() {
+    fn a_last_newline_is_removed_in_any_encoding() {
         let text = Text::new(b"\xff\xfea\0\n\0".to_vec()).unwrap();
         let patch = unified("@@ -1 +1 @@\n-a\n+b\n\\ No newline at end of file\n");
         let patch = crate::edit::patch::parse(&patch).unwrap();
@@ -606,7 +606,7 @@ class B:
     }
 
     #[test]
-    fn what_changes_nothing_is_refused() {
+    fn a_patch_without_effect_is_refused() {
         assert_eq!(refused("a\nb\n", &envelope("-a\n+a\n b\n")), "1: NoChange");
         assert_eq!(refused("a\nb\n", &envelope(" a\n b\n")), "1: NoChange");
         // Beside a real change, it does no harm.

@@ -466,7 +466,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_done_is_an_error_that_says_so() {
+    fn unsupported_headers_are_errors() {
         let git = "diff --git a/x b/x\n";
         assert_snapshot!(fault(&format!("{git}old mode 100644\nnew mode 100755\n")), @"2: modes of files cannot be changed by a patch: leave them out");
         assert_snapshot!(
@@ -488,7 +488,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named_with_its_line() {
+    fn an_error_has_its_line() {
         assert_snapshot!(fault("--- a\n@@ -1 +1 @@\n-x\n"), @"2: expected a `+++ ` line below the `--- ` line");
         assert_snapshot!(
             fault("--- a\n+++ a\n"),

@@ -27,7 +27,7 @@ struct Page {
     next_id: usize,
 }
 
-/// What another writer does to a file, in numbers that are scaled to its length.
+/// A change by another writer, in numbers that are scaled to its length.
 #[derive(Debug, Clone)]
 enum OutsideAct {
     Insert {

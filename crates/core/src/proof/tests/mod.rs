@@ -36,7 +36,7 @@ fn a_line_is_proven_when_all_others_that_read_the_same_are() {
 }
 
 #[test]
-fn a_copy_raises_doubt_about_what_it_was_made_from() {
+fn a_copy_raises_doubt_about_its_original() {
     check("a\nx\ny\nb\nc\n", "a\nx\ny\nb\nx\ny\nc\n", "1-5");
     check("a\nx\ny\nb\n", "a\nx\ny\nx\ny\nb\n", "1, 4");
     check("a\nx\nb\nx\nc\n", "a\nb\nx\nc\n", "1, 3-5");

@@ -18,7 +18,7 @@
 //! 8. A block that fits in several places counts if a number in the command selects exactly one of them: as its first
 //!    line, or as its end if the command mentions the end (`tail`, `$`).
 //! 9. Short pieces of a file out of order do not count, because the output was sorted and does not show their places.
-//! 10. If an unexplained row stands between two lines that are adjacent in the file, these two do not count: the output
+//! 10. If an unexplained row lies between two lines that are adjacent in the file, these two do not count: the output
 //!     shows another version of the file, which has a line there (`seams`).
 //!
 //! Text that occurs in several files counts for the file that a heading above it names. Without a heading it counts for
@@ -76,7 +76,7 @@ struct CommandHints {
     numbers: Vec<usize>,
     /// Whether the command mentions the end of a file.
     reaches_end: bool,
-    /// Whether the command prints texts of its own.
+    /// Whether the command itself contains texts that it prints.
     echoes: bool,
 }
 

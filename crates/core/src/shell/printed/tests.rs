@@ -215,7 +215,7 @@ fn old_versions_show_what_has_not_changed() {
 }
 
 #[test]
-fn what_is_sorted_tells_nothing_of_places() {
+fn sorted_output_does_not_show_places() {
     let file = [("s.txt", "dog house\nowl house\ncat house\ndog house\nant house\n")];
     check("sort s.txt | uniq -c", &file, "      1 ant house\n      1 cat house\n      2 dog house\n      1 owl house\n", "");
     check("sort s.txt", &file, "ant house\ncat house\ndog house\ndog house\nowl house\n", "");
@@ -223,7 +223,7 @@ fn what_is_sorted_tells_nothing_of_places() {
 }
 
 #[test]
-fn what_the_command_itself_prints_is_no_news() {
+fn text_of_the_command_itself_shows_no_lines() {
     check_code("wc -l a.rs; echo 'fn save(p: &str) {'", "15 a.rs\nfn save(p: &str) {\n", "");
     check_code("sed -n 2,6p a.rs; echo; sed -n 10,11p a.rs", &format!("{}\n{}", lines(2, 6), lines(10, 11)), "a.rs 2-6, 10-11");
     check_code("sed -n 1,7p a.rs; sed -n 9,13p a.rs", &format!("{}{}", lines(1, 7), lines(9, 13)), "a.rs 1-7, 9-13");

@@ -37,7 +37,7 @@ struct Splice {
     added: Vec<&'static str>,
 }
 
-/// What is recorded of a change.
+/// The part of a change that is recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Record {
     /// The line map.
@@ -299,7 +299,7 @@ proptest! {
     /// Wherever the authors write, no line of the other one is lost or changed, and no line appears that was not there
     /// before.
     #[test]
-    fn no_line_of_another_is_touched(base in base(), acts in prop::collection::vec(act(EXACT), 1..10)) {
+    fn undo_touches_no_line_of_another_author(base in base(), acts in prop::collection::vec(act(EXACT), 1..10)) {
         let story = story_of(&base, &acts, false);
         for author in [Author::Ann, Author::Bob] {
             assert_touches_only(&story, author, &story.undo_author(author));
@@ -344,7 +344,7 @@ proptest! {
 
     /// Undoing in two steps has the same result as undoing in one.
     #[test]
-    fn the_rest_comes_back_later(base in blocks(), acts in prop::collection::vec(act(EXACT), 1..8), hunk in 0usize..9) {
+    fn the_rest_can_be_undone_later(base in blocks(), acts in prop::collection::vec(act(EXACT), 1..8), hunk in 0usize..9) {
         let mut story = story_of(&base, &acts, true);
         let all = story.undo_author(Author::Ann);
         // Some hunks are reported as undone before, so they are left.

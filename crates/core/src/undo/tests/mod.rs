@@ -65,7 +65,7 @@ fn others_may_have_put_lines_between_lines_that_only_came() {
 }
 
 #[test]
-fn what_was_taken_back_by_hand_is_done() {
+fn a_change_undone_by_hand_counts_as_undone() {
     for now in ["a\nb\nc\n", "a\nb\nc\nd\n"] {
         check("a\nb\nc\n", "a\nB\nc\n", now, now, &[]);
         check("a\nb\nc\n", "a\nb\nx\nc\n", now, now, &[]);
@@ -125,7 +125,7 @@ fn an_encoding_is_kept_or_the_change_is_left() {
 }
 
 #[test]
-fn what_is_left_says_what_stands_there_and_what_would_come() {
+fn a_left_hunk_has_its_present_and_its_wanted_lines() {
     let undone = undo(&text("a\nb\nc\nd\n"), &text("A\nb\nC\nd\n"), None, &text("0\nAA\nb\nC\nd\n"));
     let left = LeftHunk { change: change("c"), why: NotUndoneCause::LinesChanged, now: 0..2, wanted: vec!["a".to_owned()] };
     assert_eq!(undone.text.as_str(), "0\nAA\nb\nc\nd\n");
