@@ -1,13 +1,14 @@
 //! The entries of git's index: the tracked files, each with its blob and the metadata of git's last check.
 
-use std::{fs, io::Read, os::unix::fs::MetadataExt, path::Path};
+use std::{io::Read, os::unix::fs::MetadataExt, path::Path};
 
-use rustix::fs::{Mode, OFlags, Stat};
+use rustix::fs::Stat;
 
 use super::{
-    CannotTell, GitDirs, ObjectId,
+    CannotTell, GitDirs, ObjectId, git_mode,
     head::hash_length,
     index::{MAX_INDEX, name_at, read_name, read_packed_name},
+    work_tree::open_plain,
 };
 
 #[derive(Debug)]
@@ -30,7 +31,6 @@ pub(crate) struct IndexEntry {
     size: u32,
     /// The mode as in a tree: 100644, 100755, 120000 or 160000.
     pub mode: u32,
-    /// The blob.
     pub id: ObjectId,
     flags: u16,
     more_flags: u16,
@@ -45,27 +45,26 @@ pub(super) struct CachedTree {
     pub below: Vec<CachedTree>,
 }
 
+/// The maximum depth of nested directories.
+pub(super) const DEEPEST: usize = 2048;
+
 const ASSUME_UNCHANGED: u16 = 0x8000;
 const STAGE: u16 = 0x3000;
 const SKIP_WORKTREE: u16 = 0x4000;
 const INTENT_TO_ADD: u16 = 0x2000;
 
-/// The maximum depth of nested directories.
-const DEEPEST: usize = 2048;
-
 impl GitIndex {
     /// Reads the index of a checkout. Without an index, nothing is tracked.
     pub(crate) fn read(git: &GitDirs) -> Result<Self, CannotTell> {
         let path = git.own.join("index");
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-        let mut file = match rustix::fs::open(&path, flags, Mode::empty()) {
-            Ok(fd) => fs::File::from(fd),
+        let mut file = match open_plain(&path) {
+            Ok(file) => file,
             Err(rustix::io::Errno::NOENT) => return Ok(Self::empty()),
             Err(error) => return Err(CannotTell::of(&path, std::io::Error::from(error))),
         };
         let meta = file.metadata().map_err(|error| CannotTell::of(&path, error))?;
         if !meta.is_file() || meta.len() > MAX_INDEX {
-            return Err(CannotTell::of(&path, "it is no file, or too large"));
+            return Err(CannotTell::of(&path, "it is not a file, or too large"));
         }
         let mut bytes = Vec::with_capacity(meta.len() as usize + 1);
         (&mut file).take(MAX_INDEX).read_to_end(&mut bytes).map_err(|error| CannotTell::of(&path, error))?;
@@ -199,11 +198,7 @@ impl IndexEntry {
     #[allow(clippy::unnecessary_cast, reason = "narrower on some systems")]
     fn agrees_with(&self, stat: &Stat) -> bool {
         let kind = stat.st_mode & 0o170_000;
-        let mode = match kind {
-            0o100_000 if stat.st_mode & 0o100 != 0 => 0o100_755,
-            0o100_000 => 0o100_644,
-            kind => kind,
-        };
+        let mode = if kind == 0o100_000 { git_mode(stat.st_mode) } else { kind };
         (self.modified, self.changed)
             == ((stat.st_mtime as u32, stat.st_mtime_nsec as u32), (stat.st_ctime as u32, stat.st_ctime_nsec as u32))
             && (self.inode, self.owner, self.group, self.size)

@@ -1,6 +1,6 @@
 //! Finds the commit at HEAD of a checkout.
 
-use std::fs;
+use std::{fs, path::Path};
 
 use super::{
     CannotTell, GitDirs, ObjectId,
@@ -11,7 +11,6 @@ use super::{
 pub(crate) enum Head {
     /// A branch that has no commit yet.
     Unborn,
-    /// This commit.
     Commit(ObjectId),
 }
 
@@ -24,7 +23,7 @@ const MAX_REFERENCE: u64 = 4096;
 /// A longer list of references is not read.
 const MAX_PACKED: u64 = 256 << 20;
 
-/// What a reference leads to.
+/// The end of a chain of references.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Reference {
     /// The last reference on the way: for `HEAD`, the branch that is checked out, or `HEAD` itself.
@@ -37,7 +36,7 @@ pub(crate) fn head_of(git: &GitDirs) -> Result<Head, CannotTell> {
     Ok(reference(git, "HEAD")?.commit.map_or(Head::Unborn, Head::Commit))
 }
 
-/// Follows a reference: `HEAD`, or one below `refs/`. A name that no reference can have leads to nothing.
+/// Follows a reference: `HEAD`, or one below `refs/`. An invalid name leads to nothing.
 pub(crate) fn reference(git: &GitDirs, name: &str) -> Result<Reference, CannotTell> {
     if fs::symlink_metadata(git.common.join("reftable")).is_ok() {
         return Err(CannotTell::of(&git.common.join("reftable"), "references in this format cannot be read"));
@@ -92,7 +91,7 @@ fn is_valid(name: &str) -> bool {
 }
 
 fn packed(git: &GitDirs, name: &str) -> Result<Option<ObjectId>, CannotTell> {
-    let list = packed_list(git)?;
+    let list = read_list(&git.common.join("packed-refs"), MAX_PACKED)?;
     let named = |line: &str| line.split_once(' ').filter(|(_, of)| of.trim_end() == name).map(|(id, _)| id.to_owned());
     match list.lines().find_map(named) {
         Some(id) => {
@@ -103,17 +102,17 @@ fn packed(git: &GitDirs, name: &str) -> Result<Option<ObjectId>, CannotTell> {
     }
 }
 
-/// The ends of the names of all packed references that begin so.
-pub(super) fn packed_below(git: &GitDirs, beginning: &str) -> Result<Vec<String>, CannotTell> {
-    let list = packed_list(git)?;
+/// The names of all packed references with this prefix, without it.
+pub(super) fn packed_below(git: &GitDirs, prefix: &str) -> Result<Vec<String>, CannotTell> {
+    let list = read_list(&git.common.join("packed-refs"), MAX_PACKED)?;
     let names = list.lines().filter_map(|line| line.split_once(' ').map(|(_, name)| name.trim_end()));
-    Ok(names.filter_map(|name| name.strip_prefix(beginning)).map(str::to_owned).collect())
+    Ok(names.filter_map(|name| name.strip_prefix(prefix)).map(str::to_owned).collect())
 }
 
-fn packed_list(git: &GitDirs) -> Result<String, CannotTell> {
-    let path = git.common.join("packed-refs");
-    if fs::symlink_metadata(&path).is_err() {
+/// Reads a list in a git directory; empty if it does not exist.
+pub(super) fn read_list(path: &Path, limit: u64) -> Result<String, CannotTell> {
+    if fs::symlink_metadata(path).is_err() {
         return Ok(String::new());
     }
-    read_small(&path, MAX_PACKED).ok_or_else(|| CannotTell::of(&path, "it cannot be read"))
+    read_small(path, limit).ok_or_else(|| CannotTell::of(path, "it cannot be read"))
 }

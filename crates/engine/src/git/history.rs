@@ -8,21 +8,21 @@ use std::{
     rc::Rc,
 };
 
-use super::{CannotTell, GitDirs, ObjectId, ObjectKind, Objects, head, objects::MAX_OBJECT, work_tree::read_small};
+use super::{CannotTell, GitDirs, ObjectId, ObjectKind, Objects, head, objects::MAX_OBJECT};
 
-/// What is needed of a commit.
+/// The parts of a commit that are needed here.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Commit {
     pub tree: ObjectId,
     pub parents: Vec<ObjectId>,
-    /// When it was committed, in seconds. It may be wrong, as clocks are.
+    /// When it was committed, in seconds since the Unix epoch. It may be wrong, as clocks are.
     pub date: i64,
 }
 
-/// More commits are not visited in one search.
+/// The most commits that one search visits.
 const MOST_COMMITS: usize = 500_000;
 
-/// A larger `shallow` or `info/grafts` is not read.
+/// A larger `shallow` or `info/grafts` file is not read.
 const MAX_LIST: u64 = 64 << 20;
 
 /// A replaced commit may be replaced again, this many times.
@@ -57,7 +57,7 @@ impl Commit {
 /// The history of a repository.
 pub(crate) struct History<'a> {
     objects: &'a Objects,
-    /// The commits whose parents are not those that they name.
+    /// The commits whose parents differ from those that they name.
     grafts: HashMap<ObjectId, Vec<ObjectId>>,
     replaced: HashMap<ObjectId, ObjectId>,
     read: RefCell<HashMap<ObjectId, Rc<Commit>>>,
@@ -66,14 +66,14 @@ pub(crate) struct History<'a> {
 impl<'a> History<'a> {
     pub(crate) fn of(git: &GitDirs, objects: &'a Objects) -> Result<Self, CannotTell> {
         let mut grafts = HashMap::new();
-        for line in list(&git.common.join("info/grafts"))?.lines().filter(|line| !line.starts_with('#')) {
+        for line in head::read_list(&git.common.join("info/grafts"), MAX_LIST)?.lines().filter(|line| !line.starts_with('#')) {
             let ids: Option<Vec<ObjectId>> = line.split_whitespace().map(ObjectId::from_hex).collect();
-            // Git passes over a line that it does not understand.
+            // Git skips a line that it cannot parse.
             if let Some([commit, parents @ ..]) = ids.as_deref() {
                 grafts.insert(*commit, parents.to_vec());
             }
         }
-        let shallow = list(&git.common.join("shallow"))?;
+        let shallow = head::read_list(&git.common.join("shallow"), MAX_LIST)?;
         grafts.extend(shallow.lines().filter_map(|line| Some((ObjectId::from_hex(line.trim())?, Vec::new()))));
         Ok(Self { objects, grafts, replaced: replacements(git)?, read: RefCell::default() })
     }
@@ -96,8 +96,8 @@ impl<'a> History<'a> {
         Ok(commit)
     }
 
-    /// The common ancestors of two commits that are no ancestors of each other, the youngest first. There are several
-    /// if branches were merged criss-cross, and none if the histories do not meet.
+    /// The common ancestors of two commits, the youngest first, without those that are ancestors of another one. There
+    /// are several if branches were merged criss-cross, and none if the histories do not meet.
     pub(crate) fn merge_bases(&self, one: &ObjectId, other: &ObjectId) -> Result<Vec<ObjectId>, CannotTell> {
         if one == other {
             return Ok(vec![*one]);
@@ -212,14 +212,6 @@ impl Painting {
         let is_base = |painted: &Painted| painted.paint & (COMMON | STALE) == COMMON;
         self.painted.iter().filter(|(_, painted)| is_base(painted)).map(|(id, painted)| (*id, painted.date)).collect()
     }
-}
-
-/// A list in the git directory; empty if there is none.
-fn list(path: &Path) -> Result<String, CannotTell> {
-    if fs::symlink_metadata(path).is_err() {
-        return Ok(String::new());
-    }
-    read_small(path, MAX_LIST).ok_or_else(|| CannotTell::of(path, "it cannot be read"))
 }
 
 /// The commits that `git replace` replaced.

@@ -3,24 +3,22 @@
 
 use std::{fs, io::Read, path::Path};
 
-use rustix::fs::{Mode, OFlags};
+use super::work_tree::open_plain;
 
 /// A larger index is not read. It would belong to a repository of some ten million files.
 pub(super) const MAX_INDEX: u64 = 1 << 30;
 
-/// How much of an index is read first.
+/// The bytes of an index that are read first.
 const BEGINNING: u64 = 256 * 1024;
 
 /// Whether git tracks a file below this directory of a work tree. `git_dir` is the one of this checkout.
 ///
 /// If the index cannot be parsed, the answer is yes.
 pub(crate) fn tracks(git_dir: &Path, directory: &str) -> bool {
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    let Ok(fd) = rustix::fs::open(git_dir.join("index"), flags, Mode::empty()) else {
+    let Ok(mut file) = open_plain(&git_dir.join("index")) else {
         // Nothing has been added yet.
         return false;
     };
-    let mut file = fs::File::from(fd);
     if !file.metadata().is_ok_and(|meta| meta.is_file() && meta.len() <= MAX_INDEX) {
         return true;
     }

@@ -16,9 +16,9 @@ use super::{
 /// The mode of a submodule in the index.
 const SUBMODULE: u32 = 0o160_000;
 
-/// Where other checkouts have, or would have, their `.git`.
+/// The paths where other checkouts have, or would have, their `.git`.
 pub(crate) fn other_checkouts(tree: &Path, git: &GitDirs) -> Result<Vec<PathBuf>, CannotTell> {
-    let mut found = linked_worktrees(&git.common);
+    let mut found = own_dirs(&git.common).iter().filter_map(|own| dot_git_of(own)).collect::<Vec<_>>();
     let index = GitIndex::read(git)?;
     let submodules = index.entries().iter().filter(|entry| entry.mode == SUBMODULE);
     found.extend(submodules.map(|entry| tree.join(OsStr::from_bytes(index.name(entry))).join(".git")));
@@ -35,10 +35,6 @@ pub(crate) fn checkout_at(common: &Path, root: &Path) -> Option<GitDirs> {
     let own = own_dirs(common).into_iter().find(|own| dot_git_of(own).is_some_and(|place| place == dot_git))?;
     let checkout = own.file_name()?.to_str()?.to_owned();
     Some(GitDirs { own, common: common.to_owned(), checkout })
-}
-
-fn linked_worktrees(common: &Path) -> Vec<PathBuf> {
-    own_dirs(common).iter().filter_map(|own| dot_git_of(own)).collect()
 }
 
 /// The git directories that belong to one linked worktree each.

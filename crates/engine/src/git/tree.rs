@@ -2,10 +2,11 @@
 
 use std::{collections::BTreeMap, path::Path};
 
-use super::{CannotTell, Commit, GitIndex, ObjectId, ObjectKind, Objects, entries::CachedTree, objects::MAX_OBJECT};
-
-/// The maximum depth of nested directories.
-const DEEPEST: usize = 2048;
+use super::{
+    CannotTell, Commit, GitIndex, ObjectId, ObjectKind, Objects,
+    entries::{CachedTree, DEEPEST},
+    objects::MAX_OBJECT,
+};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TreeEntry {
@@ -134,7 +135,7 @@ fn parse(mut rest: &[u8], hash: usize) -> Option<Vec<(Vec<u8>, TreeEntry)>> {
     Some(entries)
 }
 
-/// What a tree has at a path.
+/// The entry of a tree at a path.
 pub(crate) fn entry_at(objects: &Objects, tree: &ObjectId, path: &str) -> Result<Option<TreeEntry>, CannotTell> {
     let mut found = TreeEntry { mode: 0o40_000, id: *tree };
     for name in path.split('/') {

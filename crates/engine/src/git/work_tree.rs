@@ -1,7 +1,7 @@
 //! Finds the work tree around a directory.
 //!
-//! Nothing that a clone or an archive can ship below its top directory may redirect us. A directory that looks like a bare
-//! repository is never used as one, and a `.git` file counts only if the git directory that it names agrees.
+//! Nothing that a clone or an archive can ship below its top directory may redirect us. A directory that looks like a
+//! bare repository is never used as one, and a `.git` file counts only if the git directory that it names agrees.
 
 use std::{
     fs::{self, Metadata},
@@ -15,12 +15,12 @@ use crate::user::effective_user;
 /// A directory tree under version control.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct WorkTree {
-    /// Its top directory, without links.
+    /// Its top directory, without symlinks.
     pub root: PathBuf,
-    /// The git directories that belong to it. `None` for other systems (`.jj`, `.hg`, `.sl`), and where `.git` is a link or
-    /// names a directory that does not lead back here.
+    /// The git directories that belong to it. `None` for other systems (`.jj`, `.hg`, `.sl`), and if `.git` is a
+    /// symlink or names a directory that does not point back here.
     pub git: Option<GitDirs>,
-    /// Where a `.git` file or link leads, whether that agrees or not: git uses it.
+    /// Where a `.git` file or symlink points, whether the target agrees or not: git uses it.
     pub points_to: Option<PathBuf>,
 }
 
@@ -30,10 +30,10 @@ impl WorkTree {
     }
 }
 
-/// The git directories of a work tree, without links.
+/// The git directories of a work tree, without symlinks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct GitDirs {
-    /// Holds what belongs to this checkout alone: `HEAD`, `index`.
+    /// Holds the files that belong to this checkout alone: `HEAD`, `index`.
     pub own: PathBuf,
     /// The git directory that all worktrees share; equal to `own` if there is only one.
     pub common: PathBuf,
@@ -41,24 +41,24 @@ pub(crate) struct GitDirs {
     pub checkout: String,
 }
 
-/// The name of the checkout that a repository begins with.
+/// Name of the first checkout of a repository.
 const MAIN: &str = "main";
 
-/// A `.git` file that is longer is not one.
+/// A longer `.git` file does not count.
 pub(super) const MAX_GITFILE: u64 = 4096;
 
-/// A git configuration that is longer is not searched for `core.worktree`.
+/// A longer git configuration is not searched for `core.worktree`.
 pub(super) const MAX_CONFIG: u64 = 256 * 1024;
 
 /// Entries that mark the top of a work tree of another system.
 const OTHER_SYSTEMS: [&str; 3] = [".jj", ".hg", ".sl"];
 
-/// The work tree around a directory: the nearest directory above it, or itself, that is the top of one. `from` is absolute
-/// and has no links in it.
+/// Finds the work tree around a directory: the nearest directory, itself or above, that is the top of one. `from` is
+/// absolute and contains no symlinks.
 ///
-/// `/` and the home directory are passed over: a repository of dotfiles must not turn everything below it into one workspace.
-/// So is a work tree that belongs neither to us nor to root nor to the owner of `from`. Another user could have created it just to be
-/// found, and put instructions and settings into it (CVE-2022-24765 of git).
+/// `/` and the home directory are skipped: a repository of dotfiles must not turn everything below it into one
+/// workspace. A work tree that belongs neither to us nor to root nor to the owner of `from` is skipped, too. Another
+/// user could have created it just to be found, and put instructions and settings into it (CVE-2022-24765 of git).
 pub(crate) fn discover(from: &Path, home: Option<&Path>) -> Option<WorkTree> {
     let owner = fs::metadata(from).ok()?.uid();
     let find = |tree_at: fn(&Path, u32) -> Option<WorkTree>| {
@@ -66,11 +66,12 @@ pub(crate) fn discover(from: &Path, home: Option<&Path>) -> Option<WorkTree> {
         let mut trees = above.filter_map(|dir| tree_at(dir, owner));
         trees.find(|tree| home.is_none_or(|home| !is_same_file(&tree.root, home)))
     };
-    // A clone can ship a directory called `.hg`, but none called `.git`: so inside of git's work trees only git's marks count.
+    // A clone can ship a directory called `.hg`, but none called `.git`. So inside git's work trees only git's marks
+    // count.
     find(git_tree_at).or_else(|| find(other_tree_at))
 }
 
-/// Whether a directory is git's own: a bare repository, or a part of one.
+/// Whether a directory is a bare repository, or inside one.
 pub(crate) fn is_in_bare_repository(dir: &Path) -> bool {
     dir.ancestors().take_while(|dir| fs::symlink_metadata(dir.join(".git")).is_err()).any(is_repository)
 }
@@ -86,13 +87,13 @@ fn git_tree_at(dir: &Path, owner: u32) -> Option<WorkTree> {
     let mut points_to = None;
     let git = match () {
         () if marker.is_dir() && is_repository(&dot_git) => Some(main_checkout(dot_git)),
-        // An empty or broken directory: git passes over it, too.
+        // An empty or broken directory: git skips it, too.
         () if marker.is_dir() => return None,
         () if marker.is_file() => {
             points_to = read_gitfile(dir, marker.len());
             points_to.clone().and_then(|target| verify_git_dirs(dir, target))
         }
-        // A link. Git never checks one out under this name, but an archive can hold it.
+        // A symlink. Git never checks one out under this name, but an archive can contain one.
         () => {
             points_to = dot_git.canonicalize().ok();
             None
@@ -107,12 +108,12 @@ fn other_tree_at(dir: &Path, owner: u32) -> Option<WorkTree> {
     is_top.then(|| WorkTree::without_git(dir.to_owned()))
 }
 
-/// Whether a `.git` counts for a directory of this owner.
+/// Whether a `.git` entry counts for a directory of this owner.
 fn is_trusted(marker: &Metadata, owner: u32) -> bool {
     [0, effective_user(), owner].contains(&marker.uid())
 }
 
-/// What has exactly this name. Where a file system ignores case, `.GIT` answers to `.git` but is not git's.
+/// The entry with exactly this name. On a file system that ignores case, `.GIT` is found as `.git` but is not git's.
 fn exact_entry(dir: &Path, name: &str) -> Option<Metadata> {
     let entry = fs::symlink_metadata(dir.join(name)).ok()?;
     let same_in_capitals = fs::symlink_metadata(dir.join(name.to_uppercase()))
@@ -123,7 +124,7 @@ fn exact_entry(dir: &Path, name: &str) -> Option<Metadata> {
     Some(entry)
 }
 
-/// The directory keeps its literal path: resolving it could follow a link that was swapped in.
+/// The directory keeps its literal path: resolving it could follow a symlink that was swapped in.
 fn main_checkout(git_dir: PathBuf) -> GitDirs {
     GitDirs { own: git_dir.clone(), common: git_dir, checkout: MAIN.to_owned() }
 }
@@ -133,7 +134,7 @@ fn is_repository(git_dir: &Path) -> bool {
 }
 
 fn has_head(git_dir: &Path) -> bool {
-    // A symbolic link in old repositories.
+    // A symlink in old repositories.
     fs::symlink_metadata(git_dir.join("HEAD")).is_ok_and(|head| !head.is_dir())
 }
 
@@ -149,8 +150,12 @@ fn verify_git_dirs(dir: &Path, target: PathBuf) -> Option<GitDirs> {
     if fs::symlink_metadata(target.join("commondir")).is_ok() {
         return linked_worktree(dir, target);
     }
-    // Git writes into a submodule's configuration where its work tree is: a second directory that points there is not that.
-    let config = |name: &str| core_worktree(&read_small(&target.join(name), MAX_CONFIG).unwrap_or_default());
+    // Git writes the path of its work tree into a submodule's configuration: a second directory that points there is
+    // not it.
+    let config = |name: &str| {
+        let text = read_small(&target.join(name), MAX_CONFIG)?;
+        config_value(&text, "core", "worktree")
+    };
     let is_ours = match config("config.worktree").or_else(|| config("config")) {
         Some(path) => target.join(path).canonicalize().is_ok_and(|path| path == dir),
         None => lies_in_modules_above(dir, &target),
@@ -171,8 +176,8 @@ fn linked_worktree(dir: &Path, target: PathBuf) -> Option<GitDirs> {
     (leads_back && is_kept_there && is_repository(&common)).then_some(GitDirs { own: target, common, checkout })
 }
 
-/// Whether the worktree behind the name of a checkout was removed, in the way in which git finds that out. One that is locked is on a disk that
-/// may not be there.
+/// Whether the worktree with this checkout name was removed, by git's own rules. A locked worktree may be on a disk
+/// that is not mounted.
 pub(crate) fn is_worktree_gone(common: &Path, checkout: &str) -> bool {
     if checkout == MAIN {
         return false;
@@ -190,8 +195,8 @@ pub(crate) fn is_worktree_gone(common: &Path, checkout: &str) -> bool {
 /// Whether a git directory belongs to a submodule of a repository around this directory.
 fn lies_in_modules_above(dir: &Path, target: &Path) -> bool {
     let is_below = |git_dir: &Path| target.starts_with(git_dir.join("modules"));
-    // A submodule of a submodule has its git directory below that of the outermost repository: so submodules in between need not be
-    // verified, which could go on and on.
+    // The git directory of a nested submodule lies below that of the outermost repository. So submodules in between
+    // need not be verified, which could take any number of steps.
     let above = dir.ancestors().skip(1).filter_map(|above| {
         let marker = exact_entry(above, ".git")?;
         match marker.is_dir() {
@@ -202,11 +207,7 @@ fn lies_in_modules_above(dir: &Path, target: &Path) -> bool {
     above.into_iter().any(|git| is_below(&git.own) || is_below(&git.common))
 }
 
-fn core_worktree(config: &str) -> Option<String> {
-    config_value(config, "core", "worktree")
-}
-
-/// The last value of a key in a git configuration, of a section without a subsection. Included files are not read.
+/// The last value of a key in one section of a git configuration. Included files are not read.
 pub(super) fn config_value(config: &str, section: &str, key: &str) -> Option<String> {
     let mut is_in_section = false;
     let mut found = None;
@@ -242,11 +243,16 @@ fn unquoted(value: &str) -> String {
     if value.ends_with('"') { out } else { out.trim_end().to_owned() }
 }
 
-/// The text of a small regular file that is not a link.
-pub(super) fn read_small(path: &Path, limit: u64) -> Option<String> {
+/// Opens a file for reading, unless it is a symlink.
+pub(super) fn open_plain(path: &Path) -> rustix::io::Result<fs::File> {
     use rustix::fs::{Mode, OFlags};
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    let file = fs::File::from(rustix::fs::open(path, flags, Mode::empty()).ok()?);
+    rustix::fs::open(path, flags, Mode::empty()).map(fs::File::from)
+}
+
+/// Reads a regular file of at most `limit` bytes that is not a symlink.
+pub(super) fn read_small(path: &Path, limit: u64) -> Option<String> {
+    let file = open_plain(path).ok()?;
     let meta = file.metadata().ok().filter(|meta| meta.is_file() && meta.len() <= limit)?;
     let mut text = String::with_capacity(meta.len() as usize);
     file.take(limit).read_to_string(&mut text).ok()?;

@@ -1,4 +1,4 @@
-//! Work trees that clones, archives and git itself make.
+//! Work trees that clones, archives and git itself create.
 
 #![expect(clippy::disallowed_methods, reason = "tests lay out repositories")]
 
@@ -110,12 +110,12 @@ fn a_git_file_counts_only_if_its_target_agrees() {
     place.repository("victim");
     place.repository("one");
     place.git("one", &["worktree", "add", "-q", "../two"]);
-    // Somebody else's repository, directly and by a worktree of it that exists.
+    // Another user's repository, directly and through a worktree of it that exists.
     place.write("evil/.git", &format!("gitdir: {}\n", place.at("victim/.git").display()));
     place.check("evil", Some("evil"), None, "");
     place.write("evil/.git", &format!("gitdir: {}\n", place.at("one/.git/worktrees/two").display()));
     place.check("evil", Some("evil"), None, "");
-    // A worktree directory that was shipped, and says what it likes.
+    // A shipped worktree directory with false claims.
     place.write("evil/x/HEAD", "ref: refs/heads/trunk\n");
     place.write("evil/x/commondir", "../../victim/.git\n");
     place.write("evil/x/gitdir", &format!("{}\n", place.at("evil/.git").display()));
@@ -147,7 +147,7 @@ fn other_systems_mark_a_root_and_a_link_does_not_lead_anywhere() {
         place.check(&format!("{system}-tree/src"), Some(&format!("{system}-tree")), None, "");
     }
     place.repository("victim");
-    // What a clone brings along does not split it.
+    // A mark that a clone ships does not split its work tree.
     place.write("victim/sub/.hg/store/x", "");
     place.check("victim/sub", Some("victim"), Some("victim/.git"), "main");
     fs::create_dir(place.at("linked")).unwrap();
@@ -168,10 +168,10 @@ fn an_empty_git_directory_and_the_home_are_passed_over() {
 
 #[test]
 fn the_work_tree_is_found_in_a_configuration() {
-    let found = |config: &str| core_worktree(config).unwrap();
+    let found = |config: &str| config_value(config, "core", "worktree").unwrap();
     assert_eq!(found("[core]\n\tbare = false\n\tworktree = ../x y\n"), "../x y");
     assert_eq!(found("[Core]\nWorkTree=/a\n[remote \"x\"]\nworktree = /b\n"), "/a");
     assert_eq!(found("[core]\nworktree = \"../c#\\\"lib \"\n"), "../c#\"lib ");
     assert_eq!(found("[core]\nworktree = /a # here\n"), "/a");
-    assert_eq!(core_worktree("[remote]\nworktree = /b\n"), None);
+    assert_eq!(config_value("[remote]\nworktree = /b\n", "core", "worktree"), None);
 }
