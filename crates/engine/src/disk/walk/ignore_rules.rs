@@ -1,5 +1,6 @@
-//! Ignore rules: `.gitignore`, `.ignore` and `.git/info/exclude`, from the workspace root down. Rules above the root and the
-//! user's global rules are not read. ripgrep's crate matches patterns; this module decides which file has the last word.
+//! Ignore rules: `.gitignore`, `.ignore` and `.git/info/exclude`, from the workspace root down. Rules above the root
+//! and the user's global rules are not read. ripgrep's crate matches patterns; this module decides which file has the
+//! last word.
 
 use std::{ffi::CStr, os::fd::OwnedFd, sync::Arc};
 
@@ -11,33 +12,27 @@ use rustix::fs::{self as sys, Mode};
 
 use super::{DIR_FLAGS, open_file};
 
-/// The names that make a directory one with rules of its own.
+/// Entries that give a directory rules of its own.
 pub(super) const NAMES: [&CStr; 3] = [c".gitignore", c".ignore", c".git"];
 
-/// More of an ignore file than this is not read.
+/// The most bytes that are read of an ignore file.
 const MAX_BYTES: usize = 1 << 20;
 
 /// The rules of a directory and of those above it.
 #[derive(Debug)]
 pub(super) struct IgnoreRules {
-    /// How many bytes of a path lead to this directory.
+    /// The length in bytes of the path to this directory, with a trailing `/`.
     prefix: usize,
     ignore: Gitignore,
     gitignore: Gitignore,
     exclude: Gitignore,
-    /// Whether it is the root of a repository, where git's rules from further up end.
+    /// Whether this is the root of a repository, where git's rules from further up end.
     is_repository: bool,
     above: Option<Arc<IgnoreRules>>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum IgnoreVerdict {
-    Ignored,
-    Kept,
-}
-
 impl IgnoreRules {
-    /// The rules in a directory, with those above it.
+    /// The rules of a directory and of those above it; `None` if there are none.
     pub(super) fn here(dir: &OwnedFd, prefix: usize, above: Option<Arc<IgnoreRules>>) -> Option<Arc<IgnoreRules>> {
         let rules = IgnoreRules {
             prefix,
@@ -51,46 +46,26 @@ impl IgnoreRules {
         if is_empty && !rules.is_repository { rules.above } else { Some(Arc::new(rules)) }
     }
 
-    /// What is said about a path. The nearest file has the last word; `.ignore` has it before `.gitignore`.
-    pub(super) fn judge(&self, path: &str, is_dir: bool) -> IgnoreVerdict {
-        let (mut ignore, mut gitignore, mut exclude) = (PatternMatch::None, PatternMatch::None, PatternMatch::None);
+    /// Whether these rules ignore a path. The nearest file has the last word, and `.ignore` precedes `.gitignore`.
+    pub(super) fn ignores(&self, path: &str, is_dir: bool) -> bool {
+        let (mut ignore, mut gitignore, mut exclude) = (Match::None, Match::None, Match::None);
         let mut is_same_repository = true;
         let mut next = Some(self);
         while let Some(rules) = next {
             let path = &path[rules.prefix..];
-            ignore = ignore.or(|| PatternMatch::of(&rules.ignore, path, is_dir));
-            if is_same_repository {
-                gitignore = gitignore.or(|| PatternMatch::of(&rules.gitignore, path, is_dir));
-                exclude = exclude.or(|| PatternMatch::of(&rules.exclude, path, is_dir));
+            if ignore.is_none() {
+                ignore = rules.ignore.matched(path, is_dir);
+            }
+            if is_same_repository && gitignore.is_none() {
+                gitignore = rules.gitignore.matched(path, is_dir);
+            }
+            if is_same_repository && exclude.is_none() {
+                exclude = rules.exclude.matched(path, is_dir);
             }
             is_same_repository &= !rules.is_repository;
             next = rules.above.as_deref();
         }
-        match ignore.or(|| gitignore).or(|| exclude) {
-            PatternMatch::Ignore => IgnoreVerdict::Ignored,
-            PatternMatch::Keep | PatternMatch::None => IgnoreVerdict::Kept,
-        }
-    }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum PatternMatch {
-    None,
-    Ignore,
-    Keep,
-}
-
-impl PatternMatch {
-    fn of(rules: &Gitignore, path: &str, is_dir: bool) -> Self {
-        match rules.matched(path, is_dir) {
-            Match::None => PatternMatch::None,
-            Match::Ignore(_) => PatternMatch::Ignore,
-            Match::Whitelist(_) => PatternMatch::Keep,
-        }
-    }
-
-    fn or(self, other: impl FnOnce() -> PatternMatch) -> Self {
-        if self == PatternMatch::None { other() } else { self }
+        ignore.or(gitignore).or(exclude).is_ignore()
     }
 }
 
@@ -102,13 +77,14 @@ fn exclude(dir: &OwnedFd) -> Gitignore {
     }
 }
 
-/// The patterns of an ignore file. One that is not there or cannot be read has none; a pattern that makes no sense is passed over.
+/// Parses the patterns of an ignore file. A file that is missing or cannot be read has none; invalid patterns are
+/// skipped.
 fn parse(dir: &OwnedFd, name: &CStr) -> Gitignore {
     let Some(bytes) = read(dir, name) else { return Gitignore::empty() };
     let text = String::from_utf8_lossy(&bytes);
     let mut builder = GitignoreBuilder::new("");
     for line in text.strip_prefix('\u{feff}').unwrap_or(&text).lines() {
-        // Git does the same.
+        // Git skips them, too.
         let _ = builder.add_line(None, line);
     }
     builder.build().unwrap_or_else(|_| Gitignore::empty())

@@ -1,8 +1,8 @@
 //! Walks a tree on several threads: every file below a directory of the workspace that no rule ignores.
 //!
-//! ripgrep's own walk opens directories by path, so a link that is swapped in during the walk could lead it outside. This one
-//! opens each directory relative to its parent and follows no link. It gives names and kinds; a visitor decides what to do
-//! with a file.
+//! ripgrep's own walk opens directories by path, so a symlink that is swapped in during the walk could lead it outside.
+//! This one opens each directory relative to its parent and follows no symlink. It gives names and kinds; a visitor
+//! decides what to do with a file.
 
 mod ignore_rules;
 mod recheck;
@@ -31,19 +31,19 @@ use super::{
     root_dir::{RootDir, refuse_io},
 };
 use crate::call_progress::CallProgress;
-use ignore_rules::{IgnoreRules, IgnoreVerdict};
+use ignore_rules::IgnoreRules;
 pub(crate) use recheck::{FileRecheck, RecheckResult};
 use work_queue::WorkQueue;
 
-/// Called for everything that a walk finds. Each thread has its own visitor.
+/// Receives everything that a walk finds. Each thread has its own visitor.
 pub(crate) trait WalkVisitor: Send {
     /// Visits an entry. A directory comes before its entries.
     fn visit(&mut self, entry: &WalkEntry<'_>);
 
-    /// Visits what an ignore rule names. Entries of a directory that is ignored are not visited.
+    /// Visits an ignored entry. The entries of an ignored directory are not visited.
     fn visit_ignored(&mut self, _entry: &WalkEntry<'_>) {}
 
-    /// Whether the walk passes over repositories within the workspace.
+    /// Whether the walk skips repositories inside the workspace.
     fn passes_over_repositories(&self) -> bool {
         false
     }
@@ -72,7 +72,7 @@ pub(crate) struct WalkEntry<'a> {
 pub(crate) enum EntryKind {
     File,
     Dir,
-    /// A link, which is not followed.
+    /// A symlink, which is not followed.
     Link,
     Special,
 }
@@ -89,7 +89,7 @@ impl EntryKind {
 }
 
 impl WalkEntry<'_> {
-    /// What the system says about a file, without opening it; `None` if it is no regular file any more.
+    /// The status of a file, without opening it; `None` if it is not a regular file any more.
     pub(crate) fn stat(&self) -> rustix::io::Result<Option<Stat>> {
         match sys::statat(self.dir, self.name, AtFlags::SYMLINK_NOFOLLOW) {
             Err(Errno::NOENT) => Ok(None),
@@ -97,12 +97,12 @@ impl WalkEntry<'_> {
         }
     }
 
-    /// What the system says about whatever it is.
+    /// The status of an entry of any kind.
     pub(crate) fn lstat(&self) -> rustix::io::Result<Stat> {
         sys::statat(self.dir, self.name, AtFlags::SYMLINK_NOFOLLOW)
     }
 
-    /// Opens a file to be read; `None` if it is no regular file any more.
+    /// Opens a file for reading; `None` if it is not a regular file any more.
     pub(crate) fn open(&self) -> rustix::io::Result<Option<(OwnedFd, Stat)>> {
         open_file(self.dir, self.name)
     }
@@ -112,7 +112,7 @@ impl WalkEntry<'_> {
     }
 }
 
-/// Opens a regular file in a directory, following no link.
+/// Opens a regular file in a directory without following symlinks.
 fn open_file(dir: &OwnedFd, name: &CStr) -> rustix::io::Result<Option<(OwnedFd, Stat)>> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let fd = match open_patiently(|| sys::openat(dir, name, flags, Mode::empty())) {
@@ -131,7 +131,7 @@ pub(crate) enum PathTarget {
 }
 
 impl PathTarget {
-    /// For words about it.
+    /// The target as replies name it.
     pub(crate) fn area(&self) -> SearchArea {
         match self {
             PathTarget::Dir(None) => SearchArea::Workspace,
@@ -141,11 +141,11 @@ impl PathTarget {
     }
 }
 
-/// Finds what is at a path in any spelling, a directory or a file, without opening it.
+/// Finds the directory or file at a path in any spelling, without opening it.
 pub(crate) fn path_target(root: &RootDir, spelling: &str) -> Result<PathTarget, Refusal> {
     let Some(spelled) = root.normalize_place(spelling)? else { return Ok(PathTarget::Dir(None)) };
     let (path, stat) = match stat(root, &spelled) {
-        // A link on the way to a name is "not a directory".
+        // A symlink before the last component is reported as "not a directory".
         Err(Errno::LOOP | Errno::NOTDIR) => {
             let Some(settled) = root.resolve_place(&spelled)? else { return Ok(PathTarget::Dir(None)) };
             let stat = stat(root, &settled);
@@ -171,13 +171,13 @@ pub(crate) fn path_target(root: &RootDir, spelling: &str) -> Result<PathTarget, 
     }
 }
 
-/// What is at a path. [`Errno::LOOP`] says that it is a link or that there is one on the way.
+/// The status of the entry at a path. [`Errno::LOOP`] means that it is a symlink or behind one.
 fn stat(root: &RootDir, path: &RelPath) -> rustix::io::Result<Stat> {
     let stat = sys::statat(root.open_parent(path)?, path.name(), AtFlags::SYMLINK_NOFOLLOW)?;
     if FileType::from_raw_mode(stat.st_mode) == FileType::Symlink { Err(Errno::LOOP) } else { Ok(stat) }
 }
 
-/// A choice of files by name, in the words of a `.gitignore` file: `*.rs`, `src/**`, `!*.min.js` for all others.
+/// Selects files by name, with the syntax of `.gitignore`: `*.rs`, `src/**`, `!*.min.js` for all others.
 #[derive(Debug, Clone)]
 pub(crate) struct Globs(Override);
 
@@ -186,15 +186,15 @@ impl Globs {
         Self(Override::empty())
     }
 
-    /// The files that a glob names; as an error, what is wrong with it.
+    /// Selects the files that match a glob. Fails if the glob is malformed.
     pub(crate) fn of(glob: &str) -> Result<Self, ignore::Error> {
         let mut builder = OverrideBuilder::new("");
         builder.add(glob)?;
         builder.build().map(Self)
     }
 
-    /// Whether a path is out of the choice. Unlike ripgrep's globs these do not bring back what is ignored.
-    fn leave_out(&self, path: &str, is_dir: bool) -> bool {
+    /// Whether a path is not selected. Unlike ripgrep's globs, these do not bring back ignored files.
+    fn excludes(&self, path: &str, is_dir: bool) -> bool {
         self.0.matched(path, is_dir).is_ignore()
     }
 }
@@ -202,7 +202,7 @@ impl Globs {
 #[derive(Debug)]
 pub(crate) struct WalkOutcome<V> {
     pub visitors: Vec<V>,
-    /// Directories that could not be read and names that we do not take.
+    /// Directories that could not be read, and the number of names that are not UTF-8 or too long.
     pub left_out: SkippedFiles,
 }
 
@@ -216,7 +216,7 @@ pub(crate) fn walk<V: WalkVisitor>(
     walk_on(&CallProgress::default(), root, start, globs, visitor)
 }
 
-/// [`walk`] that may be cancelled; then not everything was visited.
+/// Like [`walk`], but can be cancelled; then not everything was visited.
 pub(crate) fn walk_on<V: WalkVisitor>(
     progress: &CallProgress,
     root: &RootDir,
@@ -227,7 +227,7 @@ pub(crate) fn walk_on<V: WalkVisitor>(
     walk_with(threads(), progress, root, start, globs, visitor)
 }
 
-/// As many threads as there are cores, up to a dozen: more only wait for each other.
+/// As many threads as there are cores, up to twelve: more would only wait for each other.
 pub(crate) fn threads() -> usize {
     static THREADS: OnceLock<usize> = OnceLock::new();
     *THREADS.get_or_init(|| std::thread::available_parallelism().map_or(1, usize::from).min(12))
@@ -268,14 +268,14 @@ const DIR_FLAGS: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::
 #[derive(Debug)]
 struct OpenDir {
     fd: OwnedFd,
-    /// Its path with a `/` at the end; empty for the root.
+    /// Its path with a trailing `/`; empty for the root.
     prefix: String,
     above: Option<Arc<IgnoreRules>>,
 }
 
-/// Opens the directory in which a walk starts, and collects what the ignore files above it say.
+/// Opens the directory in which a walk starts, and collects the rules of the ignore files above it.
 fn open_start(root: &RootDir, start: Option<&RelPath>) -> io::Result<Arc<OpenDir>> {
-    // Opened anew, because a copy of the handle would go on with a listing where the last one ended.
+    // Opened anew, because a duplicate of the handle would continue an earlier listing where that one ended.
     let fd = sys::openat(root.dir(), c".", DIR_FLAGS, Mode::empty())?;
     let mut dir = OpenDir { fd, prefix: String::new(), above: None };
     for part in start.iter().flat_map(|start| start.as_str().split('/')) {
@@ -288,7 +288,7 @@ fn open_start(root: &RootDir, start: Option<&RelPath>) -> io::Result<Arc<OpenDir
 
 #[derive(Debug)]
 enum WalkTask {
-    /// Open a directory and list it. What it is in stays open as long as there is such work left, so at any time about as many
+    /// Open a directory and list it. Its parent stays open as long as such work is left, so at any time about as many
     /// directories are open as the tree is deep.
     Descend {
         parent: Arc<OpenDir>,
@@ -302,7 +302,7 @@ enum WalkTask {
     },
 }
 
-/// So many files of one directory are visited by one thread before others may help.
+/// The most files of one directory that a thread visits before others may help.
 const BATCH: usize = 64;
 
 struct WalkThread<'a, V> {
@@ -322,13 +322,13 @@ impl<V: WalkVisitor> WalkThread<'_, V> {
         }
         match work {
             WalkTask::Visit { dir, names } => self.visit_files(&dir, &names),
-            WalkTask::List(dir) => self.list_or_tell(&dir),
+            WalkTask::List(dir) => self.list_or_report(&dir),
             WalkTask::Descend { parent, name, above } => {
                 self.set_path(&parent, &name);
                 let prefix = format!("{}/", self.path);
                 match sys::openat(&parent.fd, &name, DIR_FLAGS, Mode::empty()) {
-                    Ok(fd) => self.list_or_tell(&Arc::new(OpenDir { fd, prefix, above })),
-                    // It is gone, or a link has taken its place.
+                    Ok(fd) => self.list_or_report(&Arc::new(OpenDir { fd, prefix, above })),
+                    // It is gone, or a symlink has taken its place.
                     Err(Errno::NOENT | Errno::LOOP | Errno::NOTDIR) => {}
                     Err(errno) => self.left_out.unreadable.push((prefix, error_text(errno))),
                 }
@@ -336,7 +336,7 @@ impl<V: WalkVisitor> WalkThread<'_, V> {
         }
     }
 
-    fn list_or_tell(&mut self, dir: &Arc<OpenDir>) {
+    fn list_or_report(&mut self, dir: &Arc<OpenDir>) {
         if let Err(errno) = self.list(dir) {
             self.left_out.unreadable.push((dir.prefix.clone(), error_text(errno)));
         }
@@ -361,7 +361,7 @@ impl<V: WalkVisitor> WalkThread<'_, V> {
             if self.is_left_out(dir, kind) {
                 continue;
             }
-            if rules.as_deref().is_some_and(|rules| rules.judge(&self.path, kind == EntryKind::Dir) == IgnoreVerdict::Ignored) {
+            if rules.as_deref().is_some_and(|rules| rules.ignores(&self.path, kind == EntryKind::Dir)) {
                 self.visitor.visit_ignored(&WalkEntry { path: &self.path, kind, dir: &dir.fd, name: &name });
                 continue;
             }
@@ -382,9 +382,9 @@ impl<V: WalkVisitor> WalkThread<'_, V> {
         Ok(())
     }
 
-    /// Whether an entry is left out whatever ignore rules say: internal, or not asked for.
+    /// Whether an entry is left out whatever the ignore rules say: it is internal or not selected.
     fn is_left_out(&self, dir: &OpenDir, kind: EntryKind) -> bool {
-        is_internal(&self.path[dir.prefix.len()..]) || self.globs.leave_out(&self.path, kind == EntryKind::Dir)
+        is_internal(&self.path[dir.prefix.len()..]) || self.globs.excludes(&self.path, kind == EntryKind::Dir)
     }
 
     fn visit_files(&mut self, dir: &OpenDir, names: &[CString]) {
@@ -410,7 +410,7 @@ fn error_text(errno: Errno) -> String {
     io::Error::from(errno).to_string()
 }
 
-/// The names in a directory and what they are.
+/// The names in a directory, with their kinds.
 fn entries(dir: &OpenDir, buffer: &mut Vec<u8>) -> rustix::io::Result<Vec<(CString, EntryKind)>> {
     let mut entries = Vec::new();
     each_name(&dir.fd, buffer, |name, kind| {
@@ -430,7 +430,7 @@ fn entries(dir: &OpenDir, buffer: &mut Vec<u8>) -> rustix::io::Result<Vec<(CStri
     Ok(entries)
 }
 
-/// Calls `act` for each name in a directory that was not listed before. The usual way would open it once more.
+/// Calls `act` for each name in a directory that was not listed before. `sys::Dir` would open it once more.
 #[cfg(target_os = "linux")]
 fn each_name(dir: &OwnedFd, buffer: &mut Vec<u8>, mut act: impl FnMut(&CStr, FileType)) -> rustix::io::Result<()> {
     buffer.reserve(32 << 10);

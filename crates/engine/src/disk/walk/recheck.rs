@@ -1,5 +1,5 @@
-//! Checks files that a walk did not find although they were known: are they gone, or ignored by now? It follows the rules of
-//! the walk and leaves the root as little as the walk does.
+//! Checks known files that a walk did not find: are they gone, or ignored by now? It follows the rules of the walk and,
+//! like it, never leaves the root.
 
 use std::{os::fd::OwnedFd, sync::Arc};
 
@@ -11,7 +11,7 @@ use rustix::{
 use super::{
     super::{export_dir::is_internal, root_dir::RootDir},
     DIR_FLAGS,
-    ignore_rules::{IgnoreRules, IgnoreVerdict},
+    ignore_rules::IgnoreRules,
 };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub(crate) enum RecheckResult {
     Kept,
 }
 
-/// Looks for files in one directory after the other. Directories on the way stay open, so that neighbours are found quickly.
+/// Checks files, one directory after the other. Directories on the way stay open, so that neighbours are found quickly.
 #[derive(Debug)]
 pub(crate) struct FileRecheck {
     levels: Vec<RecheckLevel>,
@@ -32,16 +32,17 @@ pub(crate) struct FileRecheck {
 #[derive(Debug)]
 struct RecheckLevel {
     fd: OwnedFd,
-    /// Its path with a `/` at the end; empty for the root.
+    /// Its path with a trailing `/`; empty for the root.
     prefix: String,
     rules: Option<Arc<IgnoreRules>>,
     is_ignored: bool,
 }
 
 impl RecheckLevel {
-    fn judge(&self, path: &str, is_dir: bool) -> IgnoreVerdict {
-        let rules = || self.rules.as_ref().map_or(IgnoreVerdict::Kept, |rules| rules.judge(path, is_dir));
-        if self.is_ignored || is_internal(&path[self.prefix.len()..]) { IgnoreVerdict::Ignored } else { rules() }
+    fn ignores(&self, path: &str, is_dir: bool) -> bool {
+        self.is_ignored
+            || is_internal(&path[self.prefix.len()..])
+            || self.rules.as_ref().is_some_and(|rules| rules.ignores(path, is_dir))
     }
 }
 
@@ -52,7 +53,7 @@ impl FileRecheck {
         Ok(Self { levels: vec![RecheckLevel { fd, prefix: String::new(), rules, is_ignored: false }] })
     }
 
-    /// What has become of some files of a directory, which is empty for the root. One answer for each name.
+    /// Checks files of a directory, which is empty for the root. Returns one result for each name.
     pub(crate) fn check(&mut self, dir: &str, names: &[&str]) -> Vec<RecheckResult> {
         match self.enter(dir) {
             Ok(level) => names.iter().map(|name| level.check_one(name)).collect(),
@@ -76,7 +77,7 @@ impl FileRecheck {
     }
 
     fn last(&self) -> &RecheckLevel {
-        self.levels.last().expect("the root stays, since every path begins with nothing")
+        self.levels.last().expect("the root stays, since every path starts with its empty prefix")
     }
 }
 
@@ -84,9 +85,9 @@ impl RecheckLevel {
     fn descend(&self, part: &str) -> rustix::io::Result<RecheckLevel> {
         let path = format!("{}{part}", self.prefix);
         let fd = sys::openat(&self.fd, part, DIR_FLAGS, Mode::empty())?;
-        let is_ignored = self.judge(&path, true) == IgnoreVerdict::Ignored;
+        let is_ignored = self.ignores(&path, true);
         let prefix = format!("{path}/");
-        // What is in a directory that is ignored cannot be brought back.
+        // Nothing in an ignored directory can be brought back.
         let rules = if is_ignored { None } else { IgnoreRules::here(&fd, prefix.len(), self.rules.clone()) };
         Ok(RecheckLevel { fd, prefix, rules, is_ignored })
     }
@@ -96,10 +97,8 @@ impl RecheckLevel {
             Err(Errno::NOENT) => RecheckResult::Gone,
             Ok(stat) if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile => RecheckResult::Gone,
             Err(_) => RecheckResult::Kept,
-            Ok(_) => match self.judge(&format!("{}{name}", self.prefix), false) {
-                IgnoreVerdict::Ignored => RecheckResult::Ignored,
-                IgnoreVerdict::Kept => RecheckResult::Kept,
-            },
+            Ok(_) if self.ignores(&format!("{}{name}", self.prefix), false) => RecheckResult::Ignored,
+            Ok(_) => RecheckResult::Kept,
         }
     }
 }
@@ -130,7 +129,7 @@ mod tests {
         }
         symlink("a.rs", dir.path().join("link")).unwrap();
         symlink("sub", dir.path().join("alias")).unwrap();
-        let mut look = FileRecheck::of(&RootDir::open(dir.path()).unwrap()).unwrap();
+        let mut recheck = FileRecheck::of(&RootDir::open(dir.path()).unwrap()).unwrap();
         for (in_dir, name, expected) in [
             ("", "a.rs", RecheckResult::Kept),
             ("", "a.log", RecheckResult::Ignored),
@@ -146,7 +145,7 @@ mod tests {
             ("sub-b/x", "a.rs", RecheckResult::Kept),
             ("sub", "gone.log", RecheckResult::Gone),
         ] {
-            assert_eq!(look.check(in_dir, &[name]), [expected], "{in_dir}/{name}");
+            assert_eq!(recheck.check(in_dir, &[name]), [expected], "{in_dir}/{name}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What a walk visits, beside a walk by the plain rules.
+//! What a walk visits, compared with ripgrep's own walk.
 
 #![expect(clippy::disallowed_methods, reason = "tests lay out files and play the other program")]
 
@@ -69,7 +69,7 @@ fn ignored_files_and_internals_are_left_out_and_hidden_ones_are_not() {
     let found = ".github/ci.yml .gitignore keep.log sub/.gitignore sub/.ignore sub/a.log sub/target/a";
     check(&layout, None, None, found);
     check(&layout, Some("sub"), None, "sub/.gitignore sub/.ignore sub/a.log sub/target/a");
-    // What is asked for by name is shown, and the rules above it hold in it.
+    // An ignored directory is shown if it is asked for by name, and the rules above it hold in it.
     check(&[(".gitignore", "/target\n*.log\n"), ("target/a", ""), ("target/a.log", "")], Some("target"), None, "target/a");
 }
 
@@ -99,7 +99,7 @@ fn every_file_of_a_large_directory_is_visited_once() {
 }
 
 #[test]
-fn what_cannot_be_named_is_counted_and_special_files_are_told_apart() {
+fn names_that_are_not_utf8_are_counted_and_special_files_are_distinguished() {
     use std::{ffi::OsStr, os::unix::ffi::OsStrExt};
     let dir = tempfile::tempdir().unwrap();
     fs::write(dir.path().join(OsStr::from_bytes(b"caf\xe9")), "").unwrap();
@@ -114,7 +114,7 @@ fn what_cannot_be_named_is_counted_and_special_files_are_told_apart() {
     assert_eq!(names, [("link".to_owned(), EntryKind::Link), ("pipe".to_owned(), EntryKind::Special)]);
 }
 
-/// Puts a link to another place where a directory or file has just been found.
+/// Puts a symlink to another place where a directory or file has just been found.
 struct Swapper<'a> {
     root: &'a Path,
     elsewhere: &'a Path,
@@ -144,7 +144,7 @@ fn a_link_swapped_in_during_a_walk_leads_nowhere() {
     let walked = walk_with(1, &CallProgress::default(), &root, None, &Globs::all(), swapper).unwrap();
     assert_eq!(walked.visitors[0].read, [""; 0]);
     assert!(walked.left_out.unreadable.is_empty(), "{:?}", walked.left_out);
-    // The directory is a link now, and as the start of a walk it is not followed either.
+    // The directory is a symlink now, and as the start of a walk it is not followed either.
     assert!(walk_with(1, &CallProgress::default(), &root, Some(&RelPath::new("a").unwrap()), &Globs::all(), swapper).is_err());
 }
 
@@ -196,11 +196,11 @@ proptest! {
         repository in prop::option::of("(a|b|a/b)/\\.git/x"),
     ) {
         let dir = tempfile::tempdir().unwrap();
-        // Outside a repository ripgrep does not look for others in it.
+        // Outside a repository, ripgrep does not look for repositories further down.
         fs::create_dir(dir.path().join(".git")).unwrap();
         for path in names.iter().chain(&repository) {
             let path = dir.path().join(path);
-            // Where a file is in the way of a directory or the other way round, the first one stays.
+            // If a file is in the way of a directory or the other way round, the first one stays.
             let _ = fs::create_dir_all(path.parent().unwrap());
             let _ = fs::write(&path, "");
         }

@@ -12,11 +12,11 @@ pub(super) struct WorkQueue<W> {
 #[derive(Debug)]
 struct QueueState<W> {
     waiting: Vec<W>,
-    /// How many threads are at work, and may make more of it.
+    /// The number of threads at work, which may add more work.
     busy: usize,
 }
 
-/// A thread at work. However the work ends, the others must learn that it has.
+/// Marks a thread as busy. However its work ends, the other threads must learn of it.
 struct BusyGuard<'a, W>(&'a WorkQueue<W>);
 
 impl<W> WorkQueue<W> {
@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_work_is_done_once_also_what_work_makes() {
+    fn all_work_is_done_once_including_work_that_is_added() {
         let queue = WorkQueue::new(12_usize);
         let done = AtomicUsize::new(0);
         std::thread::scope(|scope| {
