@@ -350,7 +350,7 @@ impl Config {
 
     fn read_user_file(&mut self, file: &Path) -> Result<(), ConfigError> {
         let place = file.display().to_string();
-        if let Some(why) = settings_file::whose_else(file) {
+        if let Some(why) = settings_file::why_untrusted(file) {
             // With `sudo -E` these are the settings of the user who called it.
             self.ignored.push(IgnoredSetting { what: place, why, line: None });
             return Ok(());

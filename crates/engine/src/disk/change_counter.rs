@@ -1,6 +1,6 @@
-//! Two counters in the state directory: how many changes the shared state has seen, and up to which change it was exported. A
-//! process that keeps a copy in memory reads the store again only when the first counter has moved. A process that finds the
-//! second one behind exports again, including changes of a process that was killed.
+//! Two counters in the state directory: how many changes the shared state has seen, and up to which change it was
+//! exported. A process that keeps a copy in memory reads the store again only when the first counter has moved. A
+//! process that finds the second one behind exports again, including changes of a process that was killed.
 
 use std::{
     fs::{File, TryLockError},
@@ -19,14 +19,14 @@ const NAME: &str = "generation";
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct ChangeCounter {
     pub changed: u64,
-    /// What `changed` was when it was last exported.
+    /// The value of `changed` at the last export.
     pub exported: u64,
 }
 
-/// The file, open for one who changes the numbers often.
+/// The open file, for a process that changes the numbers often.
 #[derive(Debug)]
 pub(crate) struct ChangeCounterFile {
-    /// The part of the state directory that it is in.
+    /// The checkout's part of the state directory, which the file is in.
     dir: Arc<File>,
     file: File,
 }
@@ -45,7 +45,7 @@ impl ChangeCounter {
 
     fn read(file: &File) -> Self {
         let mut bytes = [0; 16];
-        // Only the first is there until something was exported.
+        // The second number is missing until the first export.
         let _ = file.read_at(&mut bytes, 0);
         let (changed, exported) = bytes.split_at(8);
         let number = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().expect("eight bytes"));
@@ -54,7 +54,7 @@ impl ChangeCounter {
 }
 
 impl ChangeCounterFile {
-    /// The file in this directory, which is made if there is none.
+    /// Opens the file in this directory, and creates it if it is missing.
     pub(crate) fn open(dir: &Arc<File>) -> io::Result<Self> {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
         let file = File::from(sys::openat(&**dir, NAME, flags, Mode::from_raw_mode(0o600))?);
@@ -85,10 +85,12 @@ impl LockedCounter<'_> {
         self.now
     }
 
-    /// Counts a change. What cannot be written, others learn a moment later from the store.
+    /// Counts a change. If the file cannot be written, other processes learn of the change a moment later from the
+    /// store.
     ///
-    /// A file that was lost begins at the time, not at one: others remember a number of the file before, and must not meet it again. Changes do
-    /// not come faster than the time goes on, so a number far beyond it is damage.
+    /// If the file was lost, the counter starts at the current time, not at one: other processes remember a number from
+    /// the old file, and must not meet it again. Changes do not come faster than time passes, so a number far beyond
+    /// the current time is damage.
     pub(crate) fn advance(&mut self) {
         let time = now().unsigned_abs() << 16;
         let is_lost = self.now.changed == 0 || self.now.changed > time.saturating_add(1 << 48);
@@ -107,7 +109,7 @@ impl LockedCounter<'_> {
 
 impl Drop for LockedCounter<'_> {
     fn drop(&mut self) {
-        // If it stays, others wait a while and go on.
+        // If the lock stays, other processes wait a while and go on.
         let _ = self.file.unlock();
     }
 }
@@ -133,7 +135,7 @@ mod tests {
         assert_eq!((counted.changed & 0xffff, counted.exported), (200, 0));
         let (one, other) = (ChangeCounterFile::open(&dir).unwrap(), ChangeCounterFile::open(&dir).unwrap());
         let mut held = one.hold(Duration::ZERO).unwrap().unwrap();
-        assert!(other.hold(Duration::ZERO).unwrap().is_none(), "somebody has it");
+        assert!(other.hold(Duration::ZERO).unwrap().is_none(), "the lock is held");
         held.mark_exported();
         drop(held);
         assert!(other.hold(Duration::ZERO).unwrap().is_some());

@@ -1,5 +1,5 @@
-//! The state of a checkout while it is in use: open directories, displaced files that wait for their second look, and notices
-//! for the next reply.
+//! The state of a checkout while it is in use: open directories, displaced files that wait for their second look, and
+//! notices for the next reply.
 
 use std::{
     collections::VecDeque,
@@ -37,7 +37,7 @@ pub(crate) struct CheckoutState {
     pub(crate) device: u64,
     pub(crate) rescued: RescueDir,
     pub(crate) displaced: Mutex<VecDeque<(Instant, DisplacedFile)>>,
-    /// Held while displaced files are checked: they are in no list then.
+    /// Held while displaced files are checked, because they are in no list then.
     pub(crate) tidying: Mutex<()>,
     pub(crate) unsynced: UnsyncedDirs,
     pub(crate) displaced_dirs: SharedDirs,
@@ -50,8 +50,8 @@ pub(crate) struct CheckoutState {
 #[derive(Debug, Clone)]
 enum StateHandles {
     Open(Arc<StateParts>),
-    /// It is only looked at; without a directory there is none yet.
-    Look(Option<Arc<StateDir>>),
+    /// Nothing is written; `None` if no state exists yet.
+    ReadOnly(Option<Arc<StateDir>>),
 }
 
 #[derive(Debug)]
@@ -75,7 +75,7 @@ impl CheckoutState {
     }
 
     pub(crate) fn open_read_only(place: &RootInTree, dir: Option<StateDir>, home: &StateHome) -> io::Result<Self> {
-        Self::new(place, home, StateHandles::Look(dir.map(Arc::new)), RescueDir::none())
+        Self::new(place, home, StateHandles::ReadOnly(dir.map(Arc::new)), RescueDir::none())
     }
 
     fn new(place: &RootInTree, home: &StateHome, handles: StateHandles, rescued: RescueDir) -> io::Result<Self> {
@@ -98,15 +98,16 @@ impl CheckoutState {
     }
 
     pub(crate) fn is_read_only(&self) -> bool {
-        matches!(*lock(&self.handles), StateHandles::Look(_))
+        matches!(*lock(&self.handles), StateHandles::ReadOnly(_))
     }
 
-    /// Makes the state directory again if it, or a part of it, was removed while it is open. Says whether that was so.
+    /// Creates the state directory again if it, or a part of it, was removed while open. Returns whether it did.
     pub(crate) fn recreate_if_removed(&self) -> io::Result<bool> {
         let mut handles = lock(&self.handles);
         let StateHandles::Open(parts) = &*handles else { return Ok(false) };
         let is_gone = |part: &Arc<File>| sys::fstat(part).is_ok_and(|stat| stat.st_nlink == 0);
-        // They go with the whole. A checkout in use is never set aside, so there is nothing else to look at.
+        // These are removed together with the whole directory. A checkout in use is never set aside, so nothing else
+        // needs a check.
         if ![&parts.journals, &parts.staged, &parts.locks].into_iter().any(is_gone) {
             return Ok(false);
         }
@@ -116,31 +117,31 @@ impl CheckoutState {
         Ok(true)
     }
 
-    /// The state directory of the repository; `None` where there is none yet.
+    /// The state directory of the repository; `None` if none exists yet.
     pub(crate) fn path(&self) -> Option<PathBuf> {
         self.state_dir().map(|dir| dir.path.clone())
     }
 
-    /// The state directory as it was opened; `None` where there is none yet.
+    /// The state directory as it was opened; `None` if none exists yet.
     pub(crate) fn state_dir(&self) -> Option<Arc<StateDir>> {
         match &*lock(&self.handles) {
             StateHandles::Open(parts) => Some(parts.dir.clone()),
-            StateHandles::Look(dir) => dir.clone(),
+            StateHandles::ReadOnly(dir) => dir.clone(),
         }
     }
 
-    /// The state that is in the git directory and is not used, with the reason.
+    /// The state in the git directory that is not used, with the reason.
     pub(crate) fn passed_over(&self) -> Option<PassedOver> {
         let opened = self.state_dir().and_then(|dir| dir.passed_over.clone());
         opened.or_else(|| state_dir::passed_over(&self.tree, &self.home))
     }
 
-    /// Why no state could be made where there is none.
+    /// Why no state could be created, if none exists.
     pub(crate) fn why_not_made(&self) -> Option<StateDirError> {
         if self.state_dir().is_some() { None } else { state_dir::why_not_made(&self.tree, &self.home) }
     }
 
-    /// The random name of this checkout; an empty one where there is no state.
+    /// The random key of this checkout; empty if it has no state.
     pub(crate) fn key(&self) -> CheckoutKey {
         self.state_dir().map(|dir| dir.key.clone()).unwrap_or_default()
     }
@@ -150,21 +151,21 @@ impl CheckoutState {
         self.state_dir().map_or(Ok(()), |dir| dir.sync_key())
     }
 
-    /// The same, if this process made the key.
+    /// Syncs the key of this checkout if this process made it.
     pub(crate) fn sync_new_key(&self) -> io::Result<()> {
         self.state_dir().map_or(Ok(()), |dir| dir.sync_new_key())
     }
 
-    /// Whether a staged file may have a name with this prefix. `true` if the directory cannot be read.
+    /// Whether files may be staged for this journal. `true` if the directory cannot be read.
     pub(crate) fn has_staged(&self, journal: &str) -> bool {
         let prefix = format!("{journal}-");
-        let is_of_it = |entry: rustix::io::Result<sys::DirEntry>| {
+        let has_prefix = |entry: rustix::io::Result<sys::DirEntry>| {
             entry.is_ok_and(|entry| entry.file_name().to_bytes().starts_with(prefix.as_bytes()))
         };
-        sys::Dir::read_from(&*self.staged()).map_or(true, |mut entries| entries.any(is_of_it))
+        sys::Dir::read_from(&*self.staged()).map_or(true, |mut entries| entries.any(has_prefix))
     }
 
-    /// The part of the state directory that belongs to this checkout; an error of the kind `NotFound` where there is none.
+    /// The part of the state directory that belongs to this checkout; an error of kind `NotFound` if none exists.
     pub(crate) fn dir(&self) -> io::Result<Arc<File>> {
         match self.state_dir() {
             Some(dir) => Ok(dir.checkout.clone()),
@@ -192,11 +193,11 @@ impl CheckoutState {
     fn parts(&self) -> Arc<StateParts> {
         match &*lock(&self.handles) {
             StateHandles::Open(parts) => parts.clone(),
-            StateHandles::Look(_) => unreachable!("a commit is refused where the state is only looked at"),
+            StateHandles::ReadOnly(_) => unreachable!("commits are refused if the state is read-only"),
         }
     }
 
-    /// Lets other processes know that the store has something new that this one knows already.
+    /// Announces a change of the store that this process knows already.
     pub(crate) fn announce_own(&self) {
         self.announce();
         self.own_announcements.fetch_add(1, Ordering::AcqRel);
@@ -206,8 +207,8 @@ impl CheckoutState {
         self.own_announcements.load(Ordering::Acquire)
     }
 
-    /// Announces a change of the store to all processes, including this one. If the lock is held, its holder is about to look
-    /// anyway.
+    /// Announces a change of the store to all processes, including this one. If the lock is held, its holder is about
+    /// to read the store anyway.
     pub(crate) fn announce(&self) {
         const PATIENCE: Duration = Duration::from_millis(20);
         let file = self.dir().and_then(|dir| ChangeCounterFile::open(&dir));
@@ -220,13 +221,13 @@ impl CheckoutState {
         lock(&self.notices).push(notice);
     }
 
-    /// Takes a second look at the displaced files that are old enough. Says whether some are left.
+    /// Takes a second look at the displaced files that are old enough. Returns whether some are left.
     pub(crate) fn check_displaced(&self, age: Duration) -> bool {
         let _one_at_a_time = lock(&self.tidying);
         let waiting = std::mem::take(&mut *lock(&self.displaced));
         let is_due = |(since, _): &(Instant, DisplacedFile)| since.elapsed() >= age;
         if waiting.iter().any(is_due) && !self.unsynced.sync_early() {
-            // After a power cut, its directory might still name a displaced file.
+            // Without that sync, a directory might still name a displaced file after a power cut.
             lock(&self.displaced).extend(waiting);
             return true;
         }
@@ -256,5 +257,5 @@ impl StateParts {
 }
 
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().expect("nobody panics while holding it")
+    mutex.lock().expect("no code panics while holding it")
 }

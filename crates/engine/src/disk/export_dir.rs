@@ -1,5 +1,5 @@
-//! `.surehand` in the work tree: the exported state for other programs, and a directory for staging on the file system of the
-//! tree. Surehand trusts nothing in it, because a clone can ship it.
+//! `.surehand` in the work tree: the exported state for other programs, and a directory for staging on the file system
+//! of the tree. Surehand trusts nothing in it, because a clone can ship it.
 
 use std::{
     fs::File,
@@ -22,10 +22,10 @@ use crate::{
     user::effective_user,
 };
 
-/// The name of the directory.
+/// Name of the directory in the work tree.
 pub const EXPORT_DIR: &str = ".surehand";
 
-/// Whether a part of a path names what is internal to git or to Surehand.
+/// Whether a path component names a directory of git or Surehand.
 pub(crate) fn is_internal(name: &str) -> bool {
     name.eq_ignore_ascii_case(".git") || name.eq_ignore_ascii_case(EXPORT_DIR)
 }
@@ -39,14 +39,14 @@ const MAX_READ_BACK: u64 = 1 << 28;
 #[derive(Debug)]
 pub(crate) struct ExportDir {
     root: Arc<File>,
-    /// The git directory of this checkout, where there is one.
+    /// The git directory of this checkout, if it has one.
     git_dir: Option<PathBuf>,
     known: Mutex<Option<GitTracking>>,
     /// The directory as it was last opened.
     opened: Mutex<Option<Arc<File>>>,
 }
 
-/// A directory and an index of git that were compared, and whether git tracks something in it.
+/// Whether git tracks something in a directory, and for which inode and which index of git this holds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct GitTracking {
     directory: u64,
@@ -59,7 +59,7 @@ impl ExportDir {
         Self { root, git_dir, known: Mutex::new(None), opened: Mutex::new(None) }
     }
 
-    /// Puts a file there for other programs to read. `state` is the checkout's part of the state directory.
+    /// Exports a file for other programs to read. `state` is the checkout's part of the state directory.
     pub(crate) fn put(&self, state: &File, name: &str, content: &[u8]) -> io::Result<()> {
         let dir = self.open(state)?;
         match replace_file::put((state, STAGED), (&dir, name), content) {
@@ -68,13 +68,13 @@ impl ExportDir {
         }
     }
 
-    /// The size of a file; 0 if there is none.
+    /// Size of an exported file in bytes; 0 if it does not exist.
     pub(crate) fn size(&self, name: &str) -> u64 {
         let stat = open_dir(&self.root, EXPORT_DIR).and_then(|dir| sys::statat(&dir, name, AtFlags::SYMLINK_NOFOLLOW));
         stat.map_or(0, |stat| u64::try_from(stat.st_size).unwrap_or_default())
     }
 
-    /// Reads a file that is there, if we have ever put one there. Other programs may have changed it since.
+    /// Reads an exported file, if we have ever exported one. Other programs may have changed it since.
     pub(crate) fn read_back(&self, state: &File, name: &str) -> io::Result<Vec<u8>> {
         read_known(state).filter(|known| !known.is_tracked).ok_or(Errno::NOENT)?;
         let mut content = Vec::new();
@@ -83,26 +83,26 @@ impl ExportDir {
         Ok(content)
     }
 
-    /// Makes a directory there that only we may enter.
+    /// Creates a directory in it that only we may enter.
     pub(crate) fn make_private(&self, state: &File, name: &str) -> io::Result<File> {
         let dir = self.open(state)?;
         sys::mkdirat(&dir, name, Mode::from_raw_mode(0o700))?;
         open_private(&dir, name)
     }
 
-    /// Opens such a directory again, if it is ours.
+    /// Opens a directory made by [`Self::make_private`], if it is ours.
     pub(crate) fn open_made(&self, name: &str) -> io::Result<File> {
         open_private(&open_dir(&self.root, EXPORT_DIR)?, name)
     }
 
-    /// Removes such a directory, if nothing is in it any more.
+    /// Removes a directory made by [`Self::make_private`], if it is empty.
     pub(crate) fn remove_made(&self, name: &str) {
         if let Ok(dir) = open_dir(&self.root, EXPORT_DIR) {
             let _ = sys::unlinkat(&dir, name, AtFlags::REMOVEDIR);
         }
     }
 
-    /// Why nothing is written there, if that is so.
+    /// Why nothing is exported; `None` if nothing prevents it.
     pub(crate) fn trouble(&self, state: &File) -> Option<String> {
         match open_dir(&self.root, EXPORT_DIR) {
             Err(Errno::NOENT) => None,
@@ -115,13 +115,13 @@ impl ExportDir {
         }
     }
 
-    /// The directory, made if there is none. The last handle is used again if it is still what the name leads to.
+    /// The directory, created if missing. The last handle is used again if the name still leads to it.
     fn open(&self, state: &File) -> io::Result<Arc<File>> {
         let mut opened = lock(&self.opened);
-        if let (Some(dir), Ok(there)) = (&*opened, sys::statat(&self.root, EXPORT_DIR, AtFlags::SYMLINK_NOFOLLOW))
-            && sys::fstat(dir).is_ok_and(|stat| (stat.st_dev, stat.st_ino) == (there.st_dev, there.st_ino))
+        if let (Some(dir), Ok(named)) = (&*opened, sys::statat(&self.root, EXPORT_DIR, AtFlags::SYMLINK_NOFOLLOW))
+            && sys::fstat(dir).is_ok_and(|stat| (stat.st_dev, stat.st_ino) == (named.st_dev, named.st_ino))
         {
-            self.check(&there, state)?;
+            self.check(&named, state)?;
             return Ok(dir.clone());
         }
         Ok(opened.insert(Arc::new(self.open_anew(state)?)).clone())
@@ -129,7 +129,7 @@ impl ExportDir {
 
     fn open_anew(&self, state: &File) -> io::Result<File> {
         if sys::fstat(&self.root)?.st_uid != effective_user() {
-            // The owner of the tree could not remove a file of root's.
+            // The owner of the tree could not remove a file that belongs to root.
             return Err(io::Error::other("is in the work tree of another user"));
         }
         let dir = match open_dir(&self.root, EXPORT_DIR) {
@@ -147,8 +147,8 @@ impl ExportDir {
         Ok(dir)
     }
 
-    /// A directory of another user, or one that git tracks, is not ours to write into. To find the latter out is to read git's
-    /// index, so it is remembered until that changes.
+    /// Refuses a directory of another user, or one that git tracks. The latter check reads git's index, so its result
+    /// is remembered until the index changes.
     fn check(&self, stat: &sys::Stat, state: &File) -> io::Result<()> {
         if stat.st_uid != effective_user() {
             return Err(io::Error::other("belongs to another user"));
@@ -160,7 +160,7 @@ impl ExportDir {
             .map(|stat| (stat.st_ino as u64, stat.st_size as u64, stat.st_mtime as i64, stat.st_mtime_nsec as i64));
         #[allow(clippy::unnecessary_cast, reason = "narrower on some systems")]
         let mut now = GitTracking { directory: stat.st_ino as u64, index, is_tracked: false };
-        let mut known = self.known.lock().expect("nobody panics while holding it");
+        let mut known = lock(&self.known);
         if known.is_none() {
             *known = read_known(state);
         }
@@ -205,7 +205,7 @@ fn open_private(parent: &File, name: &str) -> io::Result<File> {
 /// Replaces a file through a temporary one beside it, if the state is on another file system.
 fn put_beside(dir: &File, name: &str, content: &[u8]) -> io::Result<()> {
     let new = format!(".{name}.{}", std::process::id());
-    // One of this name was left by a process that was killed.
+    // A file of this name was left by a process that was killed.
     let _ = sys::unlinkat(dir, &new, AtFlags::empty());
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let mut file = File::from(sys::openat(dir, &new, flags, Mode::from_raw_mode(0o600))?);

@@ -11,32 +11,32 @@ use surehand_core::{Stamp, stamp::settled_at};
 
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct FileClock {
-    /// The device that was tried out, with what its file times are worth.
+    /// The device that was tried out, with the reliability of its file times.
     tried: Option<(u64, ChangeTimes)>,
 }
 
 /// How reliable the change times of a file system are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ChangeTimes {
-    /// Every change that comes after a look gets a time of its own.
+    /// Every change after the times were read gets a new time.
     Exact,
-    /// They count in steps, and no program can set them.
+    /// Times advance in steps, and no program can set them.
     Stepped,
-    /// A program that sets the modification time sets the change time as well: a file system with one time for both.
+    /// A program that sets the modification time also sets the change time: the file system has one time for both.
     Settable,
 }
 
 impl FileClock {
-    /// Tries out, on a file of ours, what the file times of its device are worth.
+    /// Tries out, on a file of ours, how reliable the file times of its device are.
     ///
-    /// Newer systems give a file a fine time whenever its times have been looked at since the last change. Others count in
-    /// steps, of milliseconds to seconds, so that a change right after a look may leave the same stamp. Four changes right
-    /// after four looks do not all fall on the edge of a step by chance.
+    /// Newer systems use a fine-grained time for a change if the file's times were read since the last one. Others
+    /// count in steps of milliseconds to seconds, so that a change right after a look may leave the same stamp. Four
+    /// changes right after four looks do not all fall on the edge of a step by chance.
     pub(crate) fn try_out(file: &File) -> Self {
-        let look = || sys::fstat(file).ok().map(|stat| (stat.st_ctime, stat.st_ctime_nsec));
+        let change_time = || sys::fstat(file).ok().map(|stat| (stat.st_ctime, stat.st_ctime_nsec));
         let moves_on = |_: usize| {
-            let before = look();
-            file.write_all_at(b".", 0).is_ok() && before.is_some() && before < look()
+            let before = change_time();
+            file.write_all_at(b".", 0).is_ok() && before.is_some() && before < change_time()
         };
         let times = match (0..4).all(moves_on) {
             true => ChangeTimes::Exact,
@@ -48,8 +48,8 @@ impl FileClock {
         Self { tried: device.map(|device| (device, times)) }
     }
 
-    /// The stamp of a file. It was looked at before this, and must not be read before this: `taken` is the moment from which on
-    /// a change is looked for in the times.
+    /// The stamp of a file with this status. The content must be read after this call: from the moment `taken` on, a
+    /// change is expected to show in the times.
     #[allow(clippy::unnecessary_cast, reason = "signed or narrower on some systems")]
     pub(crate) fn stamp(&self, stat: &Stat) -> Stamp {
         let nanoseconds = |seconds: i64, rest: i64| seconds.saturating_mul(1_000_000_000).saturating_add(rest);
@@ -65,11 +65,11 @@ impl FileClock {
         Stamp { taken: self.taken(&stamp, now), ..stamp }
     }
 
-    /// The time at which a stamp counts as taken.
+    /// The time at which a stamp counts as taken, in nanoseconds since the Unix epoch.
     fn taken(&self, stamp: &Stamp, now: i64) -> i64 {
         let times = self.tried.filter(|(device, _)| *device == stamp.device).map(|(_, times)| times);
         match times {
-            // Where a look is enough there is nothing to wait for.
+            // With exact times, nothing has to settle.
             Some(ChangeTimes::Exact) => now.max(settled_at(stamp.changed)),
             Some(ChangeTimes::Stepped) => now,
             Some(ChangeTimes::Settable) => stamp.changed,
@@ -79,7 +79,7 @@ impl FileClock {
     }
 }
 
-/// Whether the change time of a file follows when its modification time is set.
+/// Whether setting the modification time of a file also sets its change time.
 fn is_settable(file: &File) -> bool {
     let long_ago = Timespec { tv_sec: 1_000_000_000, tv_nsec: 0 };
     let untouched = Timespec { tv_sec: 0, tv_nsec: sys::UTIME_OMIT };
@@ -87,8 +87,8 @@ fn is_settable(file: &File) -> bool {
     is_set.is_ok() && sys::fstat(file).is_ok_and(|stat| stat.st_ctime == long_ago.tv_sec)
 }
 
-/// Whether a file may be on a file system that has one time for modification and change, which any program can set: FAT, exFAT and
-/// `sshfs` show it in whole seconds for both. A change that sets this time back leaves no trace.
+/// Whether a file may be on a file system that has a single time for modification and change, which any program can
+/// set: FAT, exFAT and `sshfs` show it in whole seconds for both. A change that sets this time back leaves no trace.
 fn may_have_one_time(stamp: &Stamp) -> bool {
     stamp.changed == stamp.modified && stamp.changed % 1_000_000_000 == 0
 }

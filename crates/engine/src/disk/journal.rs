@@ -1,4 +1,4 @@
-//! The journal of a process: what it is about to do to files, written before it does so. A living process holds a lock on its
+//! The journal of a process records what the process is about to do to files. A living process holds a lock on its
 //! journal. A journal without a lock was left by a crash, and the next process to start recovers from it.
 
 use std::{
@@ -18,10 +18,11 @@ use super::metadata::Metadata;
 #[serde(rename_all = "snake_case")]
 pub(crate) enum CommitMethod {
     Swap,
-    /// The new one is renamed over the old one, where the file system cannot exchange.
+    /// The new file is renamed over the old one, because the file system cannot exchange them.
     Rename,
     Create,
-    /// The file has several names, or marks that cannot be copied: its bytes are replaced, after a copy of them is safe.
+    /// The file has several hard links, or metadata that cannot be copied: its bytes are overwritten after a copy of
+    /// them is safe.
     InPlace,
     Remove,
     Move,
@@ -35,16 +36,18 @@ pub(crate) struct CommitIntent {
     pub how: CommitMethod,
     /// The version before; `None` for a new file.
     pub base: Option<ContentHash>,
-    /// The version after; `None` if it is deleted.
+    /// The version after; `None` for a deletion.
     pub new: Option<ContentHash>,
-    /// The staged file: the new content before the swap, the old one after it. For a new file, the place for a rollback.
+    /// The staged file: the new content before the swap, the old one after it. For a new file, the place for a
+    /// rollback.
     pub staged: Option<String>,
     pub place: StagingPlace,
-    /// The inode of the new file, which tells it from another program's; of a deleted or moved file, its own.
+    /// The inode of the new file, which distinguishes it from another program's; for a deletion or move, the file's
+    /// own.
     pub inode: u64,
-    /// Its modification time, because a freed inode is soon reused.
+    /// Its modification time, needed because a freed inode is soon reused.
     pub modified: i64,
-    /// Mode, owner and attributes of a file that is replaced, and of the one in its place.
+    /// Mode, owner and attributes of a file that is replaced, and of its replacement.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Metadata>,
 }
@@ -68,7 +71,7 @@ impl StagingPlace {
     }
 }
 
-/// Whether it names something in a directory, and nothing else.
+/// Whether it is the name of a directory entry, and not a path.
 pub(crate) fn is_plain_name(name: &str) -> bool {
     !name.is_empty() && name != "." && name != ".." && !name.contains(['/', '\0'])
 }
@@ -78,7 +81,6 @@ pub(crate) fn is_plain_name(name: &str) -> bool {
 pub(crate) enum JournalEntry {
     /// Always the first entry: the key of the checkout, which only its owner can read. A journal without it is ignored.
     Start {
-        /// The key.
         checkout: String,
     },
     /// A directory for staging is about to be made in `.surehand` of the work tree.
@@ -115,25 +117,25 @@ pub(crate) struct Journal {
     dir: Arc<File>,
     file: File,
     name: String,
-    /// What every journal of this process begins with.
+    /// The entries that every journal of this process begins with.
     opening: Vec<u8>,
     next: u64,
     size: u64,
     /// Commits that have begun and are not settled.
     open: usize,
-    /// Whether its name is on the disk.
+    /// Whether its name is on disk.
     is_name_synced: bool,
-    /// The size at which it is too long.
+    /// The size in bytes at which it is too long.
     limit: u64,
 }
 
-/// A journal is emptied when it has grown to this and nothing in it is needed any more.
+/// A journal of more bytes is emptied as soon as nothing in it is needed any more.
 const MAX_SIZE: u64 = 64 * 1024;
 /// When it has grown by this, displaced files no longer wait for their second look, so that it can be emptied.
 const TOO_LONG: u64 = 512 * 1024;
 
 impl Journal {
-    /// Starts a journal of a checkout under this name.
+    /// Starts a journal under this name. `checkout` is the key of the checkout.
     pub(crate) fn start(dir: Arc<File>, name: String, checkout: &str) -> io::Result<Self> {
         let file = open_new(dir.as_fd(), &name)?;
         let opening = line(&JournalEntry::Start { checkout: checkout.to_owned() });
@@ -143,38 +145,38 @@ impl Journal {
         Ok(journal)
     }
 
-    /// Adds a line that counts as long as the process lives.
+    /// Adds an entry that stays in the journal as long as the process lives.
     pub(crate) fn begin_with(&mut self, entry: &JournalEntry) -> io::Result<()> {
         let line = line(entry);
         self.opening.extend_from_slice(&line);
         self.write_line(&line)
     }
 
-    /// Its name; staged files of this process begin with it.
+    /// Its name, which the names of this process's staged files begin with.
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
-    /// A number for the next commit, which is open from now on.
+    /// Opens a commit and returns its number.
     pub(crate) fn open_commit(&mut self) -> u64 {
         self.next += 1;
         self.open += 1;
         self.next
     }
 
-    /// A commit is settled: it has ended, and what it displaced is known.
+    /// Records that a commit is settled: it has ended, and its displaced files are known.
     pub(crate) fn end_commit(&mut self) {
-        // One that was begun in the journal of a state that is gone is not counted here.
+        // A commit that began in the journal of a state directory that is gone is not counted here.
         self.open = self.open.saturating_sub(1);
     }
 
-    /// Whether it has grown so much that it should be emptied.
+    /// Whether it should be emptied when possible.
     pub(crate) fn is_long(&self) -> bool {
         self.size > MAX_SIZE
     }
 
-    /// Whether it is so long that it should be emptied at once. If it still cannot be, because a displaced file is held open, this asks
-    /// again only after it has grown as much again.
+    /// Whether it is so long that it should be emptied at once. If that is impossible because a displaced file is held
+    /// open, this is `true` again only after the journal has grown by as much again.
     pub(crate) fn is_too_long(&mut self) -> bool {
         let is_too_long = self.size > self.limit;
         if is_too_long {
@@ -183,7 +185,7 @@ impl Journal {
         is_too_long
     }
 
-    /// Adds a line; with `sync`, waits until it is on the disk.
+    /// Adds a line; with `sync`, waits until it is on disk.
     pub(crate) fn write(&mut self, entry: &JournalEntry, sync: bool) -> io::Result<()> {
         self.write_line(&line(entry))?;
         if sync && !std::mem::replace(&mut self.is_name_synced, true) {
@@ -194,7 +196,7 @@ impl Journal {
 
     fn write_line(&mut self, line: &[u8]) -> io::Result<()> {
         if let Err(error) = self.file.write_all(line) {
-            // A piece of a line would spoil the next one.
+            // A partial line would spoil the next one.
             let _ = self.file.set_len(self.size);
             return Err(error);
         }
@@ -202,7 +204,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Empties the journal, unless a commit is open. Only to be called when no displaced file is left.
+    /// Empties the journal, unless a commit is open. Call it only when no displaced file is left.
     pub(crate) fn empty(&mut self) -> io::Result<()> {
         if self.open > 0 {
             return Ok(());
@@ -213,33 +215,34 @@ impl Journal {
         self.write_line(&opening)
     }
 
-    /// Removes the journal. Only to be called when nothing in it is needed.
+    /// Removes the journal. Call it only when nothing in it is needed.
     pub(crate) fn remove(&self) {
-        // Left behind, it would be read and removed at the next start.
+        // If it stays, the next start reads and removes it.
         let _ = sys::unlinkat(&*self.dir, &self.name, AtFlags::empty());
     }
 }
 
-fn line(entry: &JournalEntry) -> Vec<u8> {
+pub(super) fn line(entry: &JournalEntry) -> Vec<u8> {
     let mut line = serde_json::to_vec(entry).expect("an entry is plain data");
     line.push(b'\n');
     line
 }
 
-/// Makes a file of a process, under a lock that shows that the process lives.
+/// Creates a file of a process, with a lock that shows that the process lives.
 pub(crate) fn open_new(dir: BorrowedFd<'_>, name: &str) -> io::Result<File> {
     let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
     loop {
         let file = File::from(sys::openat(dir, name, flags, Mode::from_raw_mode(0o600))?);
         file.lock()?;
-        // Another process may have taken the new file for one that a crash left, and removed it before we had the lock.
+        // Another process may have mistaken the new file for one left by a crash, and removed it before we had the
+        // lock.
         if sys::fstat(&file)?.st_nlink > 0 {
             return Ok(file);
         }
     }
 }
 
-/// The entries of a journal. A last line that was cut off by the crash was never acted upon and is left out.
+/// The entries of a journal. A last line that a crash cut off was never acted upon and is left out.
 pub(crate) fn entries(content: &[u8]) -> Vec<JournalEntry> {
     content
         .split_inclusive(|byte| *byte == b'\n')

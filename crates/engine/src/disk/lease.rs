@@ -1,11 +1,11 @@
 //! Write leases on files (`F_SETLEASE`), through the few system calls that have no safe wrapper.
 //!
-//! The kernel grants a write lease only while no other process has the file open. A process that opens the file later waits
-//! until the lease is released, for at most the system's limit (45 s), and the holder can ask whether one is waiting. So a
-//! commit takes a lease, compares the bytes of the file, replaces it, and asks again. If the lease still holds, no other
-//! process had the file open between the comparison and the replacement, so none can have written to it. If a writer is
-//! waiting, the file is put back, and the writer gets the file that it asked for. A waiting reader does no harm: it gets the
-//! old file, as if it had come a moment earlier.
+//! The kernel grants a write lease only while no other process has the file open. A process that opens the file later
+//! waits until the lease is released, for at most the system's limit (45 s), and the holder can ask whether one is
+//! waiting. So a commit takes a lease, compares the bytes of the file, replaces it, and asks again. If the lease still
+//! holds, no other process had the file open between the comparison and the replacement, so none can have written to
+//! it. If a writer is waiting, the file is put back, and the writer gets the file that it asked for. A waiting reader
+//! does no harm: it gets the old file, as if it had opened it a moment earlier.
 //!
 //! A lease does not cover changes of mode, owner or attributes: those need no open file.
 
@@ -15,10 +15,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// How long to wait for others to close a file before going on without a lease.
+/// How long to wait for other programs to close a file before going on without a lease.
 const PATIENCE: Duration = Duration::from_millis(8);
 
-/// A write lease that was granted. It ends with the file that it is for, when that is closed.
+/// A granted write lease. It ends when its file is closed.
 #[derive(Debug)]
 pub(crate) struct Lease(());
 
@@ -28,7 +28,7 @@ pub(crate) enum NoLease {
     IsOpen,
     /// The file belongs to another user, and we are not privileged.
     NotOurs,
-    /// The file system, or the system, has none.
+    /// The file system or the operating system does not support leases.
     NotHere,
 }
 
@@ -37,7 +37,7 @@ impl Lease {
         take_lease(file.as_fd()).map(|()| Self(()))
     }
 
-    /// [`Self::take`] with a short wait for others to close the file.
+    /// Like [`Self::take`], but waits briefly for other programs to close the file.
     pub(crate) fn take_patiently(file: &File) -> Result<Self, NoLease> {
         let until = Instant::now() + PATIENCE;
         loop {
@@ -52,13 +52,13 @@ impl Lease {
         lease_state(file.as_fd())
     }
 
-    /// Gives it back before the file is closed.
+    /// Releases the lease before the file is closed.
     pub(crate) fn release(self, file: &File) {
         drop_lease(file.as_fd());
     }
 }
 
-/// Gives back the lease on a file, if there is one.
+/// Releases the lease on a file, if there is one.
 pub(crate) fn give_back(file: &File) {
     drop_lease(file.as_fd());
 }
@@ -82,14 +82,16 @@ mod linux {
     const F_SETSIG: libc::c_int = 10;
 
     fn control(file: BorrowedFd<'_>, command: libc::c_int, argument: libc::c_int) -> io::Result<libc::c_int> {
-        // SAFETY: the descriptor is borrowed, so it is open; these commands take an integer and touch no memory of ours.
+        // SAFETY: the descriptor is borrowed, so it is open; these commands take an integer and touch no memory of
+        // ours.
         #[expect(unsafe_code, reason = "fcntl leases have no safe wrapper")]
         let answer = unsafe { libc::fcntl(file.as_raw_fd(), command, argument) };
         if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(answer) }
     }
 
     pub(super) fn take_lease(file: BorrowedFd<'_>) -> Result<(), NoLease> {
-        // The signal that announces a break would end the process by default. SIGURG is ignored by default, and we ask anyway.
+        // By default the signal that announces a break ends the process. SIGURG is ignored by default, and we poll
+        // anyway.
         let taken =
             control(file, F_SETSIG, libc::SIGURG).and_then(|_| control(file, libc::F_SETLEASE, libc::c_int::from(F_WRLCK)));
         taken.map(drop).map_err(|error| match error.raw_os_error() {
@@ -120,17 +122,15 @@ mod linux {
 #[cfg(target_os = "linux")]
 use linux::{drop_lease, lease_state, take_lease};
 
-/// There are no leases here.
+/// Other systems have no leases.
 #[cfg(not(target_os = "linux"))]
 fn take_lease(_: BorrowedFd<'_>) -> Result<(), NoLease> {
     Err(NoLease::NotHere)
 }
 
-/// There are no leases here.
 #[cfg(not(target_os = "linux"))]
 fn drop_lease(_: BorrowedFd<'_>) {}
 
-/// There are no leases here.
 #[cfg(not(target_os = "linux"))]
 fn lease_state(_: BorrowedFd<'_>) -> LeaseState {
     LeaseState::Broken
@@ -147,7 +147,7 @@ mod tests {
         let ours = File::open(file.path()).unwrap();
         assert_eq!(Lease::take(&ours).unwrap_err(), NoLease::IsOpen, "the temporary file itself is still open");
         let path = file.into_temp_path();
-        let lease = Lease::take(&ours).expect("nobody else has it open");
+        let lease = Lease::take(&ours).expect("no other process has it open");
         assert_eq!(lease.state(&ours), LeaseState::Held);
         std::thread::scope(|scope| {
             let opener = scope.spawn(|| File::options().append(true).open(&path).unwrap());

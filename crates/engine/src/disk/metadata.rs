@@ -1,5 +1,5 @@
-//! The metadata of a file: mode, owner, and extended attributes, which include access control lists. A replacement gets all
-//! of it; what another program changes in the meantime is carried over.
+//! The metadata of a file: mode, owner, and extended attributes, which include access control lists. A replacement gets
+//! all of it; changes that other programs make in the meantime are carried over.
 
 use std::{fs::File, os::fd::AsFd};
 
@@ -17,10 +17,10 @@ pub(crate) struct Metadata {
     attributes: Attributes,
 }
 
-/// Names and values, by name. A list, because names need not be text and keys of JSON must be.
+/// Names and values, sorted by name. A list, because names need not be UTF-8 and keys of JSON must be.
 type Attributes = Vec<(Vec<u8>, Vec<u8>)>;
 
-/// More bytes of attributes are not written to the journal.
+/// Metadata with more bytes of attributes is not written to the journal.
 const MOST_IN_JOURNAL: usize = 4096;
 
 /// The difference between the metadata of a file at two moments, or of two files.
@@ -28,7 +28,7 @@ const MOST_IN_JOURNAL: usize = 4096;
 pub(crate) struct MetadataChange {
     mode: Option<u32>,
     owner: Option<(u32, u32)>,
-    /// Values that were set; `None` where the attribute was removed.
+    /// Values that were set; `None` if the attribute was removed.
     attributes: Vec<(Vec<u8>, Option<Vec<u8>>)>,
 }
 
@@ -41,13 +41,13 @@ impl Metadata {
         Ok(Self { mode: stat.st_mode & MODE_BITS, owner: (stat.st_uid, stat.st_gid), attributes: read_attributes(file)? })
     }
 
-    /// What must be changed of `from` to get this; `None` where nothing must.
+    /// The change that turns `from` into this; `None` if they are equal.
     pub(crate) fn change_from(&self, from: &Self) -> Option<MetadataChange> {
         if self == from {
             return None;
         }
         let owner = (self.owner != from.owner).then_some(self.owner);
-        // The system takes special bits away when the owner changes.
+        // The system clears special bits when the owner changes.
         let mode = (self.mode != from.mode || owner.is_some()).then_some(self.mode);
         let set = self.attributes.iter().filter(|attribute| !from.attributes.contains(attribute));
         let is_here = |name: &Vec<u8>| self.attributes.iter().any(|(other, _)| other == name);
@@ -59,8 +59,8 @@ impl Metadata {
         Some(MetadataChange { mode, owner, attributes })
     }
 
-    /// The metadata, if it is short enough for the journal. If it is not, changes by other programs are not carried over
-    /// after a crash.
+    /// The metadata, if it is short enough for the journal. If it is not, changes by other programs are not carried
+    /// over after a crash.
     pub(crate) fn for_journal(&self) -> Option<Self> {
         let bytes: usize = self.attributes.iter().map(|(name, value)| name.len() + value.len()).sum();
         (bytes <= MOST_IN_JOURNAL).then(|| self.clone())
@@ -74,7 +74,8 @@ impl Metadata {
 }
 
 impl MetadataChange {
-    /// Makes the change to a file. A label that we may not set is the system's business; anything else must be possible.
+    /// Applies the change to a file. Security labels that we may not set are skipped, because the system assigns them;
+    /// everything else must succeed.
     pub(crate) fn apply(&self, file: &File) -> rustix::io::Result<()> {
         if let Some((user, group)) = self.owner {
             sys::fchown(file, Some(Uid::from_raw(user)), Some(Gid::from_raw(group)))?;
@@ -104,7 +105,7 @@ fn is_label(name: &[u8]) -> bool {
     name.starts_with(b"security.")
 }
 
-/// The extended attributes of a file. One that is removed while we look is not there.
+/// The extended attributes of a file. One that is removed meanwhile is left out.
 fn read_attributes(file: &File) -> rustix::io::Result<Attributes> {
     let names = match read_growing(|buffer| sys::flistxattr(file.as_fd(), buffer), || sys::flistxattr_query(file.as_fd())) {
         Err(Errno::OPNOTSUPP) => return Ok(Attributes::new()),
@@ -126,7 +127,7 @@ fn read_attribute(file: &File, name: &[u8]) -> rustix::io::Result<Vec<u8>> {
     read_growing(|buffer| sys::fgetxattr(file.as_fd(), name, buffer), || sys::fgetxattr_query(file.as_fd(), name))
 }
 
-/// Asks for the size first, and again if it has grown meanwhile.
+/// Asks for the size first, and again if the value has grown meanwhile.
 fn read_growing(
     read: impl Fn(&mut [u8]) -> rustix::io::Result<usize>,
     size: impl Fn() -> rustix::io::Result<usize>,
@@ -173,7 +174,7 @@ mod tests {
         before.change_from(&now(&other)).unwrap().apply(&other).unwrap();
         assert_eq!(now(&other), before);
 
-        // Each is changed in another way; what was changed of the one is carried over to the other.
+        // Both files change in different ways; the changes of the first are carried over to the second.
         one.set_permissions(PermissionsExt::from_mode(0o750)).unwrap();
         sys::fremovexattr(&one, "user.gone").unwrap();
         set(&one, "user.new", "3");

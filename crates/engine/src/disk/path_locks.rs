@@ -1,5 +1,5 @@
-//! Locks on paths, shared by all Surehand processes of a workspace: 256 lock files, with each path mapped to one of them. Two
-//! paths may share a lock, which costs a wait and nothing else.
+//! Locks on paths, shared by all Surehand processes of a workspace: 256 lock files, with each path mapped to one of
+//! them. Two paths may share a lock, which costs a wait and nothing else.
 
 use std::{
     collections::HashMap,
@@ -19,7 +19,7 @@ pub(crate) struct PathLocks {
     files: Vec<(u8, File)>,
 }
 
-/// How many lock files that are not in use stay open. All 256 would be as many files as some systems allow a process.
+/// The most unused lock files that stay open. All 256 would be as many files as some systems allow a process.
 const MOST_IDLE: usize = 32;
 
 /// Lock files that are open and not in use, so that they need not be opened for every commit.
@@ -29,23 +29,23 @@ pub(crate) struct LockPool {
 }
 
 impl PathLocks {
-    /// Writes the name of a journal into the locks. A process that later gets a lock with such a mark knows that its holder
-    /// died, and that this journal says what was half done.
+    /// Writes the name of a journal into the locks. A process that later finds such a mark knows that the holder died,
+    /// and that this journal describes the half-done commit.
     pub(crate) fn mark(&self, journal: &str) -> io::Result<()> {
         self.write(journal)
     }
 
-    /// Takes the mark away. One text over another, because to empty a file takes far longer.
+    /// Removes the mark. It is overwritten with spaces, because truncating a file takes far longer.
     pub(crate) fn unmark(&self) -> io::Result<()> {
         self.write("")
     }
 
-    /// Takes the marks of this journal away, and leaves any other.
+    /// Removes the marks of this journal, and leaves any other.
     pub(crate) fn unmark_of(&self, journal: &str) -> io::Result<()> {
         self.files.iter().try_for_each(|(_, file)| if mark_of(file)? == journal { set_mark(file, "") } else { Ok(()) })
     }
 
-    /// The journals of those who died while holding one of them.
+    /// The journals of processes that died while holding one of these locks.
     pub(crate) fn marks(&self) -> io::Result<Vec<String>> {
         let mut marks = self.files.iter().map(|(_, file)| mark_of(file)).collect::<io::Result<Vec<_>>>()?;
         marks.retain(|mark| !mark.is_empty());
@@ -68,11 +68,12 @@ fn set_mark(file: &File, mark: &str) -> io::Result<()> {
     file.write_all_at(format!("{mark:<MARK$}").as_bytes(), 0)
 }
 
-/// Room for the name of a journal.
+/// Bytes reserved for the name of a journal.
 const MARK: usize = 48;
 
 impl LockPool {
-    /// Takes the locks of these files and, where a file has several names, of its identity. Waits at most `patience`.
+    /// Takes the locks of these files and, for files with several hard links, of their identities. Returns `None` if it
+    /// does not get them all within `patience`.
     pub(crate) fn lock(
         &self,
         dir: BorrowedFd<'_>,
@@ -83,7 +84,7 @@ impl LockPool {
         let identities = identities.iter().map(|(device, inode)| format!("/{device}:{inode}"));
         let mut stripes: Vec<u8> =
             paths.iter().map(|path| lock_number(path.as_str())).chain(identities.map(|id| lock_number(&id))).collect();
-        // All processes take them in the same order, so that there is no deadlock.
+        // All processes take them in the same order, which prevents deadlocks.
         stripes.sort_unstable();
         stripes.dedup();
         let until = Instant::now() + patience;
@@ -103,7 +104,8 @@ impl LockPool {
         Ok(Some(PathLocks { files }))
     }
 
-    /// Opens a lock file that no other thread of this process uses: two users of one open file would both hold its lock.
+    /// Opens a lock file that no other thread of this process uses: two users of one open file would both hold its
+    /// lock.
     fn open(&self, dir: BorrowedFd<'_>, stripe: u8) -> io::Result<File> {
         if let Some(file) = self.idle().remove(&stripe) {
             return Ok(file);
@@ -112,7 +114,7 @@ impl LockPool {
         Ok(File::from(sys::openat(dir, format!("{stripe:02x}"), flags, Mode::from_raw_mode(0o600))?))
     }
 
-    /// Lets go of locks and keeps their files for the next time, in the place of others if there are too many.
+    /// Releases locks and keeps their files open for the next commit. If too many are open, another one is closed.
     pub(crate) fn give_back(&self, locks: PathLocks) {
         for (stripe, file) in locks.files {
             if file.unlock().is_err() {
@@ -128,13 +130,13 @@ impl LockPool {
         }
     }
 
-    /// Forgets all files: they belong to a directory that is gone.
+    /// Forgets all files, because their directory is gone.
     pub(crate) fn clear(&self) {
         self.idle().clear();
     }
 
     fn idle(&self) -> MutexGuard<'_, HashMap<u8, File>> {
-        self.idle.lock().expect("nobody panics while holding it")
+        self.idle.lock().expect("no code panics while holding it")
     }
 }
 
@@ -166,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn every_mark_is_seen_and_goes_on_its_own() {
+    fn each_mark_is_seen_and_removed_separately() {
         let dir = tempfile::tempdir().unwrap();
         let dir = File::open(dir.path()).unwrap();
         let paths = ["a", "b"].map(|path| RelPath::new(path).unwrap());

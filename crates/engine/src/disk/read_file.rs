@@ -32,13 +32,12 @@ pub(crate) enum FoundPath {
     Other(Cause),
 }
 
-/// Opens what is at a path. [`Errno::LOOP`] inside says that there is a link on the way: settle the path first.
+/// Opens the file at a path. [`Errno::LOOP`] means that the path contains a symlink: resolve the path first.
 pub(crate) fn find(root: &RootDir, path: &RelPath) -> Result<FoundPath, Errno> {
     let opened = open_patiently(|| root.open_at(path.as_str(), OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY));
     let fd = match opened {
         Ok(fd) => fd,
-        Err(Errno::NOENT) => return Ok(FoundPath::Nothing),
-        Err(Errno::NOTDIR) => return Ok(FoundPath::Nothing),
+        Err(Errno::NOENT | Errno::NOTDIR) => return Ok(FoundPath::Nothing),
         Err(Errno::LOOP) => return Err(Errno::LOOP),
         Err(Errno::NXIO) => return Ok(FoundPath::Other(Cause::NotAFile { kind: "a socket or device" })),
         Err(errno) => return Ok(FoundPath::Other(Cause::Io { why: format!("cannot open: {}", io::Error::from(errno)) })),
@@ -53,21 +52,22 @@ pub(crate) fn find(root: &RootDir, path: &RelPath) -> Result<FoundPath, Errno> {
     })
 }
 
-/// Stats a file without opening it. Links on the way are followed, which is safe for comparing stamps: device and inode
-/// identify the file.
+/// Stats a file without opening it. Symlinks on the way are followed, which is safe for comparing stamps: device and
+/// inode identify the file.
 pub(crate) fn stat_of_file(root: &RootDir, path: &RelPath) -> Option<Stat> {
     let stat = sys::statat(root.dir(), path.as_str(), AtFlags::SYMLINK_NOFOLLOW).ok()?;
     kind_of(&stat).is_none().then_some(stat)
 }
 
-/// The stamp of a directory, the root being the empty one: it changes when an entry comes or goes. `None` where there is none.
+/// The stamp of a directory, which changes when an entry is added or removed; the empty path is the root. `None` if it
+/// is not a directory.
 pub(crate) fn stamp_of_directory(root: &RootDir, directory: &str, clock: FileClock) -> Option<Stamp> {
     let directory = if directory.is_empty() { "." } else { directory };
     let stat = sys::statat(root.dir(), directory, AtFlags::SYMLINK_NOFOLLOW).ok()?;
     (FileType::from_raw_mode(stat.st_mode) == FileType::Directory).then(|| clock.stamp(&stat))
 }
 
-/// What it is, if it is not a regular file.
+/// The kind of a file that is not regular, as replies name it; `None` for a regular file.
 pub(crate) fn kind_of(stat: &Stat) -> Option<&'static str> {
     match FileType::from_raw_mode(stat.st_mode) {
         FileType::RegularFile => None,
@@ -80,7 +80,7 @@ pub(crate) fn kind_of(stat: &Stat) -> Option<&'static str> {
     }
 }
 
-/// A file on which another Surehand process holds a lease cannot be opened without waiting for a moment.
+/// Retries an open that fails because another Surehand process holds a lease on the file for a moment.
 pub(crate) fn open_patiently(open: impl Fn() -> rustix::io::Result<OwnedFd>) -> rustix::io::Result<OwnedFd> {
     for _ in 0..5000 {
         match open() {
@@ -92,12 +92,12 @@ pub(crate) fn open_patiently(open: impl Fn() -> rustix::io::Result<OwnedFd>) -> 
     open()
 }
 
-/// The bytes of an open file, read again if it changed meanwhile.
+/// Reads all bytes of an open file, again if it changed meanwhile.
 pub(crate) fn read_whole(path: &RelPath, file: &mut File, limit: u64, clock: FileClock) -> Result<FileSnapshot, Refusal> {
     use std::io::Seek;
     let failed = |error: io::Error| refuse_io(path, "read", &error);
-    let look = |file: &File| sys::fstat(file).map(|stat| (clock.stamp(&stat), stat)).map_err(|errno| failed(errno.into()));
-    let (mut before, _) = look(file)?;
+    let stamp = |file: &File| sys::fstat(file).map(|stat| (clock.stamp(&stat), stat)).map_err(|errno| failed(errno.into()));
+    let (mut before, _) = stamp(file)?;
     for _ in 0..50 {
         let size = before.size;
         if size > limit {
@@ -106,8 +106,8 @@ pub(crate) fn read_whole(path: &RelPath, file: &mut File, limit: u64, clock: Fil
         let mut bytes = Vec::with_capacity(size as usize + 1);
         file.rewind().map_err(failed)?;
         (&mut *file).take(limit.saturating_add(1)).read_to_end(&mut bytes).map_err(failed)?;
-        let (after, stat) = look(file)?;
-        // The stamp from before the read: a change during it may have left the same times.
+        let (after, stat) = stamp(file)?;
+        // The stamp from before the read, because a change during it may have left the same times.
         if before.agrees_with(&after) && bytes.len() as u64 == after.size {
             return Ok(FileSnapshot { bytes, stamp: before, links: link_count(&stat) });
         }
@@ -119,7 +119,7 @@ pub(crate) fn read_whole(path: &RelPath, file: &mut File, limit: u64, clock: Fil
     ))
 }
 
-/// How many names a file has.
+/// The number of hard links of a file.
 pub(crate) fn link_count(stat: &Stat) -> u64 {
     #[allow(clippy::unnecessary_cast, reason = "narrower on some systems")]
     let count = stat.st_nlink as u64;

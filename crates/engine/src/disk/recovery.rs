@@ -1,18 +1,19 @@
-//! Recovery finishes or rolls back what a crash left. A commit whose files were all replaced is completed; any other is
-//! rolled back. Later writes of other programs stay, and nothing is removed that another program may have written.
+//! Recovery finishes or rolls back the commits that a crash interrupted. A commit whose files were all replaced is
+//! completed; any other is rolled back. Later writes of other programs stay, and nothing is removed that another
+//! program may have written.
 //!
-//! Every start looks for journals without a lock; the system releases the lock of a process that dies. A commit in such a
-//! journal is in one of three states. If it never began, its staged files are removed: no other program has seen them. If it
-//! began and has no end, each file is compared with the journal. A new file is recognised by its inode and modification time,
-//! because another program may have written the same bytes; an old one by its bytes. If all files are in place, the commit is
-//! complete. Otherwise the replaced files are put back, from the last to the first. The end is then written to the journal,
-//! so that no later start judges the commit again, when the files may hold someone's newer work. If the commit has ended,
-//! only its displaced files are left, and they get the second look that the dead process did not come to (see
-//! [`super::rescue`]).
+//! Every start looks for journals without a lock; the system releases the lock of a process that dies. A commit in such
+//! a journal is in one of three states. If it never began, its staged files are removed: no other program has seen
+//! them. If it began and has no end, each file is compared with the journal. A new file is recognised by its inode and
+//! modification time, because another program may have written the same bytes; an old one by its bytes. If all files
+//! are in place, the commit is complete. Otherwise the replaced files are put back, from the last to the first. The end
+//! is then written to the journal, so that no later start judges the commit again, when the files may hold newer work
+//! of other programs. If the commit has ended, only its displaced files are left, and they get the second look that the
+//! dead process could not give them (see [`super::rescue`]).
 //!
-//! Recovery acts on what it reads, so it trusts as little as possible. A journal counts only if this user wrote it and it
-//! starts with the key of this checkout. Targets inside git's or our own directories are skipped, staged files must have
-//! names that their process would have given, and a file is put back only if it is the one that was taken.
+//! Recovery acts on data that it reads, so it trusts as little as possible. A journal counts only if this user wrote it
+//! and it starts with the key of this checkout. Targets inside git's or our own directories are skipped, staged files
+//! must have names that their process would have given, and a file is put back only if it is the one that was taken.
 
 use std::{
     borrow::Cow,
@@ -31,7 +32,7 @@ use surehand_core::{ContentHash, Notice, RelPath};
 
 use super::{
     commit::{NEW_COPY, OLD_NAME, rename_to_free_name},
-    journal::{CommitIntent, CommitMethod, JournalEntry, StagingPlace, entries, is_plain_name},
+    journal::{CommitIntent, CommitMethod, JournalEntry, StagingPlace, entries, is_plain_name, line},
     read_file::open_patiently,
     rescue::{DisplacedFile, ReplacementFile, SecondLookResult},
     staging,
@@ -39,11 +40,11 @@ use super::{
 };
 use crate::state_dir;
 
-/// A longer journal is not one of ours: they are emptied long before.
+/// A longer journal is not one of ours: they are emptied long before that.
 const MAX_JOURNAL: u64 = 64 << 20;
 
-/// Recovers from every journal that no living process holds. What cannot be settled now is reported and left for a later
-/// start.
+/// Recovers from every journal that no living process holds. Commits that cannot be settled now are reported and left
+/// for a later start.
 pub(crate) fn recover(copy: &WorkingCopy) -> io::Result<Vec<Notice>> {
     let journals = copy.state.journals();
     let mut notices = Vec::new();
@@ -52,22 +53,22 @@ pub(crate) fn recover(copy: &WorkingCopy) -> io::Result<Vec<Notice>> {
             notices.push(Notice::NotRecovered { why: error.to_string() });
         }
     }
-    rescue_what_no_journal_names(copy, &mut notices)?;
+    rescue_files_without_journal(copy, &mut notices)?;
     Ok(notices)
 }
 
-/// Keeps staged files without a journal. A power cut can leave one, because the journal of a commit of a single file is not
-/// synced.
+/// Rescues staged files that have no journal. A power cut can leave one, because the journal of a commit of a single
+/// file is not synced.
 ///
-/// A living process makes its journal before it stages anything, and removes it last. So the staged files are listed first: one whose
-/// journal is not there afterwards is nobody's, or gone.
-fn rescue_what_no_journal_names(copy: &WorkingCopy, notices: &mut Vec<Notice>) -> io::Result<()> {
+/// A living process creates its journal before it stages anything, and removes it last. So the staged files are listed
+/// first: if a file's journal does not exist afterwards, no process owns the file, or it is gone already.
+fn rescue_files_without_journal(copy: &WorkingCopy, notices: &mut Vec<Notice>) -> io::Result<()> {
     let (staged, journals) = (copy.state.staged(), copy.state.journals());
     let unknown = RelPath::new("unknown").expect("a name");
     for name in list_names(&staged)? {
         let Some(journal) = journal_of(&name) else { continue };
-        let there = sys::statat(&*journals, journal, AtFlags::SYMLINK_NOFOLLOW);
-        if !matches!(there, Err(Errno::NOENT)) {
+        let journal = sys::statat(&*journals, journal, AtFlags::SYMLINK_NOFOLLOW);
+        if !matches!(journal, Err(Errno::NOENT)) {
             continue;
         }
         match copy.state.rescued.take_in(staged.as_fd(), &name, &unknown) {
@@ -113,7 +114,7 @@ fn has_ended(entries: &[JournalEntry], number: u64) -> bool {
     entries.iter().any(|entry| matches!(entry, JournalEntry::End { commit, .. } if *commit == number))
 }
 
-/// What is in a directory of the state, by name.
+/// The plain names in a directory of the state, sorted.
 pub(crate) fn list_names(dir: &File) -> io::Result<Vec<String>> {
     let mut names = Vec::new();
     for entry in Dir::read_from(dir)? {
@@ -126,12 +127,12 @@ pub(crate) fn list_names(dir: &File) -> io::Result<Vec<String>> {
     Ok(names)
 }
 
-/// Works through one journal file, and removes it when it is of no more use.
+/// Recovers from one journal, and removes it once nothing in it is needed.
 fn recover_journal(copy: &WorkingCopy, journals: &File, name: &str, notices: &mut Vec<Notice>) -> io::Result<()> {
     let mut content = Vec::new();
     let reader = match state_dir::open_file(journals, name, MAX_JOURNAL) {
         Ok(file) => file,
-        // Gone, or no journal of ours: then it is left as it is.
+        // Gone, or not a journal of ours, which is left alone.
         Err(error) if error.raw_os_error().is_none() || error.kind() == io::ErrorKind::NotFound => return Ok(()),
         Err(error) => return Err(error),
     };
@@ -159,7 +160,7 @@ fn recover_journal(copy: &WorkingCopy, journals: &File, name: &str, notices: &mu
     let mut recovery = JournalRecovery { copy, journal: name, file, entries, notices };
     if recovery.recover()? {
         recovery.remove_staging_directories();
-        // While its lock is held: a process that is just starting a journal of this name must not come in between.
+        // Removed under its lock: a process that is starting a journal of this name must not come in between.
         staging::remove(journals.as_fd(), name);
     }
     Ok(())
@@ -174,15 +175,16 @@ struct JournalRecovery<'a> {
 }
 
 impl JournalRecovery<'_> {
-    /// `true` when nothing of it has to wait for a later start.
+    /// Returns `true` if nothing in this journal has to wait for a later start.
     fn recover(&mut self) -> io::Result<bool> {
         // Names of staged files that must wait for a later start.
         let mut waiting = Vec::new();
-        // What is half done comes first: only then may the mark of this journal go from the locks.
+        // Half-done commits come first: settling a commit removes this journal's mark from its locks, and they still
+        // need it.
         for half_done in [true, false] {
             for place in 0..self.entries.len() {
                 let JournalEntry::Begin { commit, files } = self.entries[place].clone() else { continue };
-                if self.has_ended(commit) == half_done {
+                if has_ended(&self.entries, commit) == half_done {
                     continue;
                 }
                 let files = self.with_what_was_carried_over(commit, files);
@@ -191,16 +193,12 @@ impl JournalRecovery<'_> {
             }
         }
         let is_removed = self.remove_what_was_never_swapped();
-        self.rescue_what_nobody_names(&waiting)?;
+        self.rescue_unnamed_files(&waiting)?;
         Ok(waiting.is_empty() && is_removed)
     }
 
-    fn has_ended(&self, number: u64) -> bool {
-        has_ended(&self.entries, number)
-    }
-
-    /// The files of a commit with the metadata that was carried over before it ended. It must not be carried over twice, over
-    /// later changes.
+    /// The files of a commit with the metadata that was carried over before it ended. It must not be carried over
+    /// twice: a second time would overwrite later changes.
     fn with_what_was_carried_over(&self, number: u64, mut files: Vec<CommitIntent>) -> Vec<CommitIntent> {
         for entry in &self.entries {
             let JournalEntry::End { commit, carried_over, .. } = entry else { continue };
@@ -213,7 +211,8 @@ impl JournalRecovery<'_> {
         files
     }
 
-    /// Whether the process of this journal can have meant it: no file of git or of the state, no name that it did not give.
+    /// Whether the process of this journal can have written this intent. It must not name files of git or of the state,
+    /// nor staged files with names that the process would not have given.
     fn is_trusted(&self, file: &CommitIntent) -> bool {
         let may_touch = |path: &str| RelPath::new(path).is_ok_and(|path| !self.copy.is_protected(&path));
         let is_staged = |name: &String| is_plain_name(name) && name.starts_with(&file.place.prefix(self.journal));
@@ -223,7 +222,8 @@ impl JournalRecovery<'_> {
             && self.knows_place(&file.place)
     }
 
-    /// A directory for staging in the tree must have been announced, under a name that we give.
+    /// Whether the journal announced this directory for staging in the tree, under a name of our form. Other places
+    /// need no announcement.
     fn knows_place(&self, place: &StagingPlace) -> bool {
         let StagingPlace::Tree(dir) = place else { return true };
         let random = dir.strip_prefix(TREE_STAGING).unwrap_or_default();
@@ -244,7 +244,7 @@ impl JournalRecovery<'_> {
         }
     }
 
-    /// Finishes or undoes one commit, unless that was done, and tidies up behind it.
+    /// Finishes or rolls back one commit, unless it has ended, and clears its staged files.
     fn settle_commit(&mut self, commit: u64, files: &[CommitIntent], waiting: &mut Vec<String>) -> io::Result<()> {
         let paths: Vec<RelPath> = files.iter().filter_map(|file| RelPath::new(&file.path).ok()).collect();
         let locks_dir = self.copy.state.locks();
@@ -256,13 +256,10 @@ impl JournalRecovery<'_> {
             waiting.extend(files.iter().filter_map(|file| file.staged.clone()));
             return Ok(());
         };
-        if !self.has_ended(commit) {
+        if !has_ended(&self.entries, commit) {
             let done = self.finish_or_roll_back(&self.inspect(files, &paths)?)?;
-            // The next start must not judge it again: the files may be other programs' by then.
-            let mut line = serde_json::to_vec(&JournalEntry::End { commit, done, carried_over: Vec::new() })
-                .expect("an entry is plain data");
-            line.push(b'\n');
-            self.file.write_all(&line)?;
+            // The next start must not judge the commit again: by then, other programs may have changed the files.
+            self.file.write_all(&line(&JournalEntry::End { commit, done, carried_over: Vec::new() }))?;
         }
         for left in self.inspect(files, &paths)? {
             if !left.clear(self.notices)? {
@@ -281,10 +278,10 @@ impl JournalRecovery<'_> {
         files.iter().zip(paths).map(|(intent, path)| LeftFile::inspect(self.copy, intent, path)).collect()
     }
 
-    /// `true` when the commit turned out to be complete.
+    /// Returns `true` if the commit turned out to be complete.
     fn finish_or_roll_back(&mut self, files: &[LeftFile<'_>]) -> io::Result<bool> {
-        let told = |path: &RelPath| self.copy.in_root(path).map_or_else(|| path.clone(), Cow::into_owned);
-        let paths = files.iter().map(|file| told(file.path)).collect();
+        let in_root = |path: &RelPath| self.copy.in_root(path).map_or_else(|| path.clone(), Cow::into_owned);
+        let paths = files.iter().map(|file| in_root(file.path)).collect();
         if files.iter().all(LeftFile::is_done) {
             files.iter().for_each(LeftFile::drop_first_name);
             self.notices.push(Notice::Completed { paths });
@@ -293,15 +290,15 @@ impl JournalRecovery<'_> {
         let mut kept = Vec::new();
         for file in files.iter().rev() {
             if !file.roll_back()? {
-                kept.push(told(file.path));
+                kept.push(in_root(file.path));
             }
         }
         self.notices.push(Notice::TakenBack { paths, kept });
         Ok(false)
     }
 
-    /// Staged files of commits that had not begun, and directories that are still empty.
-    /// `false` where one of the files may not be removed now.
+    /// Removes staged files of commits that had not begun, and created directories that are still empty. Returns
+    /// `false` if one of the files may not be removed now.
     fn remove_what_was_never_swapped(&self) -> bool {
         let mut is_removed = true;
         let begun = |number: &u64| {
@@ -327,7 +324,7 @@ impl JournalRecovery<'_> {
         is_removed
     }
 
-    /// The directory in which a file for this target was staged; `None` where it is not ours to look into, or not there.
+    /// The directory in which a file for this target was staged; `None` if it does not exist, or must not be opened.
     fn staging_directory(&self, place: &StagingPlace, target: &str) -> Option<Arc<File>> {
         let target = RelPath::new(target).ok().filter(|path| !self.copy.is_protected(path))?;
         match place {
@@ -341,8 +338,9 @@ impl JournalRecovery<'_> {
         is_plain_name(name) && name.starts_with(&place.prefix(self.journal)) && self.knows_place(place)
     }
 
-    /// What is left of that process in the staging directories and is in no entry could be anything: it is kept.
-    fn rescue_what_nobody_names(&mut self, waiting: &[String]) -> io::Result<()> {
+    /// Rescues the files of that process in the staging directories that no journal entry names: they could hold
+    /// anything.
+    fn rescue_unnamed_files(&mut self, waiting: &[String]) -> io::Result<()> {
         let unknown = RelPath::new("unknown").expect("a name");
         let in_tree = self.staging_directories().filter(|name| self.knows_place(&StagingPlace::Tree((*name).clone())));
         let in_tree = in_tree.filter_map(|name| self.copy.state.export.open_made(name).ok().map(Arc::new));
@@ -391,7 +389,7 @@ impl FoundThing {
         matches!(self, FoundThing::File { bytes, .. } if Some(ContentHash::of(bytes)) == version)
     }
 
-    /// Whether it is the new file of an intent, as it was written.
+    /// Whether it is the new file of an intent, unchanged since it was written.
     fn is_new_file_of(&self, intent: &CommitIntent) -> bool {
         let same = |inode: u64, modified: i64| (inode, modified) == (intent.inode, intent.modified);
         matches!(self, FoundThing::File { inode, modified, .. } if same(*inode, *modified)) && self.holds(intent.new)
@@ -407,13 +405,13 @@ struct LeftFile<'a> {
     copy: &'a WorkingCopy,
     intent: &'a CommitIntent,
     path: &'a RelPath,
-    /// Where the target is, if that is still there.
+    /// The target's directory, if it still exists.
     dir: Option<File>,
     target: FoundThing,
-    /// Where it was to be moved, and what is there.
+    /// The destination of a move: its directory, its path, and what was found there.
     moved: Option<(File, RelPath, FoundThing)>,
     staged_dir: Arc<File>,
-    /// The staged file, or the second name of the old one where it was renamed over.
+    /// The staged file, or the second name of the old file if the new one was renamed over it.
     staged_name: Option<String>,
     staged: FoundThing,
 }
@@ -443,7 +441,7 @@ impl<'a> LeftFile<'a> {
         };
         let mut staged_dir = match (&intent.place, &dir) {
             (StagingPlace::Beside, Some(dir)) => Arc::new(dir.try_clone()?),
-            // Without it nothing can be there.
+            // If that directory is gone, so is the staged file; no file in the state's directory has its name.
             (StagingPlace::Tree(name), _) => copy.state.export.open_made(name).map_or_else(|_| copy.state.staged(), Arc::new),
             _ => copy.state.staged(),
         };
@@ -454,14 +452,14 @@ impl<'a> LeftFile<'a> {
             match (&staged, FoundThing::inspect(copy, &staged_dir, &kept)?) {
                 (_, FoundThing::Nothing) => {}
                 (FoundThing::Nothing, old) => (staged_name, staged) = (Some(kept), old),
-                // The old file still has its first name, too.
+                // The old file still has its first name, so the second can go.
                 _ => {
                     staging::remove(staged_dir.as_fd(), &kept);
                 }
             }
         }
         if let (CommitMethod::Create, FoundThing::Nothing, Some(name), Some(dir)) = (intent.how, &staged, &intent.staged, &dir) {
-            // A new file that was taken back while its place could not be written.
+            // A new file that was rolled back while its staging directory could not be written.
             let beside = format!(".surehand-{name}");
             let thing = FoundThing::inspect(copy, dir, &beside)?;
             if !matches!(thing, FoundThing::Nothing) {
@@ -471,7 +469,7 @@ impl<'a> LeftFile<'a> {
         Ok(Self { copy, intent, path, dir, target, moved, staged_dir, staged_name, staged })
     }
 
-    /// Whether the new content was put in place, and what came out of it is what was expected.
+    /// Whether the new content is in place, and the file that came out has the expected content.
     fn is_done(&self) -> bool {
         match self.intent.how {
             CommitMethod::Create => self.target.is_new_file_of(self.intent),
@@ -482,7 +480,8 @@ impl<'a> LeftFile<'a> {
         }
     }
 
-    /// Where a file can only be moved by a second name, a crash may have left it with both.
+    /// Removes the first name of a moved file. Where a move takes two steps (a hard link, then an unlink), a crash may
+    /// have left both names.
     fn drop_first_name(&self) {
         if let (CommitMethod::Move, Some(dir), true) = (self.intent.how, &self.dir, self.target.has_inode(self.intent.inode)) {
             staging::remove(dir.as_fd(), self.path.name());
@@ -493,14 +492,14 @@ impl<'a> LeftFile<'a> {
         matches!(&self.moved, Some((_, _, thing)) if thing.has_inode(self.intent.inode))
     }
 
-    /// Whether the staged name holds something else than the new file.
+    /// Whether the staged name holds something other than the new file.
     fn was_swapped(&self) -> bool {
         !matches!(self.staged, FoundThing::Nothing) && !self.staged.has_inode(self.intent.inode)
     }
 
-    /// Rolls this file back. `false` if another program has changed it since: then it stays as it is.
+    /// Rolls this file back. Returns `false` if another program has changed it since; it then stays unchanged.
     fn roll_back(&self) -> io::Result<bool> {
-        let Some(dir) = &self.dir else { return Ok(self.keep_what_has_no_place()) };
+        let Some(dir) = &self.dir else { return Ok(self.rescue_without_directory()) };
         let is_ours = self.target.is_new_file_of(self.intent);
         match self.intent.how {
             CommitMethod::Create if is_ours => self.take_out(dir),
@@ -514,8 +513,9 @@ impl<'a> LeftFile<'a> {
         }
     }
 
-    /// The directory is gone, perhaps because it was empty without the file, and what was taken out of it has no place to go back to.
-    fn keep_what_has_no_place(&self) -> bool {
+    /// Rescues the file that was taken out of a directory that is gone, perhaps because it was empty without the file.
+    /// Returns `true` if no file had been taken out.
+    fn rescue_without_directory(&self) -> bool {
         let was_taken_out = match self.intent.how {
             CommitMethod::Remove => !matches!(self.staged, FoundThing::Nothing),
             CommitMethod::Swap | CommitMethod::Rename => self.was_swapped(),
@@ -533,7 +533,7 @@ impl<'a> LeftFile<'a> {
     fn put_back(&self, dir: &File) -> io::Result<bool> {
         let (Some(name), false) = (&self.staged_name, matches!(self.staged, FoundThing::Nothing)) else { return Ok(true) };
         if !self.staged.has_inode(self.intent.inode) && !self.staged.holds(self.intent.base) {
-            // Not the file that was taken from there.
+            // This is not the file that was taken out.
             self.copy.rescue(self.staged_dir.as_fd(), name, self.path);
             return Ok(false);
         }
@@ -550,7 +550,7 @@ impl<'a> LeftFile<'a> {
     fn move_back(&self, dir: &File) -> io::Result<bool> {
         let (Some((dir_to, to, _)), true) = (&self.moved, self.was_moved()) else { return Ok(true) };
         if self.target.has_inode(self.intent.inode) {
-            // It has its first name still, beside the second.
+            // The file still has its first name, so only the second one is removed.
             return Ok(staging::remove(dir_to.as_fd(), to.name()));
         }
         match rename_to_free_name((dir_to, to.name()), (dir, self.path.name())) {
@@ -560,12 +560,12 @@ impl<'a> LeftFile<'a> {
         }
     }
 
-    /// Moves a created file out before looking at it, so that a new file of another program is not touched. The file may have
-    /// been opened meanwhile, so it stays where [`LeftFile::clear`] gives it a second look.
+    /// Moves a created file out before inspecting it, so that a file that another program put there is not removed. A
+    /// program may have opened ours meanwhile, so it stays where [`LeftFile::clear`] gives it a second look.
     fn take_out(&self, dir: &File) -> io::Result<bool> {
         let Some(name) = &self.intent.staged else { return Ok(false) };
         if self.staged.has_inode(self.intent.inode) {
-            // A second name of it, without which it would keep its first one.
+            // The staged name is a second name of the same file, and a rename onto it would not remove the first.
             staging::remove(self.staged_dir.as_fd(), name);
         }
         let beside = format!(".surehand-{name}");
@@ -594,15 +594,15 @@ impl<'a> LeftFile<'a> {
         let name = self.staged_name.as_ref().expect("a swap has a staged file");
         match sys::renameat_with(&*self.staged_dir, name, dir, self.path.name(), RenameFlags::EXCHANGE) {
             Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => sys::renameat(&*self.staged_dir, name, dir, self.path.name())?,
-            // Another program has removed it since: it stays removed, and the old file is kept.
+            // Another program has removed the new file since: it stays removed, and the old file is kept.
             Err(Errno::NOENT) => return Ok(false),
             exchanged => exchanged?,
         }
         Ok(true)
     }
 
-    /// Restores the old bytes only if the file holds our new ones, or a mixture of both that only our torn write can have
-    /// left.
+    /// Restores the old bytes only if the file holds our new ones, or a mixture of both that only our torn write can
+    /// have left.
     fn restore_in_place(&self, dir: &File) -> io::Result<bool> {
         let FoundThing::File { bytes: now, .. } = &self.target else { return Ok(false) };
         let (FoundThing::File { bytes: base, .. }, true) = (&self.staged, self.staged.holds(self.intent.base)) else {
@@ -628,8 +628,8 @@ impl<'a> LeftFile<'a> {
         Ok(true)
     }
 
-    /// Removes the staged file, if it is ours or still the base; anything else is another program's work and is rescued.
-    /// `false` if it must wait, because it is open or cannot be removed now.
+    /// Removes the staged file if it is ours or still the base; anything else is another program's work and is rescued.
+    /// Returns `false` if it must wait, because it is open or cannot be removed now.
     fn clear(&self, notices: &mut Vec<Notice>) -> io::Result<bool> {
         let Some(name) = &self.staged_name else { return Ok(true) };
         if self.intent.how == CommitMethod::InPlace {
@@ -658,26 +658,25 @@ impl<'a> LeftFile<'a> {
             SecondLookResult::Rescued(to) => rescued(to, notices),
         }
     }
-}
 
-impl LeftFile<'_> {
-    /// The file in its place, if the journal has its metadata.
+    /// The file in its place now, if the journal has its metadata.
     fn replacement(&self) -> io::Result<Option<ReplacementFile>> {
         let (Some(dir), Some(metadata)) = (&self.dir, &self.intent.metadata) else { return Ok(None) };
         Ok(Some(ReplacementFile { dir: Arc::new(dir.try_clone()?), metadata: metadata.clone() }))
     }
 }
 
-/// The name of the copy of the new content beside that of the old one.
+/// Name of the copy of the new content, beside the copy of the old content.
 fn with_new(staged: &str) -> String {
     format!("{staged}{NEW_COPY}")
 }
 
-/// Whether these bytes are what a write of `new` over `base` leaves when it is cut off somewhere.
+/// Whether a write of `new` over `base` that was cut off somewhere can have left these bytes.
 fn is_mixture(now: &[u8], new: &[u8], base: &[u8]) -> bool {
     let written = now.iter().zip(new).take_while(|(a, b)| a == b).count();
     let rest_of_base = |from: usize| base.get(from..).unwrap_or_default();
-    // Cut off anywhere up to where they agree; the end of the old content may still be there, or not any more.
+    // The write may have stopped anywhere up to the point where both agree; the rest of the old content may be cut off
+    // already.
     (0..=written).rev().any(|at| now[at..] == *rest_of_base(at) || (at == new.len().min(now.len()) && now.len() == at))
 }
 
@@ -686,7 +685,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_torn_file_is_told_from_a_changed_one() {
+    fn a_torn_file_is_distinguished_from_a_changed_one() {
         let (base, new) = (b"old content\n", b"new stuff\n");
         for at in 0..=new.len() {
             let mut torn = base.to_vec();

@@ -10,7 +10,7 @@ use rustix::{
 use super::lease::{self, Lease};
 use crate::user::effective_user;
 
-/// Puts a content in the place of a file, written under another name first. It is not synced.
+/// Replaces a file with this content, which is first written under another name. It is not synced.
 pub(crate) fn put(new: (&File, &str), place: (&File, &str), content: &[u8]) -> io::Result<()> {
     let FreeFile { file, size } = fresh_or_free(new.0, new.1)?;
     file.write_all_at(content, 0)?;
@@ -18,18 +18,18 @@ pub(crate) fn put(new: (&File, &str), place: (&File, &str), content: &[u8]) -> i
         file.set_len(content.len() as u64)?;
     }
     lease::give_back(&file);
-    // What was there becomes the next one to be written over. A rename would make some systems flush the file first.
+    // The old file is reused for the next write. A rename would make some systems flush the new file first.
     match sys::renameat_with(new.0, new.1, place.0, place.1, RenameFlags::EXCHANGE) {
         Err(Errno::NOENT | Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => sys::renameat(new.0, new.1, place.0, place.1)?,
         exchanged => {
             exchanged?;
-            // An exchange takes whatever is there: unlike a rename, it does not refuse a directory that was made meanwhile.
+            // An exchange accepts anything: unlike a rename, it does not refuse a directory that was made meanwhile.
             let taken = sys::statat(new.0, new.1, AtFlags::SYMLINK_NOFOLLOW)?;
             if FileType::from_raw_mode(taken.st_mode) == FileType::Directory {
                 sys::renameat_with(new.0, new.1, place.0, place.1, RenameFlags::EXCHANGE)?;
                 return Err(Errno::ISDIR.into());
             }
-            if !is_as_we_make_it(&taken) {
+            if !is_reusable(&taken) {
                 sys::unlinkat(new.0, new.1, AtFlags::empty())?;
             }
         }
@@ -49,7 +49,7 @@ fn fresh_or_free(dir: &File, name: &str) -> io::Result<FreeFile> {
     if let Ok(file) = open(flags)
         && Lease::take(&file).is_ok()
         && let Ok(stat) = sys::fstat(&file)
-        && is_as_we_make_it(&stat)
+        && is_reusable(&stat)
     {
         return Ok(FreeFile { file, size: u64::try_from(stat.st_size).unwrap_or_default() });
     }
@@ -59,8 +59,8 @@ fn fresh_or_free(dir: &File, name: &str) -> io::Result<FreeFile> {
     }
 }
 
-/// Whether a file may be written over: a plain file of ours, with one name, that only we may read.
-fn is_as_we_make_it(stat: &Stat) -> bool {
+/// Whether a file may be written over: a regular file of ours, with one name, that only we may read.
+fn is_reusable(stat: &Stat) -> bool {
     let is_plain = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile && stat.st_nlink == 1;
     is_plain && stat.st_uid == effective_user() && stat.st_mode & 0o777 == 0o600
 }

@@ -1,19 +1,21 @@
-//! Displaced files: the old versions that commits took out of the workspace. Each gets a second look before it is removed.
+//! Displaced files: the old versions that commits took out of the workspace. Each gets a second look before it is
+//! removed.
 //!
-//! A commit verifies the old file right after the exchange, but a program can come later. One that opened the file before the
-//! exchange goes on writing to it. One that looked up the name and was then suspended changes the mode of a file that is no
-//! longer in place. Neither made a mistake, and both believe that they came first. So a displaced file stays in the state
-//! directory for a quarter of a second, and longer while a process has it open, which a lease shows. Then:
+//! A commit verifies the old file right after the exchange, but a program can act later. A program that opened the file
+//! before the exchange goes on writing to it. A program that looked up the name and was then suspended changes the mode
+//! of a file that is no longer in place. Neither made a mistake, and both believe that they came first. So a displaced
+//! file stays in the state directory for a quarter of a second, and longer while a process has it open, which a lease
+//! shows. Then:
 //!
 //! - If its stamp is unchanged, it is removed.
 //! - If its mode, owner or attributes changed, the file in its place gets the same change.
 //! - If its bytes changed, it moves to `rescued/`, and the next reply names it.
 //!
-//! A displaced file is never used as a staged file again: an open handle must keep referring to the file that it was opened
-//! for.
+//! A displaced file is never used as a staged file again: an open handle must keep referring to the file that it was
+//! opened for.
 //!
-//! A process looks at its displaced files a last time before it ends. Its journal keeps those that are still open, and the
-//! next start looks at them.
+//! A process checks its displaced files a last time before it ends. Its journal keeps those that are still open, and
+//! the next start checks them.
 
 use std::{
     fs::File,
@@ -38,6 +40,7 @@ use super::{
     staging,
 };
 use crate::{
+    random::try_random,
     state_dir::{StateDir, make_dir},
     time::now,
 };
@@ -48,25 +51,25 @@ pub(crate) struct DisplacedFile {
     pub dir: Arc<File>,
     pub name: String,
     pub path: RelPath,
-    /// What it was when it was taken out.
+    /// Version of its bytes when it was taken out.
     pub version: ContentHash,
-    /// Its stamp right after that.
+    /// Its stamp right after it was taken out, if no other process had it open then.
     pub stamp: Option<Stamp>,
     pub replacement: Option<ReplacementFile>,
-    /// The file itself, open, where it has no name any more and the named one is a copy.
+    /// The file itself, open, if it has lost its name and `name` is only a copy.
     pub handle: Option<File>,
 }
 
-/// The file in the place of a displaced one. A change of mode, owner or attributes of the displaced file was meant for this
-/// one: the program looked up the name a moment before the exchange.
+/// The file in the place of a displaced one. A change of mode, owner or attributes of the displaced file was meant for
+/// this one: the program looked up the name just before the exchange.
 #[derive(Debug)]
 pub(crate) struct ReplacementFile {
     pub dir: Arc<File>,
-    /// What the displaced file had, and this one was given.
+    /// The displaced file's metadata, which this file was given.
     pub metadata: Metadata,
 }
 
-/// What a second look at a displaced file came to.
+/// The result of a second look at a displaced file.
 #[derive(Debug)]
 pub(crate) enum SecondLookResult {
     /// Unchanged and not open anywhere: it can be removed.
@@ -77,12 +80,12 @@ pub(crate) enum SecondLookResult {
 }
 
 impl DisplacedFile {
-    /// A file that was taken from its place, of which nothing else is known.
+    /// A file that was taken from its place, if only its version is known.
     pub(crate) fn taken_back(dir: Arc<File>, name: String, path: RelPath, version: ContentHash) -> Self {
         Self { dir, name, path, version, stamp: None, replacement: None, handle: None }
     }
 
-    /// Makes it use the handles of directories that others have open already.
+    /// Replaces its directory handles with shared ones that are open already.
     pub(crate) fn share_dirs(&mut self, shared: &SharedDirs) {
         self.dir = shared.share(self.dir.clone());
         if let Some(replacement) = &mut self.replacement {
@@ -92,7 +95,7 @@ impl DisplacedFile {
 
     pub(crate) fn check_again(&mut self, rescued: &RescueDir) -> io::Result<SecondLookResult> {
         if let Some(handle) = self.handle.take() {
-            return self.look_through(&handle, rescued);
+            return self.check_handle(&handle, rescued);
         }
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
         let mut file = match sys::openat(&*self.dir, &self.name, flags, Mode::empty()) {
@@ -101,8 +104,8 @@ impl DisplacedFile {
             Err(Errno::AGAIN) => return Ok(SecondLookResult::InUse),
             Err(errno) => return Err(errno.into()),
         };
-        // Granted only if no other process has it open; then none can write to it any more, since it has no name that they
-        // know.
+        // A lease is granted only if no other process has the file open. Then none can write to it any more, since none
+        // knows its present name.
         let lease = match Lease::take(&file) {
             Err(NoLease::IsOpen) if rescued.leases_exist() => return Ok(SecondLookResult::InUse),
             lease => lease.ok(),
@@ -112,23 +115,23 @@ impl DisplacedFile {
         if self.stamp.is_some_and(|then| then.agrees_with(&stamp) && !then.is_racy()) {
             return Ok(SecondLookResult::Untouched);
         }
-        // Where it cannot be carried over there is nothing else to be done about it.
+        // If it cannot be carried over, nothing else can be done.
         let _ = self.carry_over_metadata(&file);
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes)?;
-        // A file with another hard link lives on there, with everything that was written to it.
+        // A file with another hard link lives on there, with all bytes that were written to it.
         if ContentHash::of(&bytes) == self.version || link_count(&stat) > 1 {
             return Ok(SecondLookResult::Untouched);
         }
         if let Some(lease) = lease {
-            // It may have to be copied, and our own lease would keep us waiting.
+            // The file may have to be copied, and our own lease would make us wait when we open it.
             lease.release(&file);
         }
         rescued.take_in(self.dir.as_fd(), &self.name, &self.path).map(SecondLookResult::Rescued)
     }
 
-    /// [`Self::look`] for a file without a name: its changed bytes become the content of the copy.
-    fn look_through(&self, mut handle: &File, rescued: &RescueDir) -> io::Result<SecondLookResult> {
+    /// Like [`Self::check_again`], for a file without a name: if its bytes changed, the copy gets them and is rescued.
+    fn check_handle(&self, mut handle: &File, rescued: &RescueDir) -> io::Result<SecondLookResult> {
         let mut bytes = Vec::new();
         handle.rewind()?;
         handle.read_to_end(&mut bytes)?;
@@ -140,7 +143,7 @@ impl DisplacedFile {
         rescued.take_in(self.dir.as_fd(), &self.name, &self.path).map(SecondLookResult::Rescued)
     }
 
-    /// Gives the file in its place what was changed of the metadata of this one.
+    /// Applies metadata changes of this file to the file in its place.
     pub(crate) fn carry_over_metadata(&mut self, file: &File) -> io::Result<()> {
         let Some(replacement) = &mut self.replacement else { return Ok(()) };
         let now = Metadata::of(file, &sys::fstat(file)?)?.without_labels();
@@ -157,7 +160,8 @@ impl DisplacedFile {
         Ok(())
     }
 
-    /// Removes it, after a look that found it untouched. `false` where nothing may be removed now: then it must wait.
+    /// Removes the file after a look that found it untouched. Returns `false` if nothing may be removed now; then it
+    /// must wait.
     pub(crate) fn remove(&self) -> bool {
         staging::remove(self.dir.as_fd(), &self.name)
     }
@@ -165,7 +169,7 @@ impl DisplacedFile {
 
 #[derive(Debug)]
 pub(crate) struct RescueDir {
-    /// It may be removed and made anew.
+    /// `None` if the state is read-only. It may be removed and created again; see [`Self::moved`].
     state: Mutex<Option<Arc<StateDir>>>,
     /// A file of our own, to find out whether this file system grants leases.
     probe: Option<File>,
@@ -178,16 +182,16 @@ impl RescueDir {
         Ok(Self { state: Mutex::new(Some(state)), clock: FileClock::try_out(&probe), probe: Some(probe) })
     }
 
-    /// Where nothing is written, nothing is rescued.
+    /// For a read-only state: nothing is written, so nothing is rescued.
     pub(crate) fn none() -> Self {
         Self { state: Mutex::new(None), clock: FileClock::default(), probe: None }
     }
 
     pub(crate) fn moved(&self, state: Arc<StateDir>) {
-        *self.state.lock().expect("nobody panics while holding it") = Some(state);
+        *self.state.lock().expect("no code panics while holding it") = Some(state);
     }
 
-    /// Whether this file system grants leases at all, tried on a file that no other process can open.
+    /// Whether this file system grants leases, tried on a file that no other process can open.
     pub(crate) fn leases_exist(&self) -> bool {
         self.probe.as_ref().is_some_and(|probe| Lease::take(probe).is_ok())
     }
@@ -197,7 +201,7 @@ impl RescueDir {
         self.clock
     }
 
-    /// Moves a file in, under a name that shows where it came from. Returns its path.
+    /// Moves a file into `rescued/`, under a name that shows where it came from. Returns its new path.
     pub(crate) fn take_in(&self, dir: BorrowedFd<'_>, name: &str, path: &RelPath) -> io::Result<String> {
         let (state, home) = self.open()?;
         let place = state.checkout_path.join(RESCUED);
@@ -232,20 +236,18 @@ impl RescueDir {
     }
 
     fn open(&self) -> io::Result<(Arc<StateDir>, Arc<File>)> {
-        let state = self.state.lock().expect("nobody panics while holding it").clone().ok_or(Errno::ROFS)?;
+        let state = self.state.lock().expect("no code panics while holding it").clone().ok_or(Errno::ROFS)?;
         let home = make_dir(&state.checkout, RESCUED)?;
         Ok((state, home))
     }
 }
 
-/// The name of the directory in the state.
+/// Name of the directory for rescued files, in the state directory of a checkout.
 pub const RESCUED: &str = "rescued";
 
 /// A file without a name, which no other process can open.
 fn private_file(dir: &File) -> io::Result<File> {
-    let mut random = [0_u8; 8];
-    rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())?;
-    let name = format!("probe-{:016x}", u64::from_ne_bytes(random));
+    let name = format!("probe-{:016x}", try_random()?);
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     let file = sys::openat(dir, &name, flags, Mode::from_raw_mode(0o600))?;
     sys::unlinkat(dir, &name, AtFlags::empty())?;
@@ -260,9 +262,10 @@ mod tests {
     use super::*;
     use crate::{git::WorkTree, state_dir::StateHome};
 
-    /// Where two file systems meet, what is rescued is copied. Memory is another one than the disk on most machines.
+    /// A rescue between two file systems copies the file. On most machines, `/dev/shm` is another file system than the
+    /// disk.
     #[test]
-    fn what_is_rescued_from_another_file_system_is_there_at_once() {
+    fn a_rescue_from_another_file_system_does_not_wait() {
         let home = tempfile::tempdir().unwrap();
         let Ok(away) = tempfile::tempdir_in("/dev/shm") else { return };
         let tree = WorkTree::without_git(home.path().to_owned());
@@ -279,7 +282,7 @@ mod tests {
             handle: None,
         };
         let began = Instant::now();
-        let SecondLookResult::Rescued(to) = displaced.check_again(&rescued).unwrap() else { panic!("it was changed") };
+        let SecondLookResult::Rescued(to) = displaced.check_again(&rescued).unwrap() else { panic!("it was not rescued") };
         assert_eq!(fs::read_to_string(to).unwrap(), "theirs");
         assert!(!away.path().join("staged").exists());
         assert!(began.elapsed().as_secs() < 5, "it waited {:?}", began.elapsed());

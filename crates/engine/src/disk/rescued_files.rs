@@ -24,32 +24,31 @@ use crate::state_dir::{make_dir, open_dir, open_file};
 /// The directory of the notes. A note has the name of its file.
 const NOTES: &str = "rescue-notes";
 
-/// A longer note is none of ours.
+/// A longer note is not one of ours.
 const MAX_NOTE: u64 = 1 << 16;
 
 /// Where a rescued file came from.
 #[derive(Debug, Serialize, Deserialize)]
 struct RescueNote {
-    /// In the work tree.
+    /// Relative to the work tree.
     path: RelPath,
     at: Millis,
 }
 
-/// A file in `rescued/`.
 #[derive(Debug)]
 pub(crate) struct RescuedEntry {
     pub name: String,
-    /// The file that was meant, in the work tree, if that is known.
+    /// The original path, relative to the work tree, if it is known.
     pub path: Option<RelPath>,
     pub at: Millis,
     pub size: u64,
 }
 
-/// Notes where a rescued file came from. Without a note it is still listed, by its name.
+/// Records where a rescued file came from. Without a note, the file is still listed by its name.
 pub(crate) fn write_note(checkout: &File, name: &str, path: &RelPath, at: Millis) {
     let Ok(notes) = make_dir(checkout, NOTES) else { return };
     let note = serde_json::to_vec(&RescueNote { path: path.clone(), at }).expect("a note is plain data");
-    // One that is left over is of a file that is gone.
+    // A note that is left over belongs to a file that is gone.
     staging::remove(notes.as_fd(), name);
     let _ = staging::write_copy(notes.as_fd(), name, &note);
 }
@@ -75,7 +74,7 @@ pub(crate) fn list(checkout: &File) -> io::Result<Vec<RescuedEntry>> {
     Ok(entries)
 }
 
-/// What a rescued file holds.
+/// The content of a rescued file.
 pub(crate) fn read(checkout: &File, name: &str) -> io::Result<Vec<u8>> {
     let rescued = open(checkout, RESCUED)?.ok_or(Errno::NOENT)?;
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;

@@ -1,8 +1,8 @@
 //! The workspace root. Every path is resolved beneath it, and only beneath it.
 //!
-//! A path is first normalised without looking at the disk. Then the kernel opens it beneath the root without following links,
-//! so that a link that is swapped in during the call cannot lead outside. Only if there is a link on the way is the path
-//! resolved by name, checked to be inside, and opened again in the strict way.
+//! A path is first normalised without looking at the disk. Then the kernel opens it beneath the root without following
+//! symlinks, so that one that is swapped in during the call cannot lead outside. Only if the path contains a symlink is
+//! it resolved by name, checked to be inside, and opened again in the strict way.
 
 use std::{
     borrow::Cow,
@@ -21,19 +21,19 @@ use surehand_core::{Cause, Refusal, RelPath, path::BadPath};
 #[derive(Debug)]
 pub(crate) struct RootDir {
     path: PathBuf,
-    /// As it was given, for absolute paths spelled through a link above the root.
+    /// The path as it was given, for absolute paths spelled through a symlink above the root.
     given: PathBuf,
     dir: OwnedFd,
 }
 
-/// What has become of the directory that a workspace was opened for.
+/// What the path of a workspace leads to now, compared with the directory that was opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RootStatus {
-    /// It is where it was.
+    /// The same directory, or none although the open one still exists (it was moved).
     Same,
-    /// Another directory is in its place.
+    /// Another directory, which has taken its place.
     Another,
-    /// It was removed, and nothing is in its place.
+    /// Nothing: the directory was removed.
     Gone,
 }
 
@@ -45,7 +45,7 @@ impl RootDir {
         Ok(Self { path, given, dir })
     }
 
-    /// Its absolute path, without links.
+    /// Its absolute path, without symlinks.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
@@ -54,10 +54,10 @@ impl RootDir {
     pub(crate) fn now(&self) -> RootStatus {
         let Ok(open) = sys::fstat(&self.dir) else { return RootStatus::Same };
         match sys::stat(&self.path) {
-            Ok(there) if (there.st_dev, there.st_ino) == (open.st_dev, open.st_ino) => RootStatus::Same,
-            Ok(there) if sys::FileType::from_raw_mode(there.st_mode) == sys::FileType::Directory => RootStatus::Another,
+            Ok(named) if (named.st_dev, named.st_ino) == (open.st_dev, open.st_ino) => RootStatus::Same,
+            Ok(named) if sys::FileType::from_raw_mode(named.st_mode) == sys::FileType::Directory => RootStatus::Another,
             Err(Errno::NOENT) if open.st_nlink == 0 => RootStatus::Gone,
-            // It was moved away, or cannot be looked at: what is open is still the tree.
+            // It was moved away, or cannot be examined: the open directory is still the tree.
             Ok(_) | Err(_) => RootStatus::Same,
         }
     }
@@ -66,7 +66,8 @@ impl RootDir {
         self.dir.as_fd()
     }
 
-    /// The one spelling of a path, by its words: relative, absolute, with `.` and `..`. Links are not followed yet.
+    /// Normalises a path, which may be absolute and contain `.` and `..`. Symlinks beneath the root are not followed
+    /// yet.
     pub(crate) fn normalize(&self, spelling: &str) -> Result<RelPath, Refusal> {
         let refuse = |cause| Refusal::of_spelling(spelling, cause);
         let relative = self.without_root(spelling)?;
@@ -81,7 +82,7 @@ impl RootDir {
         })
     }
 
-    /// The same for a path that may be a directory; `None` is the root itself.
+    /// Like [`Self::normalize`], for a path that may be a directory; `None` is the root itself.
     pub(crate) fn normalize_place(&self, spelling: &str) -> Result<Option<RelPath>, Refusal> {
         let refuse = |cause| Refusal::of_spelling(spelling, cause);
         match RelPath::new(&self.without_root(spelling)?) {
@@ -102,13 +103,14 @@ impl RootDir {
         stripped.or_else(by_links).ok_or_else(|| Refusal::of_spelling(spelling, Cause::OutsideWorkspace))
     }
 
-    /// [`Self::strip`] for a path that reaches the root through a link above it: `/home` may lead to `/var/home`.
+    /// Like [`Self::strip_root`], for a path that reaches the root through a symlink above it: `/home` may lead to
+    /// `/var/home`.
     fn strip_root_behind_links(&self, spelling: &str) -> Option<String> {
         let path = Path::new(spelling);
-        let (there, settled) = path.ancestors().find_map(|there| Some((there, there.canonicalize().ok()?)))?;
-        // As it was spelled, with a slash at its end if it has one.
-        let rest = spelling.strip_prefix(there.to_str()?)?;
-        let inside = settled.strip_prefix(&self.path).ok()?.to_str()?;
+        let (existing, resolved) = path.ancestors().find_map(|part| Some((part, part.canonicalize().ok()?)))?;
+        // The rest as it was spelled, including a trailing slash.
+        let rest = spelling.strip_prefix(existing.to_str()?)?;
+        let inside = resolved.strip_prefix(&self.path).ok()?.to_str()?;
         Some(format!("{inside}{rest}"))
     }
 
@@ -117,7 +119,7 @@ impl RootDir {
         [&self.path, &self.given].into_iter().find_map(|root| path.strip_prefix(root).ok()).and_then(Path::to_str)
     }
 
-    /// Follows the links in a path; gives the path of the file itself. A path that leads out is refused.
+    /// Resolves the symlinks in a path. A path that leads outside is refused.
     pub(crate) fn resolve(&self, path: &RelPath) -> Result<RelPath, Refusal> {
         let full = self.path.join(path.as_str());
         let settled = match full.canonicalize() {
@@ -128,7 +130,7 @@ impl RootDir {
         self.relative(path, &settled)
     }
 
-    /// The same for a path that may be a directory; `None` is the root itself.
+    /// Like [`Self::resolve`], for a path that may be a directory; `None` is the root itself.
     pub(crate) fn resolve_place(&self, path: &RelPath) -> Result<Option<RelPath>, Refusal> {
         match self.path.join(path.as_str()).canonicalize() {
             Ok(settled) if settled == self.path => Ok(None),
@@ -154,7 +156,8 @@ impl RootDir {
         RelPath::new(inside).map_err(|_| Refusal::of(path, Cause::NotAFile { kind: "a directory" }))
     }
 
-    /// Opens what is at a path, following no link anywhere. [`Errno::LOOP`] says that there is one.
+    /// Opens the file or directory at a path without following symlinks. [`Errno::LOOP`] means that the path contains
+    /// one.
     pub(crate) fn open_at(&self, path: &str, flags: OFlags) -> rustix::io::Result<OwnedFd> {
         open_beneath(self.dir(), path, flags | OFlags::CLOEXEC | OFlags::NOFOLLOW)
     }
@@ -168,7 +171,7 @@ impl RootDir {
         }
     }
 
-    /// The directories above a file that are not there, from the outermost to the innermost.
+    /// The missing directories above a file, from the outermost to the innermost.
     pub(crate) fn missing_parents(&self, path: &RelPath) -> rustix::io::Result<Vec<RelPath>> {
         let mut missing = Vec::new();
         let mut next = path.parent();
@@ -185,7 +188,7 @@ impl RootDir {
         Ok(missing)
     }
 
-    /// Makes a directory in an existing parent, without following links. `false` if it exists already.
+    /// Creates a directory in an existing parent, without following symlinks. Returns `false` if it exists already.
     pub(crate) fn make_dir(&self, dir: &RelPath) -> rustix::io::Result<bool> {
         let parent = self.open_parent(dir)?;
         match sys::mkdirat(&parent, dir.name(), Mode::from_raw_mode(0o777)) {
@@ -195,7 +198,7 @@ impl RootDir {
         }
     }
 
-    /// Whether the second path is the first in other letters, on a file system to which that makes no difference.
+    /// Whether two paths name the same file and differ only in case, on a file system that ignores case.
     pub(crate) fn is_own_name_in_other_letters(&self, path: &RelPath, other: &RelPath) -> bool {
         path.parent() == other.parent()
             && self.open_parent(path).is_ok_and(|dir| is_other_letters(dir, path.name(), other.name()))
@@ -233,7 +236,7 @@ fn open_beneath(dir: BorrowedFd<'_>, path: &str, flags: OFlags) -> rustix::io::R
     open_by_steps(dir, path, flags)
 }
 
-/// `openat2` by plain calls: opens one part of the path after the other and follows no link.
+/// `openat2` with plain calls: opens one component of the path after the other and follows no symlink.
 fn open_by_steps(dir: BorrowedFd<'_>, path: &str, flags: OFlags) -> rustix::io::Result<OwnedFd> {
     let (parents, name) = path.rsplit_once('/').map_or((None, path), |(parents, name)| (Some(parents), name));
     let step = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
@@ -254,8 +257,8 @@ fn is_link(dir: BorrowedFd<'_>, name: &str) -> bool {
         .is_ok_and(|stat| sys::FileType::from_raw_mode(stat.st_mode) == sys::FileType::Symlink)
 }
 
-/// Whether two names differ only in case, and the directory finds the first under the second. Inodes do not help: some FUSE
-/// file systems report a different one for every spelling.
+/// Whether two names differ only in case, and the directory finds the first under the second. Inodes do not help: some
+/// FUSE file systems report a different one for every spelling.
 pub(super) fn is_other_letters(dir: impl AsFd, name: &str, other: &str) -> bool {
     if name == other || name.to_lowercase() != other.to_lowercase() {
         return false;
@@ -267,11 +270,11 @@ pub(super) fn is_other_letters(dir: impl AsFd, name: &str, other: &str) -> bool 
     sys::statat(&dir, other, AtFlags::SYMLINK_NOFOLLOW).is_ok() && has_entry(name) && !has_entry(other)
 }
 
-/// How often it is tried again to remove a directory that has only hidden files.
+/// How often to retry the removal of a directory that has only hidden files.
 const HIDDEN_PATIENCE: usize = 50;
 
-/// Whether a directory has only the hidden files that FUSE keeps for removed files that are still open. It learns a moment
-/// late that they were closed.
+/// Whether a directory has only the hidden files that FUSE keeps for removed files that are still open. FUSE learns a
+/// moment late that they were closed.
 fn has_only_hidden(parent: &OwnedFd, name: &str) -> bool {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let Ok(dir) = sys::openat(parent, name, flags, Mode::empty()) else { return false };

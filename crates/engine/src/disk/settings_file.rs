@@ -1,5 +1,5 @@
-//! Reads settings files that a clone may have shipped: links to devices, named pipes and endless files neither block nor fill
-//! memory.
+//! Reads settings files that a clone may have shipped: links to devices, named pipes and endless files neither block
+//! nor fill memory.
 
 use std::{fs::File, io::Read, path::Path};
 
@@ -14,8 +14,8 @@ use crate::user::effective_user;
 /// A larger settings file is refused.
 const MOST_BYTES: u64 = 64 * 1024;
 
-/// The text of a repository's settings; `None` where there are none. A link is not followed: it may lead anywhere. The error says
-/// what is wrong with the file.
+/// Reads a repository's settings; `None` if there are none. A symlink is not followed: it may lead anywhere. The error
+/// describes the problem with the file.
 pub(crate) fn of_repository(path: &Path) -> Result<Option<String>, String> {
     match open(path, OFlags::NOFOLLOW) {
         Err(Errno::LOOP) => Err("it is a link, not a regular file".to_owned()),
@@ -29,7 +29,7 @@ pub(crate) fn of_user(path: &Path) -> Result<Option<String>, String> {
 }
 
 /// Why a settings file is not trusted, if another user could have written it.
-pub(crate) fn whose_else(path: &Path) -> Option<String> {
+pub(crate) fn why_untrusted(path: &Path) -> Option<String> {
     let stat = sys::stat(path).ok()?;
     let is_ours = [0, effective_user()].contains(&stat.st_uid);
     let is_open = kind_of(&stat).is_none() && stat.st_mode & 0o002 != 0;

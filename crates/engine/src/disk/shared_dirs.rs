@@ -1,4 +1,5 @@
-//! Open directories of displaced files, each open once: a burst of edits would otherwise use up the open files of the process.
+//! Open directories of displaced files, each open once: a burst of edits would otherwise use up the open files of the
+//! process.
 
 use std::{
     collections::HashMap,
@@ -10,8 +11,8 @@ use rustix::fs as sys;
 
 use super::checkout_state::lock;
 
-/// With more directories than this, displaced files no longer wait for their second look. Many systems allow a process 1024
-/// open files, and some 256.
+/// With more directories than this, displaced files no longer wait for their second look. Many systems allow a process
+/// 1024 open files, and some 256.
 const MOST: usize = 128;
 
 #[derive(Debug, Default)]

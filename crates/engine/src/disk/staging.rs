@@ -17,7 +17,8 @@ pub(crate) fn write_copy(dir: BorrowedFd<'_>, name: &str, content: &[u8]) -> io:
     Ok(file)
 }
 
-/// A file without a name in this directory; it vanishes if we do. `None` where the file system has no such thing.
+/// Creates a file without a name in this directory; it vanishes if the process dies. `None` if the file system does not
+/// support that.
 #[cfg(target_os = "linux")]
 pub(crate) fn nameless(dir: BorrowedFd<'_>, content: &[u8]) -> io::Result<Option<File>> {
     let flags = OFlags::WRONLY | OFlags::TMPFILE | OFlags::CLOEXEC;
@@ -30,7 +31,7 @@ pub(crate) fn nameless(dir: BorrowedFd<'_>, content: &[u8]) -> io::Result<Option
     Ok(Some(file))
 }
 
-/// There are no files without a name here.
+/// Other systems have no nameless files.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn nameless(_: BorrowedFd<'_>, _: &[u8]) -> io::Result<Option<File>> {
     Ok(None)
@@ -44,13 +45,12 @@ pub(crate) fn name_it(file: &File, dir: BorrowedFd<'_>, name: &str) -> rustix::i
     sys::linkat(sys::CWD, by_number, dir, name, AtFlags::SYMLINK_FOLLOW)
 }
 
-/// There are no files without a name here.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn name_it(_: &File, _: BorrowedFd<'_>, _: &str) -> rustix::io::Result<()> {
     Err(Errno::OPNOTSUPP)
 }
 
-/// Removes a staged file of ours, and says whether it is gone. One that is gone already is what we want.
+/// Removes a staged file of ours. Returns whether it is gone; one that was gone already counts.
 pub(crate) fn remove(dir: BorrowedFd<'_>, name: &str) -> bool {
     matches!(sys::unlinkat(dir, name, AtFlags::empty()), Ok(()) | Err(Errno::NOENT))
 }

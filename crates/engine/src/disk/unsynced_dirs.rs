@@ -38,7 +38,7 @@ impl UnsyncedDirs {
         pending.failed.take().map_or(Ok(()), Err)
     }
 
-    /// Syncs all of them because something depends on it that is not a reply. Returns whether they are on the disk.
+    /// Syncs all of them because something other than a reply depends on it. Returns whether they are on disk.
     pub(crate) fn sync_early(&self) -> bool {
         let mut pending = lock(&self.0);
         pending.sync();

@@ -1,6 +1,6 @@
-//! The working copy: the files of a work tree together with the state directory that guards them. Commits and recovery act on
-//! it. It has the journal, the locks, the staging directories and the displaced files. It knows nothing of stores, sessions
-//! and settings.
+//! The working copy: the files of a work tree together with the state directory that guards them. Commits and recovery
+//! act on it. It has the journal, the locks, the staging directories and the displaced files. It knows nothing of
+//! stores, sessions and settings.
 
 use std::{
     borrow::Cow,
@@ -31,6 +31,7 @@ use super::{
 };
 use crate::{
     git::{self, WorkTree},
+    random::try_random,
     state_dir::StateHome,
     user::effective_user,
 };
@@ -39,10 +40,10 @@ use crate::{
 pub(crate) struct WorkingCopy {
     root: Arc<RootDir>,
     root_dir: Arc<File>,
-    /// The work tree that the root is in; mostly the root itself.
+    /// The root of the work tree; usually the same directory as `root`.
     pub(crate) tree: Arc<RootDir>,
     pub(crate) below: Option<RelPath>,
-    /// Directories of the tree that hold what git and we believe, under whatever name.
+    /// Directories of the tree whose content git or Surehand trusts, under whatever name.
     protected: Vec<RelPath>,
     /// Whether the root itself lies in such a directory.
     is_all_protected: bool,
@@ -54,9 +55,9 @@ pub(crate) struct WorkingCopy {
     owner: (u32, u32),
     pub(crate) probe: Option<CommitProbe>,
     can_exchange: AtomicBool,
-    /// Where files are staged at least; see [`StagingLevel`].
+    /// The best [`StagingLevel`] that may still work.
     staging: AtomicU8,
-    /// The directory for staging in the tree, once it was needed.
+    /// The directory for staging in the tree, with its name, once it was needed.
     tree_staging: Mutex<Option<(Arc<File>, String)>>,
 }
 
@@ -66,7 +67,7 @@ pub(crate) enum StagingLevel {
     InState = 0,
     /// In a directory of the tree, because the state is on another file system.
     InTree = 1,
-    /// Beside the target, because that is on yet another one.
+    /// Beside the target, because the target is on yet another file system.
     Beside = 2,
 }
 
@@ -76,11 +77,11 @@ impl std::fmt::Debug for WorkingCopy {
     }
 }
 
-/// More displaced files than this do not wait for their second look.
+/// If more displaced files than this are waiting, they get their second look at once.
 const MAX_DISPLACED: usize = 4096;
 
 impl WorkingCopy {
-    /// A working copy. `home` names the directories of the user that no tool may write.
+    /// `home` names the directories of the user that no tool may write.
     pub(crate) fn new(
         place: RootInTree,
         state: Arc<CheckoutState>,
@@ -122,12 +123,12 @@ impl WorkingCopy {
         self.root_dir.clone()
     }
 
-    /// A path of the root, as a path of the work tree.
+    /// Converts a path relative to the root to one relative to the work tree.
     pub(crate) fn in_tree(&self, path: &RelPath) -> RelPath {
         path.in_directory(self.below.as_ref())
     }
 
-    /// A path of the work tree, as a path of the root; `None` where it is not below it.
+    /// Converts a path relative to the work tree to one relative to the root; `None` if it is not below the root.
     pub(crate) fn in_root<'a>(&self, path: &'a RelPath) -> Option<Cow<'a, RelPath>> {
         match &self.below {
             None => Some(Cow::Borrowed(path)),
@@ -146,7 +147,7 @@ impl WorkingCopy {
         self.state.rescued.clock()
     }
 
-    /// Says that this file system cannot exchange two files, as a test or the user may know.
+    /// Records that this file system cannot exchange two files.
     pub(crate) fn without_exchange(&self) {
         self.can_exchange.store(false, Ordering::Relaxed);
     }
@@ -165,27 +166,27 @@ impl WorkingCopy {
         }
     }
 
-    /// Records that files staged in this directory are on another file system than their targets, so a worse place is used
-    /// from now on. Only the error of the system shows this: a bind mount has the same device number.
+    /// Records that files staged in this directory are on another file system than their targets, so a worse place is
+    /// used from now on. Only the error of the system shows this: a bind mount has the same device number.
     pub(crate) fn staged_too_far(&self, dir: &Arc<File>) {
         let next = if self.tree_staging_name(dir).is_some() { StagingLevel::Beside } else { StagingLevel::InTree };
         self.staging.fetch_max(next as u8, Ordering::Relaxed);
     }
 
-    /// The directory for staging in the tree, made when it is first needed. The journal names it before it is there.
+    /// The directory for staging in the tree, created when it is first needed. The journal names it before it exists.
     pub(crate) fn tree_staging(&self) -> io::Result<(Arc<File>, String)> {
         let mut staging = lock(&self.tree_staging);
         if let Some(staging) = &*staging {
             return Ok(staging.clone());
         }
-        let name = format!("{TREE_STAGING}{:016x}", random()?);
+        let name = format!("{TREE_STAGING}{:016x}", try_random()?);
         let entry = JournalEntry::StageDir { name: name.clone() };
         self.with_journal(|journal| journal.begin_with(&entry))?;
         let dir = Arc::new(self.state.export.make_private(&*self.state.dir()?, &name)?);
         Ok(staging.insert((dir, name)).clone())
     }
 
-    /// Where a file of this name in this directory is staged.
+    /// The staging place of a file with this name in this directory.
     pub(crate) fn place_of(&self, dir: &Arc<File>, name: &str) -> StagingPlace {
         match self.tree_staging_name(dir) {
             Some(name) => StagingPlace::Tree(name),
@@ -205,13 +206,13 @@ impl WorkingCopy {
     }
 
     pub(crate) fn umask(&self) -> u32 {
-        // There is no way to ask without setting it, except here.
+        // The system call cannot read the mask without setting it.
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
         let line = status.lines().find_map(|line| line.strip_prefix("Umask:"));
         line.and_then(|mask| u32::from_str_radix(mask.trim(), 8).ok()).unwrap_or(0o022)
     }
 
-    /// Runs something with the journal of this process, which is started when it is first needed.
+    /// Runs `act` with the journal of this process, which is started when it is first needed.
     pub(crate) fn with_journal<T>(&self, act: impl FnOnce(&mut Journal) -> io::Result<T>) -> io::Result<T> {
         let mut journal = lock(&self.journal);
         if journal.is_none() {
@@ -238,12 +239,13 @@ impl WorkingCopy {
         Journal::start(self.state.journals(), process_name()?, self.state.key().as_str())
     }
 
-    /// Lets go of everything as a crash would: the journal is unlocked and not removed, and no file is open.
+    /// Drops the journal as a crash would: it is unlocked, but not removed.
     pub(crate) fn abandon(&self) {
         *lock(&self.journal) = None;
     }
 
-    /// Settles what processes left that have died since the start. What cannot be settled is tried again at the next start.
+    /// Recovers from processes that died since the start. Commits that cannot be settled now are tried again at the
+    /// next start.
     pub(crate) fn recover_dead_processes(&self) {
         let notices = recover(self).unwrap_or_default();
         notices.into_iter().for_each(|notice| self.state.notify(notice));
@@ -254,8 +256,8 @@ impl WorkingCopy {
         lock(&self.state.displaced).push_back((Instant::now(), displaced));
     }
 
-    /// A commit is over. The second look at what it displaced is taken later, in the background. Only if too much waits for that, as in
-    /// a burst of edits that the background cannot keep up with, is it taken here.
+    /// Ends a commit. Its displaced files get their second look later, in the background. They get it here only if too
+    /// many are waiting, as in a burst of edits that the background cannot keep up with.
     pub(crate) fn end_commit(&self) {
         let is_too_long = lock(&self.journal).as_mut().is_some_and(|journal| {
             journal.end_commit();
@@ -273,13 +275,13 @@ impl WorkingCopy {
         if !lock(&self.journal).as_ref().is_some_and(Journal::is_long) {
             return;
         }
-        // During a second look, the files looked at are not in the list.
-        let Ok(_nobody_looks) = self.state.tidying.try_lock() else { return };
+        // During a second look, the files under examination are not in the list.
+        let Ok(_no_second_look) = self.state.tidying.try_lock() else { return };
         let mut journal = lock(&self.journal);
         // A commit is open until the files that it displaced are in the list.
         let is_needed = !lock(&self.state.displaced).is_empty();
         if !is_needed && journal.as_mut().is_some_and(|journal| journal.empty().is_err()) {
-            // Without its first line it would count for nothing: the next commit begins another one.
+            // Without its first line the journal would be ignored, so the next commit starts another one.
             *journal = None;
         }
     }
@@ -288,14 +290,14 @@ impl WorkingCopy {
     pub(crate) fn rescue(&self, dir: BorrowedFd<'_>, name: &str, path: &RelPath) {
         match self.state.rescued.take_in(dir, name, path) {
             Ok(to) => self.state.notify(Notice::Rescued { path: path.clone(), to }),
-            // Left where it is, it will be found at the next start.
+            // The file stays where it is, and the next start finds it.
             Err(error) => {
                 self.state.notify(Notice::NotRemembered { why: format!("{path}: a displaced version stays in {name}: {error}") })
             }
         }
     }
 
-    /// Tidies up behind this process: nothing more will come.
+    /// Cleans up at the end of this process. No commit may follow.
     pub(crate) fn close(&self) {
         self.state.check_displaced(Duration::ZERO);
         // A journal with files that are still open, or could not be removed, is left for the next start.
@@ -316,7 +318,7 @@ pub(crate) struct RootInTree {
     pub root: Arc<RootDir>,
     pub tree: WorkTree,
     pub tree_root: Arc<RootDir>,
-    /// The way from there to the root; `None` where both are one.
+    /// Path from the work tree to the root; `None` if they are the same.
     pub below: Option<RelPath>,
 }
 
@@ -330,7 +332,7 @@ impl RootInTree {
         let below = root.path().strip_prefix(&tree.root).ok().and_then(Path::to_str).and_then(|below| RelPath::new(below).ok());
         let is_named = below.is_some() || tree.root == root.path();
         if !is_named {
-            // The way down has a name that is not UTF-8: then it is a tree of its own.
+            // The path to the root is not UTF-8, so the root counts as a tree of its own.
             let tree = WorkTree::without_git(root.path().to_owned());
             return Ok(Self { tree_root: root.clone(), root, tree, below: None });
         }
@@ -338,8 +340,7 @@ impl RootInTree {
         Ok(Self { root, tree, tree_root, below })
     }
 
-    /// The directories of git, of the state and of the user's settings that lie in the tree, under whatever name; and whether
-    /// the root lies in one of them, or in a bare repository.
+    /// The protected directories inside the tree, and whether the root lies in one of them or in a bare repository.
     fn protected(&self, home: &StateHome, state: Option<&Path>) -> (Vec<RelPath>, bool) {
         let dirs = self.protected_dirs(home, state);
         let is_inside = dirs.iter().any(|dir| self.root.path().starts_with(dir)) || git::is_in_bare_repository(self.root.path());
@@ -351,23 +352,17 @@ impl RootInTree {
     pub(crate) fn protected_dirs(&self, home: &StateHome, state: Option<&Path>) -> Vec<PathBuf> {
         let git = self.tree.git.iter().flat_map(|git| [git.own.as_path(), git.common.as_path()]);
         let users = [&home.fixed, &home.user, &home.settings].into_iter().flatten().map(PathBuf::as_path);
-        // Git's and the state's have no links in them.
+        // The paths of git and of the state contain no symlinks.
         let users = users.map(|path| path.canonicalize().unwrap_or_else(|_| path.to_owned()));
         let others = git.chain(self.tree.points_to.as_deref()).chain(state).map(Path::to_owned);
         users.chain(others).collect()
     }
 }
 
-/// What the name of a directory for staging in the tree begins with.
+/// Prefix of the names of directories for staging in the tree.
 pub(crate) const TREE_STAGING: &str = "staged-";
 
-/// A name for files of this process, which no other has, nor had.
+/// A name for the files of this process that no other process has or had.
 pub(crate) fn process_name() -> io::Result<String> {
-    Ok(format!("{}-{:016x}", std::process::id(), random()?))
-}
-
-fn random() -> io::Result<u64> {
-    let mut random = [0_u8; 8];
-    rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())?;
-    Ok(u64::from_ne_bytes(random))
+    Ok(format!("{}-{:016x}", std::process::id(), try_random()?))
 }

@@ -13,25 +13,25 @@ use super::{
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CommitInfo {
-    /// Its id, in hexadecimal digits.
+    /// The commit's id, in hexadecimal digits.
     pub id: String,
-    /// Who wrote it.
+    /// Name of the author.
     pub author: String,
-    /// When it was written.
+    /// When the author wrote it, in milliseconds since the Unix epoch.
     pub at: Millis,
-    /// When it was made. A rebase makes it again.
+    /// When it was committed, in milliseconds since the Unix epoch. A rebase commits it anew.
     pub committed_at: Millis,
     /// The first line of its message.
     pub summary: String,
 }
 
-/// The commits of some lines, by runs of lines.
+/// Runs of lines with their commits. The ranges are 0-based.
 pub(crate) type CommittedRuns = Vec<(Range<usize>, CommitInfo)>;
 
-/// With more runs of lines git is asked about all lines.
+/// If there are more runs of lines, git is asked about all lines.
 const MOST_RUNS: usize = 100;
 
-/// Which commits wrote these lines of a file, as a commit has it. The lines are indexes.
+/// Finds the commits that wrote these lines of a file in a commit. The ranges are 0-based.
 pub(crate) fn commits_of_lines(
     tree: &Path,
     commit: &ObjectId,
@@ -52,11 +52,12 @@ pub(crate) fn commits_of_lines(
     Ok(runs)
 }
 
-/// Each run begins with `COMMIT LINE-THERE LINE-HERE COUNT` and ends with `filename`; what a commit is stands with its first run.
-fn parse(said: &str) -> CommittedRuns {
+/// Each run begins with `COMMIT LINE-THERE LINE-HERE COUNT` and ends with `filename`. The details of a commit come with
+/// its first run.
+fn parse(output: &str) -> CommittedRuns {
     let (mut runs, mut known) = (Vec::new(), HashMap::<String, CommitInfo>::new());
     let (mut lines, mut commit) = (0..0, CommitInfo::of(""));
-    for line in said.lines() {
+    for line in output.lines() {
         let (key, value) = line.split_once(' ').unwrap_or((line, ""));
         let seconds = || value.parse::<i64>().unwrap_or_default().saturating_mul(1000);
         match key {

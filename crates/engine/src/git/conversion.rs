@@ -1,4 +1,4 @@
-//! What git makes of files between the work tree and its objects: line endings, encodings, filters.
+//! How git converts files between the work tree and its objects: line endings, encodings, filters.
 
 use std::{
     cell::OnceCell,
@@ -12,7 +12,7 @@ use super::{
     scratch::ScratchRepository,
 };
 
-/// What git does to some files of a work tree.
+/// The conversions of some files of a work tree.
 #[derive(Debug)]
 pub(crate) struct Conversions<'a> {
     tree: &'a Path,
@@ -23,7 +23,7 @@ pub(crate) struct Conversions<'a> {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum ConversionKind {
-    /// Of line endings, which git leaves alone where the commit has others.
+    /// Of line endings. Git leaves them alone if those in the commit differ.
     Endings,
     /// By a filter, to another encoding, or of `$Id$`.
     Content,
@@ -41,10 +41,10 @@ impl<'a> Conversions<'a> {
         let is_automatic = converts_by_itself(tree)?;
         let mut command = reading_git_in(tree);
         command.args(["check-attr", "-z", "--stdin"]).args(ATTRIBUTES);
-        let asked: Vec<u8> = paths.iter().flat_map(|path| [path.as_bytes(), b"\0"].concat()).collect();
-        let said = output_of(command, &asked)?;
-        let said = String::from_utf8_lossy(&said);
-        let words: Vec<&str> = said.split('\0').collect();
+        let input: Vec<u8> = paths.iter().flat_map(|path| [path.as_bytes(), b"\0"].concat()).collect();
+        let output = output_of(command, &input)?;
+        let output = String::from_utf8_lossy(&output);
+        let words: Vec<&str> = output.split('\0').collect();
         let mut kinds = HashMap::new();
         let mut never = HashSet::new();
         for answer in words.chunks_exact(3) {
@@ -70,7 +70,7 @@ impl<'a> Conversions<'a> {
         Ok(Self { kinds, ..none })
     }
 
-    /// What is done to a file.
+    /// The conversion of a file, if it has one.
     pub(crate) fn kind(&self, path: &str) -> Option<ConversionKind> {
         self.kinds.get(path).copied()
     }
@@ -82,7 +82,7 @@ impl<'a> Conversions<'a> {
         output_of(git, b"")
     }
 
-    /// What git would store of a content at a path.
+    /// The content that git would store for a file.
     pub(crate) fn stored(&self, path: &str, content: &[u8]) -> Result<Vec<u8>, GitError> {
         if self.scratch.get().is_none() {
             let _ = self.scratch.set(ScratchRepository::new(Some(self.git))?);
@@ -92,7 +92,7 @@ impl<'a> Conversions<'a> {
     }
 }
 
-/// Whether git converts line endings of files about which no attribute says anything.
+/// Whether git converts line endings of files that no attribute mentions.
 fn converts_by_itself(tree: &Path) -> Result<bool, GitError> {
     let mut git = reading_git_in(tree);
     git.args(["config", "--get", "core.autocrlf"]);

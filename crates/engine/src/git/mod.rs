@@ -1,7 +1,8 @@
-//! Reads git's files in process: the work tree, its git directory, what the index tracks, and what the commit at HEAD holds.
+//! Reads git's files in process: the work tree, its git directory, the tracked files, and the commit at HEAD.
 //!
-//! For that no git command is started: the configuration of a repository can make git run programs, and `git rev-parse` takes two
-//! hundred times as long. Only [`program`] starts git, where a person asks for it. `GIT_DIR`, `GIT_WORK_TREE`, `GIT_COMMON_DIR` and `GIT_INDEX_FILE` are ignored.
+//! Reading starts no git command: the configuration of a repository can make git run programs, and `git rev-parse`
+//! takes two hundred times as long. Only [`program`] starts git, for requests of a person. `GIT_DIR`, `GIT_WORK_TREE`,
+//! `GIT_COMMON_DIR` and `GIT_INDEX_FILE` are ignored.
 
 pub(crate) mod blame;
 pub(crate) mod conversion;
@@ -35,18 +36,16 @@ pub(crate) use target_branch::target_commit;
 pub(crate) use tree::{HeadTree, TreeEntry, entry_at, files_of, tree_of};
 pub(crate) use work_tree::{GitDirs, WorkTree, discover, is_in_bare_repository, is_same_file, is_worktree_gone};
 
-/// Why something of git's cannot be told: the repository uses what this reader does not know, or it is damaged. Nothing is
-/// concluded from it.
+/// Why git's files do not answer a question: the repository uses a feature that this reader does not know, or it is
+/// damaged. Callers conclude nothing from it.
 #[derive(Debug, thiserror::Error)]
 #[error("{path}: {why}")]
 pub(crate) struct CannotTell {
-    /// The file.
     pub path: String,
-    /// What is the matter with it.
     pub why: String,
 }
 
-/// The mode that git has for these permissions of a file.
+/// Git's mode of a file with these permissions.
 pub(crate) fn git_mode(permissions: u32) -> u32 {
     if permissions & 0o100 != 0 { 0o100_755 } else { 0o100_644 }
 }

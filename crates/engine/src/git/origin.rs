@@ -46,7 +46,7 @@ fn on_server(rest: &str, default_port: Option<&str>) -> String {
     format!("{}/{path}", port.unwrap_or(host))
 }
 
-/// A path, as it is on this machine.
+/// The path of a repository on this machine, resolved if it exists.
 fn local(path: &str, common: &Path) -> String {
     // A relative path starts at the work tree, or at the directory of a bare repository.
     let start = if common.file_name().is_some_and(|name| name == ".git") { common.parent() } else { Some(common) };

@@ -1,4 +1,4 @@
-//! Starts git where a person asks for something that only git should do: who committed a line, and commits.
+//! Starts git for requests of a person that only git should carry out: commits, and who committed a line.
 //!
 //! The variables by which a caller's environment could point git to another repository are removed.
 
@@ -9,36 +9,36 @@ use std::{
     process::{Command, Output, Stdio},
 };
 
-/// Why git did not do what it was asked.
+/// Why a git command failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum GitError {
-    /// It cannot be started.
+    /// The program `git` could not be started.
     #[error("git cannot be started: {0}")]
     NotStarted(#[source] io::Error),
-    /// There is no room for the files that it needs.
+    /// No temporary directory could be made for the files that it needs.
     #[error("no temporary directory can be made: {0}")]
     NoScratch(#[source] io::Error),
     /// The index cannot be read or put back.
     #[error("{}: {error}", path.display())]
     Index {
-        /// The index.
+        /// Path of the index.
         path: std::path::PathBuf,
-        /// The error of the system.
+        /// The error of the operating system.
         error: io::Error,
     },
-    /// It gave an answer that cannot be understood.
+    /// Its output cannot be understood.
     #[error("git {command} gave an answer that cannot be understood")]
     Strange {
-        /// The command of git.
+        /// The git subcommand, such as `rev-parse`.
         command: String,
     },
-    /// It failed.
+    /// It exited with an error.
     #[error("git {command} failed: {said}")]
     Failed {
-        /// The command of git.
+        /// The git subcommand, such as `rev-parse`.
         command: String,
-        /// What it said.
+        /// Its error output, or a note that there was none.
         said: String,
     },
 }
@@ -59,14 +59,14 @@ const REPOSITORY_VARIABLES: [&str; 12] = [
     "GIT_SHALLOW_FILE",
 ];
 
-/// A command of git in a work tree.
+/// A git command in a work tree.
 pub(crate) fn git_in(tree: &Path) -> Command {
     let mut git = plain_git_in(tree);
     git.env("LC_ALL", "C.UTF-8").env("GIT_TERMINAL_PROMPT", "0").env("GIT_LITERAL_PATHSPECS", "1");
     git
 }
 
-/// A command of git as a person would type it: hooks that it runs find the person's environment.
+/// A git command as a person would type it: hooks that it runs see the person's environment.
 pub(crate) fn plain_git_in(tree: &Path) -> Command {
     let mut git = Command::new("git");
     REPOSITORY_VARIABLES.iter().for_each(|name| {
@@ -76,7 +76,7 @@ pub(crate) fn plain_git_in(tree: &Path) -> Command {
     git
 }
 
-/// A command of git that only reads: it starts no program of the repository's configuration, and takes no locks.
+/// A git command that only reads: it starts no program of the repository's configuration, and takes no locks.
 pub(crate) fn reading_git_in(tree: &Path) -> Command {
     let mut git = git_in(tree);
     git.env("GIT_OPTIONAL_LOCKS", "0").env("GIT_NO_LAZY_FETCH", "1");
@@ -84,7 +84,7 @@ pub(crate) fn reading_git_in(tree: &Path) -> Command {
     git
 }
 
-/// Runs a command with this input, and gives what it printed.
+/// Runs a command with this input, and returns its output.
 pub(crate) fn output_of(mut git: Command, input: &[u8]) -> Result<Vec<u8>, GitError> {
     let Output { status, stdout, stderr } = run_with(&mut git, input)?;
     if status.success() {
@@ -99,7 +99,7 @@ pub(crate) fn run_with(git: &mut Command, input: &[u8]) -> Result<Output, GitErr
     let mut child = git.spawn().map_err(GitError::NotStarted)?;
     let mut stdin = child.stdin.take().expect("it is piped");
     std::thread::scope(|scope| {
-        // A command that does not read all of it says itself what is wrong.
+        // A command that does not read all of its input reports the problem itself.
         scope.spawn(move || drop(stdin.write_all(input)));
         child.wait_with_output().map_err(GitError::NotStarted)
     })

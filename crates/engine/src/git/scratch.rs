@@ -1,5 +1,5 @@
-//! A repository for one moment, in a private temporary directory: git makes patches in it, and puts there what it stores of files.
-//! No configuration counts in it but what is said here.
+//! A temporary repository in a private directory, where git makes patches and stores converted files. Only the
+//! configuration that is given here counts in it.
 
 use std::{
     ffi::OsString,
@@ -15,13 +15,13 @@ use super::{
     program::{GitError, git_in, output_of, reading_git_in},
 };
 
-/// A bare repository that is gone when this is dropped.
+/// A bare repository that is removed when this is dropped.
 #[derive(Debug)]
 pub(crate) struct ScratchRepository {
     dir: TempDir,
 }
 
-/// A file of a tree, with its path from the top.
+/// A file of a tree, with its path from the top of the tree.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TreeFile<'a> {
     pub path: &'a str,
@@ -30,7 +30,7 @@ pub(crate) struct TreeFile<'a> {
 }
 
 impl ScratchRepository {
-    /// With ids as the repository `like` has them.
+    /// Creates one with object ids like those of the repository `like`.
     pub(crate) fn new(like: Option<&GitDirs>) -> Result<Self, GitError> {
         let dir = tempfile::Builder::new().prefix("surehand-").tempdir().map_err(GitError::NoScratch)?;
         let scratch = Self { dir };
@@ -47,7 +47,7 @@ impl ScratchRepository {
         git
     }
 
-    /// A place in it for a file that git writes.
+    /// A path in it for a file that git writes.
     pub(crate) fn place(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
     }
@@ -66,25 +66,25 @@ impl ScratchRepository {
         output_of(git, b"")
     }
 
-    /// What git would store of this content at this path of a work tree: filters and line endings are applied.
+    /// The content that git would store for this file of a work tree, after filters and conversion of line endings.
     pub(crate) fn stored(&self, tree: &Path, git: &GitDirs, path: &str, content: &[u8]) -> Result<Vec<u8>, GitError> {
         let mut command = reading_git_in(tree);
         let mut others = OsString::from(git.common.join("objects"));
-        // Git takes a name with a colon for two, unless it is quoted.
+        // Git takes a path with a colon for two paths, unless it is quoted.
         if others.as_encoded_bytes().iter().any(|byte| matches!(byte, b':' | b'"')) {
             let quoted = others.to_string_lossy().replace('\\', "\\\\").replace('"', "\\\"");
             others = format!("\"{quoted}\"").into();
         }
         command.env("GIT_OBJECT_DIRECTORY", self.dir.path().join("objects")).env("GIT_ALTERNATE_OBJECT_DIRECTORIES", others);
         command.args(["hash-object", "-w", "--stdin", &format!("--path={path}")]);
-        let said = output_of(command, content)?;
-        let id = ObjectId::from_hex(String::from_utf8_lossy(&said).trim());
+        let output = output_of(command, content)?;
+        let id = ObjectId::from_hex(String::from_utf8_lossy(&output).trim());
         let blob = id.and_then(|id| Objects::of(self.dir.path()).blob(&id, usize::MAX).ok()?.or_else(|| blob_of(git, &id)));
         blob.ok_or_else(|| GitError::Strange { command: "hash-object".to_owned() })
     }
 }
 
-/// Git does not write what it has.
+/// Reads a blob of the repository: git does not write an object that the repository has.
 fn blob_of(git: &GitDirs, id: &ObjectId) -> Option<Vec<u8>> {
     Objects::of(&git.common).blob(id, usize::MAX).ok()?
 }
@@ -109,7 +109,7 @@ fn quoted(path: &str) -> String {
     format!("\"{}\"", path.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n"))
 }
 
-/// Puts contents into the object database of a repository, as they are, and gives their ids.
+/// Writes contents into the object database of a repository, unconverted, and returns their ids.
 pub(crate) fn write_blobs(tree: &Path, contents: &[&[u8]]) -> Result<Vec<ObjectId>, GitError> {
     if contents.is_empty() {
         return Ok(Vec::new());
@@ -122,7 +122,7 @@ pub(crate) fn write_blobs(tree: &Path, contents: &[&[u8]]) -> Result<Vec<ObjectI
     }
     let mut git = git_in(tree);
     git.args(["fast-import", "--quiet"]);
-    let said = output_of(git, &stream)?;
-    let ids: Vec<ObjectId> = String::from_utf8_lossy(&said).lines().filter_map(ObjectId::from_hex).collect();
+    let output = output_of(git, &stream)?;
+    let ids: Vec<ObjectId> = String::from_utf8_lossy(&output).lines().filter_map(ObjectId::from_hex).collect();
     if ids.len() == contents.len() { Ok(ids) } else { Err(GitError::Strange { command: "fast-import".to_owned() }) }
 }

@@ -1,4 +1,4 @@
-//! What git itself does with the index of a checkout, and with a second one beside it.
+//! Lets git work on the index of a checkout, or on a second one beside it.
 
 use std::{
     collections::{BTreeMap, HashSet},
@@ -15,14 +15,14 @@ use super::{
     program::{GitError, failed, git_in, output_of, plain_git_in, reading_git_in, run_with},
 };
 
-/// A file as the index or a commit has it.
+/// Mode and blob of a file in an index or a commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct StagedFile {
     pub mode: u32,
     pub id: ObjectId,
 }
 
-/// Files with what an index is to have of them; `None` removes one.
+/// Changes to an index; `None` removes a file.
 pub(crate) type IndexUpdate = Vec<(String, Option<StagedFile>)>;
 
 /// A file that differs between two commits.
@@ -38,14 +38,14 @@ pub(crate) struct ChangedEntry {
 pub(crate) struct StagingArea<'a> {
     tree: &'a Path,
     git: &'a GitDirs,
-    /// Another file than the index of the checkout.
+    /// The index file, if it is not that of the checkout.
     file: Option<PathBuf>,
 }
 
-/// More paths are not named to git; it then lists all.
+/// If more paths are asked for, git lists all.
 const MOST_NAMED: usize = 500;
 
-/// What git is in the middle of, by the file or directory that says so.
+/// Operations that git may be in the middle of, by the file or directory that shows it.
 const OPERATIONS: [(&str, &str); 6] = [
     ("MERGE_HEAD", "merge"),
     ("rebase-merge", "rebase"),
@@ -55,13 +55,13 @@ const OPERATIONS: [(&str, &str); 6] = [
     ("sequencer", "series of cherry-picks or reverts"),
 ];
 
-/// What git is in the middle of in a checkout.
+/// The operation that git is in the middle of in a checkout.
 pub(crate) fn operation_in(git: &GitDirs) -> Option<&'static str> {
-    let is_there = |name: &str| fs::symlink_metadata(git.own.join(name)).is_ok();
-    OPERATIONS.iter().find(|(name, _)| is_there(name)).map(|(_, what)| *what)
+    let exists = |name: &str| fs::symlink_metadata(git.own.join(name)).is_ok();
+    OPERATIONS.iter().find(|(name, _)| exists(name)).map(|(_, operation)| *operation)
 }
 
-/// Those of these untracked files that git ignores.
+/// The files that git ignores, among these untracked ones.
 pub(crate) fn ignored(tree: &Path, paths: &[String]) -> Result<HashSet<String>, GitError> {
     if paths.is_empty() {
         return Ok(HashSet::new());
@@ -70,8 +70,8 @@ pub(crate) fn ignored(tree: &Path, paths: &[String]) -> Result<HashSet<String>, 
     git.args(["check-ignore", "-z", "--stdin"]);
     // This command does not take pathspecs.
     git.env_remove("GIT_LITERAL_PATHSPECS");
-    let asked: Vec<u8> = paths.iter().flat_map(|path| [path.as_bytes(), b"\0"].concat()).collect();
-    let output = run_with(&mut git, &asked)?;
+    let input: Vec<u8> = paths.iter().flat_map(|path| [path.as_bytes(), b"\0"].concat()).collect();
+    let output = run_with(&mut git, &input)?;
     match output.status.code() {
         Some(0 | 1) => Ok(String::from_utf8_lossy(&output.stdout).split_terminator('\0').map(str::to_owned).collect()),
         _ => Err(failed(&git, &output.stderr)),
@@ -84,8 +84,8 @@ impl<'a> StagingArea<'a> {
         Self { tree, git, file: None }
     }
 
-    /// A second index in this file, with what a commit has and nothing else. What is known of the files is taken over, so that git
-    /// need not read them again.
+    /// A second index in this file, with the files of a commit and nothing else. Git's knowledge of the files is taken
+    /// over, so that git need not read them again.
     pub(crate) fn of_commit(&self, file: PathBuf, commit: Option<&ObjectId>) -> Result<Self, GitError> {
         if let Some(index) = self.bytes()? {
             write_new(&file, &index).map_err(GitError::NoScratch)?;
@@ -113,31 +113,31 @@ impl<'a> StagingArea<'a> {
         git
     }
 
-    /// Whether files of a merge are not resolved yet.
+    /// Whether a merge has left unresolved files.
     pub(crate) fn has_conflicts(&self) -> Result<bool, GitError> {
         let mut git = self.command();
         git.args(["ls-files", "-z", "--unmerged"]);
         Ok(!output_of(git, b"")?.is_empty())
     }
 
-    /// What it has of these files.
+    /// The entries of these files.
     pub(crate) fn files(&self, paths: &HashSet<String>) -> Result<BTreeMap<String, StagedFile>, GitError> {
         let mut git = self.command();
         git.args(["ls-files", "-z", "--stage"]);
         if paths.len() <= MOST_NAMED {
             git.arg("--").args(paths);
         }
-        let said = output_of(git, b"")?;
+        let output = output_of(git, b"")?;
         let entry = |line: &str| {
             let (words, path) = line.split_once('\t')?;
             let mut words = words.split(' ');
             let (mode, id) = (u32::from_str_radix(words.next()?, 8).ok()?, ObjectId::from_hex(words.next()?)?);
             paths.contains(path).then(|| (path.to_owned(), StagedFile { mode, id }))
         };
-        Ok(String::from_utf8_lossy(&said).split_terminator('\0').filter_map(entry).collect())
+        Ok(String::from_utf8_lossy(&output).split_terminator('\0').filter_map(entry).collect())
     }
 
-    /// Changes files in it, all or none.
+    /// Changes entries in it, all or none.
     pub(crate) fn update(&self, files: &IndexUpdate) -> Result<(), GitError> {
         if files.is_empty() {
             return Ok(());
@@ -156,15 +156,15 @@ impl<'a> StagingArea<'a> {
         output_of(git, input.as_bytes()).map(drop)
     }
 
-    /// Compares it with the work tree again. Files that differ are no error.
+    /// Compares it with the work tree again. Files that differ are not an error.
     pub(crate) fn refresh(&self) {
         let mut git = self.command();
         git.args(["update-index", "-q", "--refresh"]);
         let _ = run_with(&mut git, b"");
     }
 
-    /// Commits it, with everything that git does for a commit. Says whether git has done so. What git and hooks say goes to standard
-    /// error.
+    /// Commits it, with everything that git does for a commit. Returns whether git succeeded. The output of git and its
+    /// hooks goes to standard error.
     pub(crate) fn commit(&self, messages: &[String]) -> Result<bool, GitError> {
         let mut git = plain_git_in(self.tree);
         if let Some(file) = &self.file {
@@ -178,7 +178,7 @@ impl<'a> StagingArea<'a> {
         Ok(git.status().map_err(GitError::NotStarted)?.success())
     }
 
-    /// The whole file; `None` if there is none.
+    /// The content of the index file; `None` if it does not exist.
     pub(crate) fn bytes(&self) -> Result<Option<Vec<u8>>, GitError> {
         match fs::read(self.place()) {
             Ok(bytes) => Ok(Some(bytes)),
@@ -191,7 +191,7 @@ impl<'a> StagingArea<'a> {
         self.file.clone().unwrap_or_else(|| self.git.own.join("index"))
     }
 
-    /// Puts the file back as it was, with git's lock.
+    /// Restores the file to this content, under git's lock.
     pub(crate) fn put_back(&self, bytes: Option<&[u8]>) -> Result<(), GitError> {
         let (place, lock) = (self.place(), self.git.own.join("index.lock"));
         let done = write_new(&lock, bytes.unwrap_or_default()).and_then(|()| match bytes {
@@ -202,14 +202,14 @@ impl<'a> StagingArea<'a> {
     }
 }
 
-/// Writes a file that is not there yet, with the rights that the umask leaves, as git does.
+/// Creates a file with the permissions that the umask leaves, as git does.
 fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
     let mut file = fs::File::from(rustix::fs::open(path, flags, Mode::from_raw_mode(0o666))?);
     file.write_all(bytes)
 }
 
-/// The commit at HEAD, as git says it; `None` if there is none yet.
+/// The commit at HEAD according to git; `None` if there is none yet.
 pub(crate) fn head_by_git(tree: &Path) -> Result<Option<ObjectId>, GitError> {
     let mut git = reading_git_in(tree);
     git.args(["rev-parse", "--verify", "--quiet", "HEAD^{commit}"]);
@@ -228,11 +228,11 @@ pub(crate) fn head_by_git(tree: &Path) -> Result<Option<ObjectId>, GitError> {
 pub(crate) fn parent_of(tree: &Path, commit: &ObjectId) -> Result<Option<ObjectId>, GitError> {
     let mut git = reading_git_in(tree);
     git.args(["rev-list", "--parents", "--max-count=1", &commit.to_string()]);
-    let said = output_of(git, b"")?;
-    Ok(String::from_utf8_lossy(&said).split_whitespace().nth(1).and_then(ObjectId::from_hex))
+    let output = output_of(git, b"")?;
+    Ok(String::from_utf8_lossy(&output).split_whitespace().nth(1).and_then(ObjectId::from_hex))
 }
 
-/// Moves HEAD, or the branch that it is on, from one commit back to another, if it is still there.
+/// Moves HEAD, or the branch that it is on, from one commit back to another. Fails if HEAD is elsewhere by now.
 pub(crate) fn move_head(tree: &Path, from: &ObjectId, to: &ObjectId) -> Result<(), GitError> {
     let mut git = git_in(tree);
     git.args(["-c", "core.hooksPath=/dev/null", "update-ref", "-m", "surehand: another commit came first", "HEAD"]);
@@ -240,16 +240,16 @@ pub(crate) fn move_head(tree: &Path, from: &ObjectId, to: &ObjectId) -> Result<(
     output_of(git, b"").map(drop)
 }
 
-/// The files that differ between two commits, with what both have.
+/// The files that differ between two commits, with their entries in both.
 pub(crate) fn changed_between(tree: &Path, before: Option<&ObjectId>, after: &ObjectId) -> Result<Vec<ChangedEntry>, GitError> {
     let mut git = reading_git_in(tree);
     match before {
         Some(before) => git.args(["diff-tree", "-r", "-z", "--no-renames", "--raw", &before.to_string(), &after.to_string()]),
         None => git.args(["diff-tree", "--root", "--no-commit-id", "-r", "-z", "--no-renames", "--raw", &after.to_string()]),
     };
-    let said = output_of(git, b"")?;
-    let said = String::from_utf8_lossy(&said);
-    let words: Vec<&str> = said.split_terminator('\0').collect();
+    let output = output_of(git, b"")?;
+    let output = String::from_utf8_lossy(&output);
+    let words: Vec<&str> = output.split_terminator('\0').collect();
     let change = |words: &[&str]| {
         let mut fields = words.first()?.strip_prefix(':')?.split(' ');
         let mut mode = || u32::from_str_radix(fields.next()?, 8).ok();

@@ -61,7 +61,7 @@ impl Repository {
         }
     }
 
-    /// What `git merge-base --all` prints; it fails if there is none.
+    /// The output of `git merge-base --all`, which fails if there is none.
     fn merge_bases(&self, one: &str, other: &str) -> Vec<String> {
         let output = Command::new("git").current_dir(self.at("")).args(["merge-base", "--all", one, other]).output().unwrap();
         String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect()
@@ -76,7 +76,7 @@ impl Repository {
         let listed: BTreeMap<Vec<u8>, String> = listed
             .split_terminator('\0')
             .map(|line| line.split_once('\t').unwrap())
-            .map(|(what, path)| (path.as_bytes().to_vec(), what.to_owned()))
+            .map(|(entry, path)| (path.as_bytes().to_vec(), entry.to_owned()))
             .collect();
         let read = files_of(&objects, &tree).unwrap();
         let in_words =
@@ -150,7 +150,7 @@ fn the_commit_at_head_is_found_wherever_it_is_noted() {
 }
 
 #[test]
-fn a_head_that_leads_elsewhere_or_makes_no_sense_tells_nothing() {
+fn a_head_that_leads_elsewhere_or_makes_no_sense_is_an_error() {
     let repository = Repository::new("sha1");
     for head in ["ref: ../../../etc/passwd", "ref: refs/heads/../../x", "ref: /etc/passwd", "hello", "", "ref: refs/heads/a\0b"] {
         repository.write(".git/HEAD", head);
@@ -162,7 +162,7 @@ fn a_head_that_leads_elsewhere_or_makes_no_sense_tells_nothing() {
 }
 
 #[test]
-fn an_index_that_is_split_sparse_or_strange_tells_nothing() {
+fn an_index_that_is_split_sparse_or_strange_is_an_error() {
     let repository = Repository::new("sha1");
     repository.write("a/b", "b\n");
     repository.commit();
@@ -283,7 +283,7 @@ fn carry_out(repository: &Repository, act: &Act) {
     }
 }
 
-/// What is done to a history after it was made.
+/// A change to a history after it was made.
 #[derive(Debug, Clone)]
 enum Rewrite {
     None,
@@ -381,7 +381,7 @@ proptest! {
 }
 
 #[test]
-fn a_history_with_a_missing_commit_has_no_merge_base_that_is_known() {
+fn the_merge_base_with_a_missing_commit_is_an_error() {
     let repository = Repository::new("sha1");
     let ids = make_history(&repository, &[(vec![], 0), (vec![1], 0), (vec![1], 0), (vec![2], 0)]);
     let dirs = repository.dirs();
@@ -390,7 +390,7 @@ fn a_history_with_a_missing_commit_has_no_merge_base_that_is_known() {
     assert_eq!(History::of(&dirs, &objects).unwrap().merge_bases(&id(2), &id(3)).unwrap(), [id(1)]);
     let missing = ObjectId::from_hex("0123456789012345678901234567890123456789").unwrap();
     assert!(History::of(&dirs, &objects).unwrap().merge_bases(&id(2), &missing).is_err());
-    // A blob is no commit.
+    // A blob is not a commit.
     repository.write("a", "a\n");
     let blob = ObjectId::from_hex(repository.git(&["hash-object", "-w", "a"]).trim()).unwrap();
     assert!(History::of(&dirs, &objects).unwrap().merge_bases(&id(2), &blob).is_err());
@@ -435,7 +435,7 @@ fn the_target_branch_is_the_upstream_or_the_main_branch() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 12, max_shrink_iters: 40, ..ProptestConfig::default() })]
     #[test]
-    fn what_is_read_is_what_git_says(acts in prop::collection::vec(act(), 1..25), is_sha256 in any::<bool>()) {
+    fn the_reader_agrees_with_git(acts in prop::collection::vec(act(), 1..25), is_sha256 in any::<bool>()) {
         let repository = Repository::new(if is_sha256 { "sha256" } else { "sha1" });
         repository.commit();
         for act in &acts {

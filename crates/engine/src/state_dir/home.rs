@@ -13,9 +13,9 @@ use crate::user::effective_user;
 /// The directories of a user that matter for the state. The environment names them; this crate does not read it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct StateHome {
-    /// Holds all state, whatever else would be the place (`SUREHAND_STATE_DIR`).
+    /// Holds all state, instead of any other place (`SUREHAND_STATE_DIR`).
     pub fixed: Option<PathBuf>,
-    /// Holds the state of trees whose git directory cannot (`$XDG_STATE_HOME/surehand`).
+    /// Holds the state of trees whose git directory cannot hold it (`$XDG_STATE_HOME/surehand`).
     pub user: Option<PathBuf>,
     /// The home directory, which is a work tree only if it is named as the root.
     pub home: Option<PathBuf>,
@@ -23,11 +23,11 @@ pub struct StateHome {
     pub settings: Option<PathBuf>,
 }
 
-/// A variable of the environment that names no usable directory.
+/// An environment variable that does not name a usable directory.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{STATE_DIR} must be an absolute path: {}", path.display())]
 pub struct StateHomeError {
-    /// Its value.
+    /// The relative path that the variable has as its value.
     pub path: PathBuf,
 }
 
@@ -65,8 +65,8 @@ fn absolute(variable: impl Fn(&str) -> Option<OsString>, name: &str) -> Option<P
 
 /// Whether a directory belongs to this user, or would if it were created.
 fn is_ours(dir: &Path) -> bool {
-    let there = dir.ancestors().find_map(|dir| dir.metadata().ok());
-    there.is_some_and(|there| there.uid() == effective_user())
+    let existing = dir.ancestors().find_map(|dir| dir.metadata().ok());
+    existing.is_some_and(|existing| existing.uid() == effective_user())
 }
 
 fn account_home() -> Option<PathBuf> {

@@ -1,4 +1,5 @@
-//! The file `root` of a checkout: the tree that its state belongs to, and the key that binds records and journals to it.
+//! The file `root` of a checkout: the tree that its state belongs to, and the key that binds records and journals to
+//! it.
 
 use std::{
     fs::File,
@@ -11,8 +12,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{CheckoutError, permissions::open_file};
 
-/// A random key for one checkout at one place. Records and journals carry it, so that those of another tree, or of a user who
-/// cannot read this directory, are not mistaken for this tree's.
+/// A random key for one checkout at one place. Records and journals carry it, so that those of another tree, or of a
+/// user who cannot read this directory, are not mistaken for this tree's.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct CheckoutKey(String);
@@ -36,7 +37,8 @@ pub(super) struct TreeIdentity {
     pub path: PathBuf,
     device: u64,
     inode: u64,
-    /// The birth time of the tree's directory, if the system has it: a freed inode is soon reused.
+    /// The birth time of the tree's directory in nanoseconds; 0 if unknown. It is needed because a freed inode is soon
+    /// reused.
     #[serde(default)]
     born: i64,
     pub key: CheckoutKey,
@@ -49,13 +51,14 @@ const IDENTITY: &str = "root";
 const MAX_IDENTITY: u64 = 16 * 1024;
 
 impl TreeIdentity {
-    /// Whether it is the same tree: a directory keeps its inode when it is moved, and its path when a disk gets another number.
+    /// Whether it is the same tree: a directory keeps its inode when it is moved, and its path when a disk gets another
+    /// number.
     pub(super) fn is_same_tree(&self, here: &Self) -> bool {
         let is_as_old = self.born == here.born || self.born == 0 || here.born == 0;
         self.inode == here.inode && is_as_old && (self.device == here.device || self.path == here.path)
     }
 
-    /// Why the state of this tree is not that of another.
+    /// The error if the state belongs to this tree, and not to the tree `here`.
     pub(super) fn is_not(&self, here: &Self) -> CheckoutError {
         CheckoutError::OfAnotherTree(format!("is the state of {}, not of {}", self.path.display(), here.path.display()))
     }
@@ -64,7 +67,7 @@ impl TreeIdentity {
         Self { key, ..self }
     }
 
-    pub(super) fn names(&self, here: &Self) -> bool {
+    pub(super) fn is_at_same_place(&self, here: &Self) -> bool {
         (&self.path, self.device) == (&here.path, here.device)
     }
 }
@@ -76,7 +79,7 @@ pub(super) fn identity_of(root: &Path) -> io::Result<TreeIdentity> {
     Ok(TreeIdentity { format: FORMAT, path: root.to_owned(), device, inode, born: born(root), key: CheckoutKey::default() })
 }
 
-/// The birth time of a file in nanoseconds; 0 if unknown.
+/// The birth time of a file in nanoseconds since the Unix epoch; 0 if unknown.
 #[cfg(target_os = "linux")]
 fn born(path: &Path) -> i64 {
     use rustix::fs::StatxFlags;
@@ -90,7 +93,7 @@ fn born(_: &Path) -> i64 {
     0
 }
 
-/// A file that cannot be understood is treated as another tree's. One that is empty was being written when the power went.
+/// A file that cannot be parsed counts as another tree's. An empty one was being written when the power failed.
 pub(super) fn read_identity(checkout: &File) -> io::Result<Option<TreeIdentity>> {
     let key = CheckoutKey::default();
     let unknown = TreeIdentity { format: FORMAT, path: PathBuf::new(), device: 0, inode: 0, born: 0, key };
@@ -124,11 +127,11 @@ pub(super) fn write_identity(checkout: &File, identity: &TreeIdentity) -> io::Re
     write_file(checkout, IDENTITY, &serde_json::to_vec(identity)?, IfThere::Replace)
 }
 
-/// What to do about a file that is there already.
+/// What to do if the file exists already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum IfThere {
     Replace,
-    /// The error is of the kind `AlreadyExists`.
+    /// Fails with the kind `AlreadyExists`.
     Keep,
 }
 
@@ -148,7 +151,7 @@ pub(crate) fn write_file(dir: &File, name: &str, content: &[u8], if_there: IfThe
     put
 }
 
-/// Waits until the file is on the disk.
+/// Waits until the file is on disk.
 pub(super) fn sync_identity(checkout: &File) -> io::Result<()> {
     open_file(checkout, IDENTITY, MAX_IDENTITY)?.sync_all()?;
     checkout.sync_all()

@@ -1,4 +1,4 @@
-//! Finds the states that are kept for a user, and the checkouts that each of them is for. Makes nothing.
+//! Finds the states that are kept for a user, and the checkouts of each. Creates nothing.
 
 use std::{
     fs::{self, File},
@@ -18,23 +18,23 @@ use super::{
 };
 use crate::git;
 
-/// The part of a state for each checkout.
+/// Name of the directory that has a part of the state for each checkout.
 pub(crate) const CHECKOUTS: &str = "checkouts";
 
-/// Where the states are in the user's own directory.
+/// Name of the directory of states in the user's own directory.
 pub(crate) const ROOTS: &str = "roots";
 
-/// Where the boards of repositories are in the user's own directory.
+/// Name of the directory of boards in the user's own directory.
 pub(crate) const BOARDS: &str = "boards";
 
-/// Whether the tree that something is kept for is there.
+/// Whether the tree that a state was kept for still exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TreePresence {
-    /// It is there, or nothing says that it is not.
+    /// It exists, or nothing shows that it does not.
     There,
     /// It is gone, or another tree is in its place.
     Gone,
-    /// It is the state of another tree, which was moved aside.
+    /// The state belongs to another tree, and was moved aside.
     SetAside,
 }
 
@@ -49,15 +49,15 @@ pub(crate) struct FoundState {
 #[derive(Debug)]
 pub(crate) struct FoundCheckout {
     pub name: String,
-    /// The tree, as it was last known.
+    /// The last known path of the tree.
     pub root: PathBuf,
-    /// Its name in the store.
+    /// The key that names it in the store.
     pub key: CheckoutKey,
     pub presence: TreePresence,
 }
 
 impl FoundState {
-    /// Opens a state; `None` where there is none. Nothing that another user could have made counts as one.
+    /// Opens a state; `None` if there is none. Fails if another user could have made it.
     pub(crate) fn open(path: &Path) -> io::Result<Option<Self>> {
         let dir = match open_dir(CWD, path) {
             Ok(dir) => dir,
@@ -68,7 +68,7 @@ impl FoundState {
         Ok(Some(Self { path: path.to_owned(), dir }))
     }
 
-    /// Its checkouts, by name.
+    /// Its checkouts, sorted by name.
     pub(crate) fn checkouts(&self) -> io::Result<Vec<FoundCheckout>> {
         let checkouts = match open_dir(&self.dir, CHECKOUTS) {
             Ok(checkouts) => checkouts,
@@ -82,7 +82,7 @@ impl FoundState {
             let root = identity.as_ref().map(|identity| identity.path.clone()).unwrap_or_default();
             let is_gone = || match self.git_dir() {
                 Some(git_dir) => git::is_worktree_gone(git_dir, &name),
-                // The name of the directory is made from the path, so a tree that was moved has another one.
+                // The name of the directory comes from the path, so a tree that was moved has another one.
                 None => identity.as_ref().is_some_and(|known| match identity_of(&known.path) {
                     Ok(here) => !known.is_same_tree(&here),
                     Err(error) => matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory),
@@ -101,22 +101,22 @@ impl FoundState {
         Ok(found)
     }
 
-    /// The git directory that it is in.
+    /// The git directory that contains it; `None` for a state in the user's own directory.
     pub(crate) fn git_dir(&self) -> Option<&Path> {
         self.path.parent().filter(|_| self.path.file_name().is_some_and(|name| name == IN_GIT))
     }
 }
 
-/// The beginning of the name of a checkout that was moved aside.
+/// Prefix of the name of a checkout that was moved aside.
 pub(super) const SET_ASIDE: &str = "old-";
 
-/// Whether it has the name that says when it was moved aside, in milliseconds.
+/// Whether it is the name of a checkout that was moved aside, with the time in milliseconds.
 fn is_set_aside(name: &str) -> bool {
     let moment = name.strip_prefix(SET_ASIDE).unwrap_or_default();
     moment.len() >= 13 && moment.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// The directory of the user's that holds what is in no repository.
+/// The user's directory for the state of trees outside git, and for boards.
 pub(crate) fn home_dir(home: &StateHome) -> Option<&Path> {
     home.fixed.as_deref().or(home.user.as_deref())
 }
@@ -128,13 +128,13 @@ pub(crate) fn states_in_home(home: &StateHome) -> io::Result<Vec<PathBuf>> {
     Ok(names_in(&roots)?.into_iter().map(|name| roots.join(name)).filter(|path| path.is_dir()).collect())
 }
 
-/// The path at which the state of a tree in a git repository is, if there is one.
+/// The path of the state of a tree in a git repository, if it exists.
 pub(crate) fn state_in_git(tree: &Path) -> Option<PathBuf> {
     let found = git::discover(&tree.canonicalize().ok()?, None)?.git?;
     Some(found.common.join(IN_GIT)).filter(|path| path.is_dir())
 }
 
-/// The names in a directory, sorted; none where there is no directory.
+/// The names in a directory, sorted; none if it does not exist.
 pub(crate) fn names_in(dir: &Path) -> io::Result<Vec<String>> {
     let entries = match fs::read_dir(dir) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),

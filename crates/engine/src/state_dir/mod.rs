@@ -1,9 +1,9 @@
 //! Where the state of a work tree is kept, and how it is opened.
 //!
-//! Surehand trusts its state: it carries out journals, and views let edits pass. So the state lives where a checkout cannot
-//! put anything: in the git directory that all worktrees share, or else in the user's own state directory. It is used only if
-//! this user made it and no other user can reach it. Everything below is opened relative to a handle, without following
-//! links.
+//! Surehand trusts its state: it carries out journals, and views let edits pass. So the state lives where a checkout
+//! cannot put anything: in the git directory that all worktrees share, or else in the user's own state directory. It is
+//! used only if this user made it and no other user can reach it. Everything below is opened relative to a handle,
+//! without following symlinks.
 //!
 //! The place depends only on the owner and the file system, never on whether this process may write there. Otherwise a
 //! command in a sandbox and the hook beside it would have two different states.
@@ -46,22 +46,22 @@ pub enum StateDirError {
     /// The git directory cannot hold it, and no other place was given.
     #[error("there is no directory for the state: set SUREHAND_STATE_DIR to one that is yours alone")]
     NoPlace,
-    /// It is there, or could be, and cannot be used.
+    /// The directory exists or could be created, but cannot be used.
     #[error("{path}: cannot use the state directory: {error}")]
     Unusable {
-        /// The directory.
+        /// The directory of the state.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         error: io::Error,
     },
 }
 
-/// A place that would have held the state, and why it does not.
+/// A place that should have held the state, and why it does not.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PassedOver {
-    /// The directory.
+    /// The directory that is not used.
     pub path: PathBuf,
-    /// What is wrong with it.
+    /// Why it cannot be trusted, as a message.
     pub why: String,
 }
 
@@ -77,19 +77,19 @@ pub(crate) struct StateDir {
     pub(crate) is_writable: bool,
     /// Whether this process gave the checkout its key.
     is_begun_here: bool,
-    /// Whether the key is known to be on the disk.
+    /// Whether the key is known to be on disk.
     is_on_disk: Arc<Mutex<bool>>,
-    /// The place that comes first and could not be trusted.
+    /// The preferred place, if it could not be trusted.
     pub(crate) passed_over: Option<PassedOver>,
 }
 
-/// The name of the state directory in a git directory.
+/// Name of the state directory in a git directory.
 const IN_GIT: &str = "surehand";
 impl StateDir {
-    /// Opens the state of a work tree, and makes it if there is none.
+    /// Opens the state of a work tree, and creates it if there is none.
     pub(crate) fn open(tree: &WorkTree, home: &StateHome) -> Result<Self, StateDirError> {
-        let opened = Self::open_or_find(tree, home, IfMissing::Make)?.expect("it is made if it is missing");
-        // One that cannot be written would only fail later.
+        let opened = Self::open_or_find(tree, home, IfMissing::Make)?.expect("it is created if missing");
+        // A state that cannot be written would only fail later.
         match opened.is_writable {
             true => Ok(opened),
             false => Err(StateDirError::Unusable {
@@ -99,7 +99,7 @@ impl StateDir {
         }
     }
 
-    /// Opens the state of a work tree to look at it; `None` where there is none. Makes nothing.
+    /// Opens the state of a work tree for reading; `None` if there is none. Creates nothing.
     pub(crate) fn find(tree: &WorkTree, home: &StateHome) -> Result<Option<Self>, StateDirError> {
         Self::open_or_find(tree, home, IfMissing::Leave)
     }
@@ -107,7 +107,7 @@ impl StateDir {
     fn open_or_find(tree: &WorkTree, home: &StateHome, missing: IfMissing) -> Result<Option<Self>, StateDirError> {
         let Some(place) = RepositoryPlace::of(tree, home, missing, None)? else { return Ok(None) };
         match place.open_checkout(tree, missing) {
-            // Then this tree has its state elsewhere.
+            // The state there belongs to another tree, so this one keeps its state elsewhere.
             Err(CheckoutError::OfAnotherTree(why)) => {
                 let passed_over = PassedOver { path: place.path, why };
                 let Some(place) = RepositoryPlace::of(tree, home, missing, Some(passed_over))? else { return Ok(None) };
@@ -117,8 +117,8 @@ impl StateDir {
         }
     }
 
-    /// Syncs the key of this checkout and the directories that lead to it, once. After a power cut a journal counts only if it begins with
-    /// that key, so this comes before a journal is synced.
+    /// Syncs the key of this checkout and the directories that lead to it, once. After a power cut a journal counts
+    /// only if it begins with that key, so this comes before a journal is synced.
     pub(crate) fn sync_key(&self) -> io::Result<()> {
         let mut is_on_disk = self.is_on_disk.lock().unwrap_or_else(PoisonError::into_inner);
         if !*is_on_disk {
@@ -130,13 +130,14 @@ impl StateDir {
         Ok(())
     }
 
-    /// [`Self::sync_key`], if this process made the key. Opening does not sync it, so that the first reply comes sooner.
+    /// Like [`Self::sync_key`], if this process made the key. Opening does not sync it, so that the first reply comes
+    /// sooner.
     pub(crate) fn sync_new_key(&self) -> io::Result<()> {
         if self.is_begun_here { self.sync_key() } else { Ok(()) }
     }
 
-    /// The database, checked to be a plain file of ours or not there: SQLite opens it by name. SQLite gives its other files the
-    /// rights of this one, so it is made here.
+    /// The path of the database. It must be a regular file of ours or missing, because SQLite opens it by name. It is
+    /// created here, because SQLite gives its other files the permissions of this one.
     pub(crate) fn database(&self) -> io::Result<PathBuf> {
         if self.is_writable {
             let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -163,16 +164,16 @@ impl StateDir {
 
 /// Why the state is not in the git directory.
 enum GitPlace {
-    /// It cannot be trusted there. If there is any, that is worth a word.
+    /// It cannot be trusted there; `Some` if a state exists there, which is worth a notice.
     PassedOver(Option<PassedOver>),
-    /// It could be there, and the system said no.
+    /// It could be there, but the system refused.
     Failed(StateDirError),
 }
 
-/// Why the part of a checkout cannot be opened.
+/// Why a checkout's part of the state cannot be opened.
 enum CheckoutError {
     OfAnotherTree(String),
-    /// The system said no, or what is there is not ours.
+    /// The system refused, or the directory is not ours.
     Failed(io::Error),
 }
 
@@ -182,7 +183,7 @@ impl<E: Into<io::Error>> From<E> for CheckoutError {
     }
 }
 
-/// The state that is in the git directory of a tree and is not used, with the reason.
+/// The state in the git directory of a tree that is not used, with the reason.
 pub(crate) fn passed_over(tree: &WorkTree, home: &StateHome) -> Option<PassedOver> {
     let git = tree.git.as_ref().filter(|_| home.fixed.is_none())?;
     match RepositoryPlace::in_git(git, IfMissing::Leave) {
@@ -191,7 +192,7 @@ pub(crate) fn passed_over(tree: &WorkTree, home: &StateHome) -> Option<PassedOve
     }
 }
 
-/// Why the state of a tree that has none could not be made. Makes nothing.
+/// Why the state of a tree that has none could not be created. Creates nothing.
 pub(crate) fn why_not_made(tree: &WorkTree, home: &StateHome) -> Option<StateDirError> {
     let unusable = |path: &Path, errno: Errno| StateDirError::Unusable { path: path.to_owned(), error: errno.into() };
     if let (Some(git), None) = (&tree.git, &home.fixed)
@@ -201,9 +202,9 @@ pub(crate) fn why_not_made(tree: &WorkTree, home: &StateHome) -> Option<StateDir
         return may_write(&common).err().map(|errno| unusable(&git.common.join(IN_GIT), errno));
     }
     let Some(base) = home.fixed.as_ref().or(home.user.as_ref()) else { return Some(StateDirError::NoPlace) };
-    // What is missing of the path is made.
-    let there = base.ancestors().find(|dir| dir.symlink_metadata().is_ok())?;
-    let may_write = open_dir(rustix::fs::CWD, &there.canonicalize().ok()?).and_then(|dir| may_write(&dir));
+    // Missing directories of the path would be created.
+    let existing = base.ancestors().find(|dir| dir.symlink_metadata().is_ok())?;
+    let may_write = open_dir(rustix::fs::CWD, &existing.canonicalize().ok()?).and_then(|dir| may_write(&dir));
     may_write.err().map(|errno| unusable(base, errno))
 }
 
@@ -250,7 +251,7 @@ impl RepositoryPlace {
         let path = git.common.join(IN_GIT);
         let common = match open_if_it_can_hold_state(&git.common) {
             Ok(common) => common,
-            // Where there is no state, there is nothing to say about it.
+            // Without a state there is nothing to report.
             Err(why) => return Err(GitPlace::PassedOver(path.symlink_metadata().is_ok().then_some(PassedOver { path, why }))),
         };
         match open_private(&common, IN_GIT, missing) {
@@ -260,7 +261,7 @@ impl RepositoryPlace {
         }
     }
 
-    /// A directory named for the tree, in `roots/` of a directory of the user's.
+    /// A directory named after the tree, in `roots/` of one of the user's directories.
     fn in_home(
         home: &Path,
         tree: &WorkTree,
@@ -272,7 +273,7 @@ impl RepositoryPlace {
         if missing == IfMissing::Make {
             make_path(home).map_err(unusable)?;
         }
-        // Links on the way are the user's own; SQLite would refuse them.
+        // Symlinks on the way are the user's own, but SQLite would refuse them.
         let home = match home.canonicalize() {
             Ok(home) => home,
             Err(error) if missing == IfMissing::Leave && error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -281,7 +282,7 @@ impl RepositoryPlace {
         let path = home.join(ROOTS).join(name_of(&tree.root));
         let mut dir = open_dir(rustix::fs::CWD, &home).map_err(|errno| unusable(errno.into()))?;
         let stat = sys::fstat(&dir).map_err(|errno| unusable(errno.into()))?;
-        // Its mode does not matter: what is put there by others does not belong to us.
+        // Its mode does not matter: entries that other users put there do not belong to us.
         if stat.st_uid != effective_user() {
             return Err(foreign(UntrustedDir::Foreign(foreign_owner(&stat))));
         }
@@ -294,8 +295,8 @@ impl RepositoryPlace {
         Ok(Some(Self { path, dir: Arc::new(dir), checkout: "main".to_owned(), passed_over }))
     }
 
-    /// Opens the state of this checkout, if it belongs to this very tree. State that another tree left under the same name,
-    /// or that came with a copied repository, is moved aside and never used again.
+    /// Opens the state of this checkout, if it belongs to this very tree. State that another tree left under the same
+    /// name, or that came with a copied repository, is moved aside and never used again.
     fn open_checkout(&self, tree: &WorkTree, missing: IfMissing) -> Result<Option<StateDir>, CheckoutError> {
         let Some(checkouts) = open_private(&self.dir, CHECKOUTS, missing)? else { return Ok(None) };
         let here = identity_of(&tree.root)?;
@@ -305,8 +306,9 @@ impl RepositoryPlace {
         };
         let (checkout, key, is_begun_here) = match known {
             Some((checkout, known)) if known.is_same_tree(&here) => {
-                if !known.names(&here) && missing == IfMissing::Make {
-                    // It was moved, or its disk has another number today. If this cannot be written, it is next time.
+                if !known.is_at_same_place(&here) && missing == IfMissing::Make {
+                    // The tree was moved, or its device has a new number. If this write fails, the next start tries
+                    // again.
                     let _ = write_identity(&checkout, &here.with_key(known.key.clone())).and_then(|()| sync_identity(&checkout));
                 }
                 (checkout, known.key, false)
@@ -329,21 +331,22 @@ impl RepositoryPlace {
         }))
     }
 
-    /// Whether the tree that a checkout belongs to is there, and has this very directory: then another tree must not take it away.
+    /// Whether the tree that a checkout belongs to exists and uses this very directory; then another tree must not take
+    /// it over.
     fn is_in_use_by(&self, known: &TreeIdentity) -> bool {
-        let is_there = identity_of(&known.path).is_ok_and(|now| known.is_same_tree(&now));
-        let git = is_there.then(|| git::discover(&known.path, None)).flatten().and_then(|tree| tree.git);
+        let exists = identity_of(&known.path).is_ok_and(|now| known.is_same_tree(&now));
+        let git = exists.then(|| git::discover(&known.path, None)).flatten().and_then(|tree| tree.git);
         git.is_some_and(|git| git::is_same_file(&git.common.join(IN_GIT), &self.path))
     }
 
-    /// Gives a checkout its key, and says whether it had none. One process at a time: another could take the directory of the first for
-    /// a foreign one.
+    /// Gives a checkout its key; the flag is `true` if it had none. One process at a time: another could take the
+    /// directory of the first for a foreign one.
     fn begin_checkout(&self, checkouts: &File, here: TreeIdentity) -> Result<(File, CheckoutKey, bool), CheckoutError> {
-        // A handle of its own, so that the lock goes with this function.
+        // A handle of its own, so that the lock ends with this function.
         let lock = open_dir(checkouts, ".")?;
         lock.lock()?;
         loop {
-            let checkout = open_private(checkouts, &self.checkout, IfMissing::Make)?.expect("it is made if it is missing");
+            let checkout = open_private(checkouts, &self.checkout, IfMissing::Make)?.expect("it is created if missing");
             match read_identity(&checkout)? {
                 Some(known) if known.is_same_tree(&here) => return Ok((checkout, known.key, false)),
                 Some(known) if self.is_in_use_by(&known) => return Err(known.is_not(&here)),
@@ -362,29 +365,29 @@ fn may_write(dir: &File) -> rustix::io::Result<()> {
     sys::accessat(dir, ".", Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS)
 }
 
-/// Whether state has been made for this directory in the user's own place: then it is the top of a workspace.
+/// Whether the user's own place has state for this directory, which makes it the top of a workspace.
 pub(crate) fn is_known_root(dir: &Path, home: &StateHome) -> bool {
     let bases = home.fixed.iter().chain(&home.user);
     bases.into_iter().any(|base| base.join(ROOTS).join(name_of(dir)).join(CHECKOUTS).is_dir())
 }
 
-/// Makes the directory of a board in the user's own directory, closed to all others.
+/// Creates the directory of a board in the user's own directory, closed to all other users.
 pub(crate) fn make_board_dir(home: &StateHome, board: &str) -> Result<PathBuf, StateDirError> {
     let home = inventory::home_dir(home).ok_or(StateDirError::NoPlace)?;
     let make = || -> io::Result<PathBuf> {
         make_path(home)?;
-        // Links on the way are the user's own; SQLite would refuse them.
+        // Symlinks on the way are the user's own, but SQLite would refuse them.
         let home = home.canonicalize()?;
         let mut dir = open_dir(rustix::fs::CWD, &home)?;
         for name in [BOARDS, board] {
-            dir = open_private(&dir, name, IfMissing::Make)?.expect("it is made if it is missing");
+            dir = open_private(&dir, name, IfMissing::Make)?.expect("it is created if missing");
         }
         Ok(home.join(BOARDS).join(board))
     };
     make().map_err(|error| StateDirError::Unusable { path: home.join(BOARDS).join(board), error })
 }
 
-/// A name for a tree that people recognise and no other tree has.
+/// A recognisable name for a tree that no other tree has.
 fn name_of(root: &Path) -> String {
     use std::os::unix::ffi::OsStrExt;
     let plain = |byte: u8| if byte.is_ascii_alphanumeric() || b"-_.".contains(&byte) { char::from(byte) } else { '_' };
@@ -394,13 +397,13 @@ fn name_of(root: &Path) -> String {
     format!("{base}-{}", &hash[..12])
 }
 
-/// Makes a directory of the user's with those above it, like `mkdir -p`. Links on the way are the user's own.
+/// Creates a directory of the user's and its parents, like `mkdir -p`. Symlinks on the way are the user's own.
 fn make_path(path: &Path) -> io::Result<()> {
     use std::os::unix::fs::DirBuilderExt;
     std::fs::DirBuilder::new().recursive(true).mode(PRIVATE).create(path)
 }
 
-/// Gives the directory of a checkout another name, that says when it went out of use.
+/// Renames the directory of a checkout. The new name has the time at which it went out of use.
 fn set_aside(checkouts: &File, name: &str) -> io::Result<()> {
     let now = jiff::Timestamp::now().as_millisecond();
     for number in 0..100 {
@@ -415,7 +418,7 @@ fn set_aside(checkouts: &File, name: &str) -> io::Result<()> {
     Err(io::Error::other("no name is free"))
 }
 
-/// Opens a directory of the state, and makes it if there is none.
+/// Opens a directory of the state, and creates it if it is missing.
 pub(crate) fn make_dir(parent: &File, name: &str) -> io::Result<Arc<File>> {
     let dir = match open_dir(parent, name) {
         Err(Errno::NOENT) => {

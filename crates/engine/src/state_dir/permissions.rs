@@ -9,20 +9,20 @@ use rustix::{
 
 use crate::user::effective_user;
 
-/// For everything that only its owner may look into.
+/// Mode of directories that only their owner may enter.
 pub(super) const PRIVATE: u32 = 0o700;
 
-/// What to do about a directory that is not there.
+/// What to do if a directory is missing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum IfMissing {
     Make,
     Leave,
 }
 
-/// Opens a git directory if it is ours, on a local file system, where locks and shared memory work, and if no other user can
-/// replace it: SQLite opens its files by name.
+/// Opens a git directory if it can hold state. It must be ours, on a local file system, where locks and shared memory
+/// work, and no other user may be able to replace it: SQLite opens its files by name.
 ///
-/// The error says what stands against it.
+/// The error is the reason against it.
 pub(super) fn open_if_it_can_hold_state(common: &Path) -> Result<File, String> {
     let dir = open_dir(rustix::fs::CWD, common).map_err(|errno| io::Error::from(errno).to_string())?;
     let stat = sys::fstat(&dir).map_err(|errno| io::Error::from(errno).to_string())?;
@@ -36,8 +36,8 @@ pub(super) fn open_if_it_can_hold_state(common: &Path) -> Result<File, String> {
     }
 }
 
-/// Whether a directory belongs to us or to root, and no other user may rename its entries. Our own group may: on many systems
-/// it has one member.
+/// Whether a directory belongs to us or to root, and no other user may rename its entries. Our own group may: on many
+/// systems it has one member.
 fn is_held_in_place(dir: &Path) -> bool {
     const STICKY: u32 = 0o1000;
     let Ok(stat) = sys::stat(dir) else { return false };
@@ -46,7 +46,7 @@ fn is_held_in_place(dir: &Path) -> bool {
     (stat.st_uid == effective_user() || is_root(stat.st_uid)) && !is_open
 }
 
-/// Whether this is root. In a sandbox that maps only its own user, all others share one number.
+/// Whether this user is root. In a sandbox that maps only its own user, all others share one number.
 fn is_root(user: u32) -> bool {
     const NOBODY: u32 = 65_534;
     let knows_root = || {
@@ -82,9 +82,9 @@ fn is_local(_: &File) -> bool {
 
 /// Why a directory is not used.
 pub enum UntrustedDir {
-    /// It is not what we would have made.
+    /// It is not as we would have made it.
     Foreign(String),
-    /// The system said no.
+    /// The system refused.
     Failed(io::Error),
 }
 
@@ -103,7 +103,7 @@ impl From<UntrustedDir> for io::Error {
     }
 }
 
-/// Opens a directory that must be ours and closed to everybody else, or makes it.
+/// Opens a directory that must be ours and closed to all other users, or creates it.
 pub(super) fn open_private(parent: &File, name: &str, missing: IfMissing) -> Result<Option<File>, UntrustedDir> {
     let mut is_made = false;
     loop {
@@ -113,7 +113,7 @@ pub(super) fn open_private(parent: &File, name: &str, missing: IfMissing) -> Res
                     Ok(()) => Ok(Some(dir)),
                     Err(why) => {
                         if is_made {
-                            // This file system adds rights of its own.
+                            // This file system adds permissions of its own.
                             let _ = sys::unlinkat(parent, name, AtFlags::REMOVEDIR);
                         }
                         Err(UntrustedDir::Foreign(why))
@@ -126,8 +126,8 @@ pub(super) fn open_private(parent: &File, name: &str, missing: IfMissing) -> Res
                 Err(errno) => return Err(errno.into()),
             },
             Err(errno @ (Errno::LOOP | Errno::NOTDIR | Errno::ACCESS)) => {
-                let what = sys::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW)?;
-                let why = check_private(&what).err();
+                let stat = sys::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW)?;
+                let why = check_private(&stat).err();
                 return Err(why.map_or_else(|| errno.into(), UntrustedDir::Foreign));
             }
             Err(errno) => return Err(errno.into()),
@@ -157,7 +157,8 @@ pub(super) fn foreign_owner(stat: &Stat) -> String {
     format!("belongs to user {}, and you are user {}", stat.st_uid, effective_user())
 }
 
-/// A state file must be a plain file of ours. Its mode does not matter, because no other user can enter the directory.
+/// A state file must be a regular file of ours. Its mode does not matter, because no other user can enter the
+/// directory.
 pub(crate) fn check_file(stat: &Stat) -> Result<(), &'static str> {
     match () {
         () if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile => Err("is not a regular file"),
@@ -166,7 +167,8 @@ pub(crate) fn check_file(stat: &Stat) -> Result<(), &'static str> {
     }
 }
 
-/// Opens a file of the state to read it: one of ours, at most so large. [`Errno::NOENT`] where there is none.
+/// Opens a file of the state for reading. It must be ours and have at most `limit` bytes. [`Errno::NOENT`] if it is
+/// missing.
 pub(crate) fn open_file(dir: &File, name: &str, limit: u64) -> io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let file = File::from(sys::openat(dir, name, flags, Mode::empty())?);

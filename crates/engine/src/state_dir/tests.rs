@@ -62,7 +62,7 @@ fn a_repository_holds_its_state_and_other_trees_are_in_the_users_directory() {
 }
 
 #[test]
-fn a_state_that_could_not_be_made_is_known_before() {
+fn the_reason_why_no_state_can_be_made_is_known_in_advance() {
     let fixture = Fixture::new();
     let why = |path: &str| why_not_made(&fixture.tree(path), &fixture.home).map(|error| error.to_string());
     assert_eq!((why("repo"), why("plain")), (None, None));
@@ -124,7 +124,7 @@ fn without_a_place_there_is_no_state() {
 }
 
 #[test]
-fn what_another_tree_left_is_set_aside() {
+fn the_state_of_another_tree_is_set_aside() {
     let fixture = Fixture::new();
     let first = fixture.open("repo");
     fs::write(first.checkout_path.join("journal"), "theirs").unwrap();
@@ -147,7 +147,7 @@ fn what_another_tree_left_is_set_aside() {
 }
 
 #[test]
-fn an_identity_that_makes_no_sense_is_nobodys() {
+fn a_malformed_identity_belongs_to_no_tree() {
     let fixture = Fixture::new();
     let key = fixture.open("repo").key.clone();
     for nonsense in [" ", "{}", "{\"path\":\"/\",\"device\":1,\"inode\":1,\"key\":\"\"}", &"x".repeat(20_000)] {
@@ -158,7 +158,7 @@ fn an_identity_that_makes_no_sense_is_nobodys() {
 }
 
 #[test]
-fn what_a_newer_program_keeps_is_not_touched() {
+fn the_state_of_a_newer_program_is_not_touched() {
     let fixture = Fixture::new();
     fixture.open("repo");
     let root = fixture.at("repo/.git/surehand/checkouts/main/root");

@@ -21,9 +21,9 @@ use crate::disk::{
 
 pub(super) struct FileCreation {
     new: File,
-    /// Its name until it is put in place; `None` where the system can make files without one.
+    /// Its name until it is put in place; `None` if the system can create files without a name.
     staged: Option<StagedName>,
-    /// Where it goes in a rollback.
+    /// Where a rollback moves the file.
     rollback_place: StagedName,
     written: Option<Stamp>,
     is_put: bool,
@@ -49,7 +49,7 @@ impl FileCreation {
         Ok(Self { new, staged, rollback_place, written, is_put: false })
     }
 
-    /// The place that the journal names, so that it is found after a crash.
+    /// The place that the journal names, so that the file is found after a crash.
     pub(super) fn rollback_place(&self) -> &StagedName {
         &self.rollback_place
     }
@@ -77,7 +77,7 @@ impl FileCreation {
         }
     }
 
-    /// Removes it again, unless another program has replaced it.
+    /// Removes the new file, unless another program has replaced it.
     pub(super) fn roll_back(self, place: &CommitTarget<'_>) {
         if !self.is_put {
             remove(self.staged.as_ref());
@@ -101,7 +101,7 @@ fn remove(staged: Option<&StagedName>) {
     }
 }
 
-/// Beside its place, so that it gets the owner, group and rights that new files get there.
+/// Stages the file beside its target, so that it gets the owner, group and rights of new files there.
 fn stage_with_name(place: &CommitTarget<'_>) -> Result<(File, StagedName), CommitError> {
     let staged = place.stage_beside();
     place.announce(&staged)?;
@@ -117,7 +117,7 @@ fn stage_with_name(place: &CommitTarget<'_>) -> Result<(File, StagedName), Commi
     }
 }
 
-/// Gives a new file the mode, and as far as we may the owner and attributes, of the one that it continues.
+/// Gives a new file the mode of the file that it continues and, as far as we may, the owner and attributes.
 fn give_metadata(place: &CommitTarget<'_>, new: &File) -> Result<(), CommitError> {
     let FileAction::Write { marks, .. } = place.planned.act() else { return Ok(()) };
     let given = match marks {
@@ -143,8 +143,8 @@ fn give_metadata_of(place: &CommitTarget<'_>, other: &RelPath, new: &File) -> Re
     })
 }
 
-/// Moves what has the name of the new file to this place or, if that turns out to be on another file system, or not ours to write any
-/// more, beside itself.
+/// Moves the file at the target to this place or, if that turns out to be on another file system or not writable any
+/// more, beside the target.
 fn take_out(place: &CommitTarget<'_>, rollback_place: &StagedName) -> Option<StagedName> {
     let beside = StagedName { dir: place.dir.clone(), name: format!(".surehand-{}", rollback_place.name) };
     [rollback_place.clone(), beside].into_iter().find(|to| sys::renameat(&place.dir, place.name(), &to.dir, &to.name).is_ok())

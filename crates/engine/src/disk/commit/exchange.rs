@@ -1,23 +1,24 @@
 //! Replaces a file by exchanging it with a staged one. This is the usual way to write.
 //!
 //! 1. Stage the new file out of sight, with the mode, owner and attributes of the old one.
-//! 2. Take a write lease on the old file (see [`crate::disk::lease`]) and compare its bytes with those that the plan was made
-//!    for.
+//! 2. Take a write lease on the old file (see [`crate::disk::lease`]) and compare its bytes with those that the plan
+//!    was made for.
 //! 3. Exchange the two files in one system call. At any instant the name leads to one of them.
-//! 4. Verify the file that came out. If it is the file from step 2, has one name, and its lease still holds, no program has
-//!    written to it. Otherwise compare its bytes again; if they differ, another program's newer version came out, and the two
-//!    are exchanged back. Changes to mode, owner or attributes since step 1 are carried over to the new file.
-//! 5. Keep the old file for a second look (see [`crate::disk::rescue`]): a program that opened it before the exchange may
-//!    still write to it, or change its mode.
+//! 4. Verify the file that came out. If it is the file from step 2, has one name, and its lease still holds, no program
+//!    has written to it. Otherwise compare its bytes again; if they differ, another program's newer version came out,
+//!    and the two are exchanged back. Changes to mode, owner or attributes since step 1 are carried over to the new
+//!    file.
+//! 5. Keep the old file for a second look (see [`crate::disk::rescue`]): a program that opened it before the exchange
+//!    may still write to it, or change its mode.
 //!
-//! The trap is the time between steps 2 and 3. A comparison alone proves nothing there: a program may open the file after the
-//! comparison and write after the exchange. The lease closes this gap, because the kernel holds back such an open and tells
-//! us about it. Where leases are not available, only steps 4 and 5 catch the late writer: its bytes are saved, but in
-//! `rescued/`.
+//! The trap is the time between steps 2 and 3. A comparison alone proves nothing there: a program may open the file
+//! after the comparison and write after the exchange. The lease closes this gap, because the kernel holds back such an
+//! open and notifies us. Where leases are not available, only steps 4 and 5 catch the late writer: its bytes are saved,
+//! but in `rescued/`.
 //!
-//! If the file system cannot exchange files, the old file gets a second name and the new one is renamed over the first. If it
-//! has no hard links either (exFAT), a copy of the old content is kept, and late writes can only be seen through the open
-//! file.
+//! If the file system cannot exchange files, the old file gets a second name and the new one is renamed over the first.
+//! If it has no hard links either (exFAT), a copy of the old content is kept, and late writes can only be seen through
+//! the open file.
 
 use std::{
     fs::File,
@@ -49,7 +50,7 @@ pub(super) struct FileExchange {
     new: File,
     written: Stamp,
     metadata: Metadata,
-    /// Whether that has changed since the new one was staged.
+    /// Whether `metadata` has changed since the new file was staged.
     has_carried_over: bool,
     staged: StagedName,
     phase: ExchangePhase,
@@ -60,15 +61,15 @@ pub(super) struct FileExchange {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ExchangePhase {
     Staged,
-    /// The new one is in place, and the old one has its staged name.
+    /// The new file is in place, and the old one has the staged name.
     Exchanged,
-    /// The new one is in place, and the old one has a name of its own ([`OLD_NAME`]).
+    /// The new file is in place, and the old one has a name of its own ([`OLD_NAME`]).
     RenamedOver,
-    /// The new one is in place, and of the old one there is a copy of that name.
+    /// The new file is in place, and a copy of the old one has that name.
     Replaced,
 }
 
-/// What is added to the staged name for the old file where nothing can be exchanged.
+/// Ending of the old file's name in the staging place, on file systems that cannot exchange files.
 pub(in crate::disk) const OLD_NAME: &str = ".old";
 
 pub(super) enum ExchangeStaging {
@@ -136,7 +137,7 @@ impl FileExchange {
     }
 
     pub(super) fn check(&mut self, place: &CommitTarget<'_>) -> Result<(), CommitError> {
-        // Without a lease the look at what came out must be enough.
+        // Without a lease, the verification after the exchange must suffice.
         self.lease = Lease::take_patiently(&self.old.file).ok();
         place.check_base(&self.old)
     }
@@ -158,7 +159,8 @@ impl FileExchange {
         }
     }
 
-    /// Where nothing can be exchanged: the old file gets a second name, then the new one takes its place.
+    /// Replaces the file on a file system without exchange: the old file gets a second name, then the new one takes its
+    /// place.
     fn rename_over(&mut self, place: &CommitTarget<'_>) -> Result<(), CommitError> {
         let kept = self.staged.with_ending(OLD_NAME);
         let renamed = keep_old(place, &kept).and_then(|phase| {
@@ -175,28 +177,29 @@ impl FileExchange {
                 Ok(())
             }
             Err(error) => {
-                // A second name of the file that is still there under its first, or a copy of it.
+                // A second name of the file, which still has its first one, or a copy of it.
                 kept.remove();
                 Err(error)
             }
         }
     }
 
-    /// What came out must be what the plan was made for.
+    /// Verifies that the file that came out has the content that the plan was made for.
     pub(super) fn verify(&mut self, place: &CommitTarget<'_>) -> Result<(), CommitError> {
         if self.phase == ExchangePhase::Replaced {
             return place.check_base(&self.old);
         }
         let at = (&*self.staged.dir, self.staged.name.as_str());
-        // A name that was added meanwhile must not lose its file. Where it was renamed over, that was asked before: some file systems
-        // in programs then keep it under a name of their own, since we have it open.
+        // A hard link that was added meanwhile must not lose its file. After a rename the count is not checked again,
+        // because `keep_old` did so: some FUSE file systems keep a replaced file under a name of their own while we
+        // have it open.
         let is_renamed_over = self.phase == ExchangePhase::RenamedOver;
         let came_out = verify_old(place, &self.old, self.lease.as_ref(), at, |stat| is_renamed_over || link_count(stat) == 1)?;
         self.out = came_out.stamp;
         self.carry_over_metadata(&came_out).map_err(|_| place.changed())
     }
 
-    /// Gives the new file what was changed of the old one's metadata since it was staged.
+    /// Applies changes of the old file's metadata since staging to the new file.
     fn carry_over_metadata(&mut self, came_out: &VerifiedOld) -> io::Result<()> {
         let now = match &came_out.other {
             None => Metadata::of(&self.old.file, &came_out.stat)?,
@@ -209,7 +212,7 @@ impl FileExchange {
         Ok(())
     }
 
-    /// It has happened: what came out waits for a second look.
+    /// Completes the exchange: the old file waits for its second look.
     pub(super) fn finish(self, place: &CommitTarget<'_>) {
         let Some(version) = place.base_version() else { return };
         let handle = (self.phase == ExchangePhase::Replaced).then_some(self.old.file);
@@ -225,7 +228,7 @@ impl FileExchange {
         match self.phase {
             ExchangePhase::Staged => {
                 if let (false, Some(version)) = (self.staged.remove(), place.content_version()) {
-                    // Where nothing may be removed now, it is tried again later.
+                    // If nothing may be removed now, the second look tries again.
                     let StagedName { dir, name } = self.staged;
                     place.copy.displace(DisplacedFile::taken_back(dir, name, place.path().clone(), version));
                 }
@@ -240,12 +243,13 @@ impl FileExchange {
         }
     }
 
-    /// Exchanges the two back. If another program has replaced our file by now, its file stays and the old one is rescued.
+    /// Exchanges the two back. If another program has replaced our file by now, its file stays and the old one is
+    /// rescued.
     fn exchange_back(self, place: &CommitTarget<'_>) {
         let (staged, target) = ((&*self.staged.dir, self.staged.name.as_str()), (&*place.dir, place.name()));
         let exchange = || sys::renameat_with(staged.0, staged.1, target.0, target.1, RenameFlags::EXCHANGE);
         if exchange().is_err() {
-            // Nothing has the name any more: what came out gets it back.
+            // Nothing has the name any more, so the old file gets it back.
             if rename_to_free_name(staged, target).is_err() {
                 place.copy.rescue(self.staged.dir.as_fd(), &self.staged.name, place.path());
             }
@@ -257,14 +261,14 @@ impl FileExchange {
         }
     }
 
-    /// Displaces our own file, which other programs could see for a moment. A change of its mode was meant for the file in
-    /// its place, and a program may be writing to it, so it gets a second look too.
+    /// Displaces our own file, which other programs could see for a moment. A change of its mode was meant for the file
+    /// in its place, and a program may be writing to it, so it gets a second look, too.
     fn displace_ours(self, place: &CommitTarget<'_>) {
         let Some(version) = place.content_version() else { return };
         let replacement = ReplacementFile { dir: place.dir.clone(), metadata: self.metadata };
         let displaced = DisplacedFile::taken_back(self.staged.dir, self.staged.name, place.path().clone(), version);
         let mut displaced = DisplacedFile { replacement: Some(replacement), ..displaced };
-        // What cannot be carried over now is tried again with the second look.
+        // A change that cannot be carried over now is tried again at the second look.
         let _ = displaced.carry_over_metadata(&self.new);
         place.copy.displace(displaced);
     }
@@ -275,13 +279,13 @@ impl FileExchange {
         }
     }
 
-    /// Renames what is kept over the file in place, if that is ours still.
+    /// Renames the kept file over the file in place, if that is still ours.
     fn put_over_ours(&self, place: &CommitTarget<'_>) -> bool {
         is_file_at(&place.dir, place.name(), &self.new)
             && sys::renameat(&self.staged.dir, &self.staged.name, &place.dir, place.name()).is_ok()
     }
 
-    /// Makes the copy of the old content what the old file holds now, with its metadata.
+    /// Updates the copy to the present bytes and metadata of the old file.
     fn write_back(&mut self) -> io::Result<()> {
         let mut bytes = Vec::new();
         self.old.file.rewind()?;
@@ -295,12 +299,12 @@ impl FileExchange {
     }
 }
 
-/// Gives the file that is in place a second name or, where there are none, copies it.
+/// Gives the file in place a second name or, on file systems without hard links, copies it.
 fn keep_old(place: &CommitTarget<'_>, kept: &StagedName) -> Result<ExchangePhase, CommitError> {
     match sys::linkat(&place.dir, place.name(), &kept.dir, &kept.name, AtFlags::empty()) {
         Ok(()) => match sys::statat(&kept.dir, &kept.name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) if link_count(&stat) <= 2 => Ok(ExchangePhase::RenamedOver),
-            // A name that was added meanwhile must not lose its file.
+            // A hard link that was added meanwhile must not lose its file.
             Ok(_) | Err(Errno::NOENT) => Err(place.changed()),
             Err(errno) => Err(place.failed("replace", errno)),
         },
@@ -323,32 +327,34 @@ enum NotWritten {
     Metadata(Errno),
 }
 
-/// Writes the new file, and gives it the metadata of the old one. Gives its status when it was complete.
+/// Writes the new file and gives it the metadata of the old one. Also returns its status after the write.
 fn write_new(place: &CommitTarget<'_>, old: &OldFile, staged: &StagedName) -> Result<(File, Stat, Metadata), NotWritten> {
     let metadata = Metadata::of(&old.file, &old.stat).map_err(NotWritten::Metadata)?;
-    // With the mode that it will have, which saves setting it; another owner must not see more than that, so nothing at first.
+    // Created with its final mode, which saves setting it. If it will belong to another owner, only we may read it
+    // until then.
     let mode =
         if place.copy.is_owner(&old.stat) { Mode::from_raw_mode(old.stat.st_mode & 0o777) } else { Mode::RUSR | Mode::WUSR };
     let new = staging::create_new(staged.dir.as_fd(), &staged.name, mode).map_err(NotWritten::Content)?;
     (&new).write_all(place.content()).map_err(NotWritten::Content)?;
     let stat = sys::fstat(&new).map_err(|errno| NotWritten::Content(errno.into()))?;
     let now = Metadata::of(&new, &stat).map_err(NotWritten::Metadata)?;
-    // Its labels are the system's, and stay.
+    // The labels of the new file are the system's, and stay.
     let change = metadata.change_from(&now.without_labels());
     change.map_or(Ok(()), |change| change.apply(&new)).map_err(NotWritten::Metadata)?;
     Ok((new, stat, metadata))
 }
 
-/// A file that has come out of its place and is what the plan was made for.
+/// An old file that came out of its place and has the content that the plan was made for.
 pub(super) struct VerifiedOld {
     pub(super) stat: Stat,
     /// Its stamp, if it is the file that was checked and no other process had it open.
     pub(super) stamp: Option<Stamp>,
-    /// The file, if it is another one than that which was checked.
+    /// The file that came out, if it is not the one that was checked.
     other: Option<File>,
 }
 
-/// What came out must be what the plan was made for, under no other name that it could lose.
+/// Verifies that the file that came out has the content that the plan was made for. `may_go` rejects a file whose other
+/// names would lose it.
 pub(super) fn verify_old(
     place: &CommitTarget<'_>,
     old: &OldFile,
@@ -362,14 +368,14 @@ pub(super) fn verify_old(
         return Err(place.changed());
     }
     if identity(&stat) != identity(&old.stat) {
-        // Another program has replaced the checked file. One with the same bytes is as good.
+        // Another program has replaced the checked file. A file with the same bytes is as good.
         let other = open_at(dir, name).filter(|file| same_bytes(file, place.base()).unwrap_or(false));
         return other.map(|file| VerifiedOld { stat, stamp: None, other: Some(file) }).ok_or_else(|| place.changed());
     }
-    // Asked after the stamp was taken: what is written later than that shows.
+    // The lease is asked after the stamp was taken, so a later write changes the stamp.
     match lease.map(|lease| lease.state(&old.file)) {
         Some(LeaseState::Held | LeaseState::ReaderWaits) => Ok(VerifiedOld { stat, stamp: Some(stamp), other: None }),
-        // A writer waits for the old file. Let it have it, and begin again after it.
+        // A writer waits for the old file. Give way to it, and plan again afterwards.
         Some(LeaseState::Broken) => Err(place.changed()),
         None => place.check_base(old).map(|()| VerifiedOld { stat, stamp: None, other: None }),
     }

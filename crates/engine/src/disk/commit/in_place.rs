@@ -1,13 +1,13 @@
-//! Overwrites the bytes of a file in place. This is for files with several hard links, which must all show the change, and
-//! for files whose owner or attributes cannot be given to another file.
+//! Overwrites the bytes of a file in place. This is for files with several hard links, which must all show the change,
+//! and for files whose owner or attributes cannot be given to another file.
 //!
-//! Only this way of writing can leave a file half written. So copies of the old and the new content are made first; with
-//! both, recovery can tell a torn file from one that another program has changed. A write lease keeps other programs from
-//! opening the file meanwhile. If a program has the file open already, the edit is refused, because its writes would be lost
-//! without a trace.
+//! Only this way of writing can leave a file half written. So copies of the old and the new content are made first;
+//! with both, recovery can tell a torn file from one that another program has changed. A write lease keeps other
+//! programs from opening the file meanwhile. If a program has the file open already, the edit is refused, because its
+//! writes would be lost without a trace.
 //!
-//! Only the owner of a file can take a lease on it. A file of another owner is written without one: its bytes are compared
-//! right before and after, and only a write between that comparison and ours is lost.
+//! Only the owner of a file can take a lease on it. A file of another owner is written without one: its bytes are
+//! compared right before and after, and only a write between that comparison and ours is lost.
 
 use std::{
     fs::File,
@@ -45,7 +45,7 @@ enum InPlacePhase {
     Complete,
 }
 
-/// What is added to the name of the copy of the old content for the copy of the new one.
+/// Ending that is added to the staged name for the copy of the new content.
 pub(in crate::disk) const NEW_COPY: &str = ".new";
 
 impl InPlaceWrite {
@@ -78,7 +78,7 @@ impl InPlaceWrite {
         &self.old_copy.0
     }
 
-    /// What must be on the disk before the first byte is written: the copies and their names.
+    /// The files to sync before the first byte is written: the copies, and the directory with their names.
     pub(super) fn to_sync(&self) -> [&File; 3] {
         [&self.old_copy.1, &self.new_copy.1, &self.old_copy.0.dir]
     }
@@ -112,8 +112,8 @@ impl InPlaceWrite {
         Ok(())
     }
 
-    /// Another program may have put a new file in place of the open one; then the new one was not written. Without a lease a
-    /// program may also have written to the open one.
+    /// Another program may have put a new file in place of the open one; then the new file did not get the content.
+    /// Without a lease, a program may also have written to the open one.
     pub(super) fn verify(&self, place: &CommitTarget<'_>) -> Result<(), CommitError> {
         let is_there = is_file_at(&place.dir, place.name(), &self.old.file);
         let is_ours = || self.lease.is_some() || same_bytes(&self.old.file, place.content()).unwrap_or(false);
@@ -140,10 +140,10 @@ impl InPlaceWrite {
         self.new_copy.0.remove();
         let (staged, _) = self.old_copy;
         if !is_back {
-            // For whatever reason: the copy of the old content is all there is.
+            // For whatever reason, the copy is all that is left of the old content.
             place.copy.rescue(staged.dir.as_fd(), &staged.name, place.path());
         } else if let (false, Some(version)) = (staged.remove(), place.base_version()) {
-            // Where nothing may be removed now, it is tried again later.
+            // If nothing may be removed now, the second look tries again.
             place.copy.displace(DisplacedFile::taken_back(staged.dir, staged.name, place.path().clone(), version));
         }
     }

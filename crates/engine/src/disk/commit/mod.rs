@@ -1,5 +1,5 @@
-//! Commit is the only writer of user files. It replaces all files of a change or none, and only if each is still what the
-//! plan was made for at the moment of its replacement.
+//! Commit is the only writer of user files. It replaces all files of a change or none. At the moment of its
+//! replacement, each file must still have the content that the plan was made for.
 //!
 //! A commit is a list of [`CommitStep`]s, carried out one by one, so that a test can stop after any of them and check
 //! recovery.
@@ -36,11 +36,11 @@ use super::{
 /// How safe a commit is against a power cut. It is always safe against the crash of a program.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Durability {
-    /// The new content is on the disk before it takes the place of the old, and its name before the commit is answered for. Of several files
-    /// the journal is on the disk before the first is replaced, so that after a power cut, too, there are all of them or none.
+    /// The new content is on disk before it replaces the old, and its name is on disk before the reply. For several
+    /// files, the journal is on disk before the first is replaced, so a power cut, too, leaves all of them or none.
     #[default]
     Full,
-    /// Nothing is synced: faster, and the last changes may be lost with the power.
+    /// Nothing is synced: faster, but a power cut may lose the last changes.
     Fast,
 }
 
@@ -48,59 +48,59 @@ pub enum Durability {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NameSync {
     AtOnce,
-    /// Before the replies of a group of calls go out; see [`Workspace::complete_replies`](crate::Workspace). A change of several
-    /// files does not wait for others, because its journal counts on it.
+    /// Before the replies of a group of calls go out; see [`Workspace::complete_replies`](crate::Workspace). A change
+    /// of several files syncs at once, because its journal relies on it.
     WithOthers,
 }
 
-/// One step of a commit. The number is that of the file.
+/// One step of a commit. The number is the index of the file in the change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CommitStep {
     /// Take the locks of all files.
     Lock,
     /// Write the new content to a staged file.
     Stage(usize),
-    /// Sync it, and write down what is about to happen.
+    /// Sync the staged files, and record in the journal what is about to happen.
     Begin,
-    /// Look whether the file is still what the plan was made for.
+    /// Check that the file still has the content that the plan was made for.
     Check(usize),
     /// Put the new content in its place.
     Swap(usize),
-    /// Look at what came out.
+    /// Check the file that came out.
     Verify(usize),
-    /// Write down that it has happened.
+    /// Record in the journal that the commit has happened.
     End,
 }
 
-/// The steps of a commit of so many files.
+/// The steps of a commit of this many files, in order.
 pub fn steps(files: usize) -> Vec<CommitStep> {
     let stage = (0..files).map(CommitStep::Stage);
     let swap = (0..files).flat_map(|file| [CommitStep::Check(file), CommitStep::Swap(file), CommitStep::Verify(file)]);
     [CommitStep::Lock].into_iter().chain(stage).chain([CommitStep::Begin]).chain(swap).chain([CommitStep::End]).collect()
 }
 
-/// What is done after each step, for tests: go on, or stop as if the process had died.
+/// Called after each step by tests; decides whether to go on or to stop as if the process had died.
 pub type CommitProbe = Arc<dyn Fn(usize, CommitStep) -> ProbeVerdict + Send + Sync>;
 
-/// What a [`CommitProbe`] says.
+/// The decision of a [`CommitProbe`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProbeVerdict {
-    /// Go on.
+    /// Continue with the next step.
     GoOn,
-    /// Leave everything as it is at this moment.
+    /// Stop without a rollback, as a crash at this moment would.
     Stop,
 }
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FileChange<'a> {
     pub planned: &'a Planned,
-    /// Device and inode of a file that has several names, so that all of them share a lock.
+    /// Device and inode of a file with several hard links, so that all of them share a lock.
     pub identity: Option<(u64, u64)>,
 }
 
 #[derive(Debug)]
 pub(crate) struct Committed {
-    /// For each file, in the order given: its stamp afterwards, as far as it could be had.
+    /// The stamp of each file after the commit, in the order given; `None` if another program has changed it.
     pub stamps: Vec<Option<Stamp>>,
     pub how: Vec<CommitMethod>,
 }
@@ -108,8 +108,8 @@ pub(crate) struct Committed {
 /// Why a commit did not happen. No file is changed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CommitError {
-    /// This file is no longer what the plan was made for: plan again.
-    #[error("{0} is no longer what the change was planned for")]
+    /// This file has changed since the plan was made: plan again.
+    #[error("{0} has changed since the plan was made")]
     Changed(RelPath),
     #[error(transparent)]
     Refused(Box<Refusal>),
@@ -130,13 +130,13 @@ impl CommitError {
     }
 }
 
-/// How long to wait for another commit.
+/// How long to wait for the locks of another commit.
 const LOCK_PATIENCE: Duration = Duration::from_secs(10);
 
 pub(crate) fn commit(copy: &WorkingCopy, changes: &[FileChange<'_>], names: NameSync) -> Result<Committed, CommitError> {
     let committed = match try_commit(copy, changes, names) {
         Err(CommitError::NoRoom(_)) => {
-            // The displaced files that wait for their second look take room, too.
+            // Displaced files that wait for their second look take up space, too.
             copy.state.check_displaced(Duration::ZERO);
             try_commit(copy, changes, names)
         }
@@ -200,8 +200,8 @@ impl<'a> CommitRun<'a> {
         failed(self.changes, what, error)
     }
 
-    /// Takes the locks. If their last holder died in the middle of a commit, that is settled first, and may have changed what we
-    /// planned for.
+    /// Takes the locks. If their last holder died during a commit, that commit is settled first. This may have changed
+    /// the files that we planned for.
     fn lock(&mut self) -> Result<(), CommitError> {
         let until = Instant::now() + LOCK_PATIENCE;
         let path = self.changes[0].planned.path();
@@ -211,7 +211,7 @@ impl<'a> CommitRun<'a> {
             let marks = locks.marks().map_err(|error| self.failed("lock", &error))?;
             if !marks.iter().any(|journal| has_half_done(self.copy, journal)) {
                 if !marks.is_empty() {
-                    // It has been settled, and the mark is all that remains.
+                    // The dead commit has been settled, and only its mark remains.
                     locks.unmark().map_err(|error| self.failed("lock", &error))?;
                 }
                 self.locks = Some(locks);
@@ -263,7 +263,7 @@ impl<'a> CommitRun<'a> {
         locks.mark(&self.journal_name).map_err(|error| self.failed("mark its lock", &error))
     }
 
-    /// Names the file to which the nth of all that was synced belongs.
+    /// Names the file that the nth synced handle belongs to.
     fn failed_to_sync(&self, nth: usize, error: io::Error) -> CommitError {
         let files = self.files.iter().flat_map(|file| file.to_sync_before().into_iter().map(move |_| file));
         match files.into_iter().nth(nth) {
@@ -276,8 +276,9 @@ impl<'a> CommitRun<'a> {
         self.copy.durability == Durability::Full
     }
 
-    /// One file that is replaced, made, moved or removed is so in one call: it is old or new at any instant, also after a power cut. Several
-    /// are not, nor is one that is written in place.
+    /// Whether a crash or power cut can leave this commit half done. A single file is replaced, created, moved or
+    /// removed in one system call, so it is old or new at any instant. Several files are not, nor is a file that is
+    /// written in place.
     fn may_be_found_half_done(&self) -> bool {
         self.files.len() > 1 || self.files.iter().any(|file| file.method() == CommitMethod::InPlace)
     }
@@ -286,12 +287,12 @@ impl<'a> CommitRun<'a> {
         if self.is_durable() {
             self.sync_after()?;
         }
-        // The files are in place: from here on the commit has happened, whatever becomes of this line.
+        // The files are in place: from here on the commit has happened, even if this entry cannot be written.
         self.write_end();
         Ok(())
     }
 
-    /// Syncs the names, or the bytes that were written in place.
+    /// Syncs the directories that hold the names, or the files that were written in place.
     fn sync_after(&self) -> Result<(), CommitError> {
         let targets = self.files.iter().flat_map(StagedFile::to_sync_after);
         if self.names == NameSync::WithOthers && !self.may_be_found_half_done() {
@@ -308,7 +309,7 @@ impl<'a> CommitRun<'a> {
         let carried_over = numbered.filter_map(|(nth, file)| Some((nth, file.carried_over()?.clone()))).collect();
         drop(self.write_journal(&JournalEntry::End { commit: self.number, done: true, carried_over }));
         if let (Some(locks), true) = (&self.locks, self.may_be_found_half_done()) {
-            // A mark that stays only makes the next one look for what is not there.
+            // A mark that stays only makes the next commit search for a half-done one in vain.
             drop(locks.unmark());
         }
     }
@@ -322,7 +323,7 @@ impl<'a> CommitRun<'a> {
             .map_err(|error| self.failed("write the journal", &error))
     }
 
-    /// Takes back what has been done, from the last file to the first.
+    /// Rolls back the files, from the last to the first.
     fn roll_back(mut self) {
         let half_done = self.may_be_found_half_done();
         while let Some(file) = self.files.pop() {
@@ -337,7 +338,7 @@ impl<'a> CommitRun<'a> {
         self.copy.end_commit();
     }
 
-    /// Lets go of everything without tidying up, as a crash would.
+    /// Stops without cleaning up, as a crash would.
     fn abandon(self) {
         self.copy.abandon();
     }
@@ -361,23 +362,23 @@ fn failed(changes: &[FileChange<'_>], what: &str, error: &io::Error) -> CommitEr
     CommitError::of_io(changes[0].planned.path(), what, error)
 }
 
-/// The most files that are synced at once. The file system writes its journal once for all that wait together.
+/// The most threads that sync at once. The file system writes its journal once for all that wait together.
 const SYNCED_AT_ONCE: usize = 16;
 
-/// Waits until all of these are on the disk. If one cannot be, says which.
+/// Waits until all of these are on disk. The error has the index of the file that could not be synced.
 fn sync(files: &[&File]) -> Result<(), (usize, io::Error)> {
     let sync_every = |first: usize, step: usize| {
         let mut numbered = files.iter().enumerate().skip(first).step_by(step);
         numbered.try_for_each(|(nth, file)| file.sync_all().map_err(|error| (nth, error)))
     };
-    // For a few it takes longer to start the threads than to wait.
+    // For a few files, starting threads takes longer than waiting.
     let threads = files.len().div_ceil(4).min(SYNCED_AT_ONCE);
     if threads < 2 {
         return sync_every(0, 1);
     }
     std::thread::scope(|scope| {
         let threads: Vec<_> = (0..threads).map(|first| scope.spawn(move || sync_every(first, threads))).collect();
-        threads.into_iter().try_for_each(|thread| thread.join().expect("nothing in it panics"))
+        threads.into_iter().try_for_each(|thread| thread.join().expect("the thread does not panic"))
     })
 }
 

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::disk::{lease::Lease, rescue::DisplacedFile};
 
-/// A file that is deleted: it is taken to a place of ours, looked at, and removed later.
+/// A deletion: the file is moved to the staging place, verified, and removed later.
 pub(super) struct FileRemoval {
     old: OldFile,
     lease: Option<Lease>,
@@ -34,7 +34,7 @@ pub(super) struct FileMove {
 }
 
 impl FileRemoval {
-    /// Opens the file that is to go. Nothing is staged: its name there is where it will be taken.
+    /// Opens the file to be deleted. Nothing is written; the staged name is where the file will be moved.
     pub(super) fn stage(place: &CommitTarget<'_>) -> Result<Self, CommitError> {
         let old = place.open_old(OFlags::RDONLY)?;
         let staged = place.stage_on(identity(&old.stat).0);
@@ -68,12 +68,12 @@ impl FileRemoval {
 
     pub(super) fn verify(&mut self, place: &CommitTarget<'_>) -> Result<(), CommitError> {
         let at = (&*self.staged.dir, self.staged.name.as_str());
-        // One that has other names loses nothing by losing this one.
+        // A file with other hard links loses nothing by losing this name.
         self.out = verify_old(place, &self.old, self.lease.as_ref(), at, |_| true)?.stamp;
         Ok(())
     }
 
-    /// It has happened: what came out waits for a second look.
+    /// Completes the deletion: the file waits for its second look.
     pub(super) fn finish(self, place: &CommitTarget<'_>) {
         let Some(version) = place.base_version() else { return };
         let displaced = DisplacedFile::taken_back(self.staged.dir, self.staged.name, place.path().clone(), version);
@@ -90,7 +90,7 @@ impl FileRemoval {
 }
 
 impl FileMove {
-    /// Opens the file that is to be moved, and the directory that it is moved to.
+    /// Opens the file to be moved, and the directory that it is moved to.
     pub(super) fn stage(place: &mut CommitTarget<'_>, to: &RelPath) -> Result<Self, CommitError> {
         place.make_directories(to)?;
         let dir_to = place.open_parent(to)?;
@@ -111,7 +111,7 @@ impl FileMove {
         place.check_base(&self.old)
     }
 
-    /// Gives the file its other name, unless something has that name by now.
+    /// Renames the file, unless something has the new name by now.
     pub(super) fn rename(&mut self, place: &CommitTarget<'_>) -> Result<(), CommitError> {
         let (from, to) = ((&*place.dir, place.name()), (&*self.dir_to, self.name_to.as_str()));
         match rename_in_other_letters(from, to) {

@@ -25,10 +25,10 @@ use crate::disk::{
 
 pub(super) struct StagedFile<'a> {
     place: CommitTarget<'a>,
-    way: WriteStrategy,
+    strategy: WriteStrategy,
 }
 
-/// How a file is written, with what that takes.
+/// How a file is written, with the data that this way needs.
 enum WriteStrategy {
     Create(FileCreation),
     Exchange(Box<FileExchange>),
@@ -41,7 +41,7 @@ impl<'a> StagedFile<'a> {
     pub(super) fn stage(copy: &'a WorkingCopy, change: FileChange<'a>, commit: u64, name: String) -> Result<Self, CommitError> {
         let mut place = CommitTarget::open(copy, change.planned, commit, name)?;
         match WriteStrategy::stage(&mut place) {
-            Ok(way) => Ok(Self { place, way }),
+            Ok(strategy) => Ok(Self { place, strategy }),
             Err(error) => {
                 place.remove_made_directories();
                 Err(error)
@@ -54,7 +54,7 @@ impl<'a> StagedFile<'a> {
     }
 
     pub(super) fn method(&self) -> CommitMethod {
-        match &self.way {
+        match &self.strategy {
             WriteStrategy::Create(_) => CommitMethod::Create,
             WriteStrategy::Exchange(exchange) if exchange.is_exchanged() => CommitMethod::Swap,
             WriteStrategy::Exchange(_) => CommitMethod::Rename,
@@ -79,24 +79,24 @@ impl<'a> StagedFile<'a> {
             staged: staged.map(|staged| staged.name.clone()),
             inode: written.map_or(0, |stamp| stamp.inode),
             modified: written.map_or(0, |stamp| stamp.modified),
-            metadata: match &self.way {
+            metadata: match &self.strategy {
                 WriteStrategy::Exchange(exchange) => exchange.metadata().for_journal(),
                 _ => None,
             },
         }
     }
 
-    /// What the old file had besides its bytes when it had come out, if that was not what it had when the new one was staged.
+    /// The old file's metadata when it came out, if it had changed since the new file was staged.
     pub(super) fn carried_over(&self) -> Option<&Metadata> {
-        match &self.way {
+        match &self.strategy {
             WriteStrategy::Exchange(exchange) => exchange.carried_over(),
             _ => None,
         }
     }
 
-    /// The file that waits under a name of ours, or will.
+    /// The file in the staging place, or the place where it will be moved.
     fn staged(&self) -> Option<&StagedName> {
-        match &self.way {
+        match &self.strategy {
             WriteStrategy::Create(create) => Some(create.rollback_place()),
             WriteStrategy::Exchange(exchange) => Some(exchange.staged()),
             WriteStrategy::InPlace(in_place) => Some(in_place.staged()),
@@ -105,9 +105,9 @@ impl<'a> StagedFile<'a> {
         }
     }
 
-    /// The stamp of what is put in place.
+    /// The stamp of the file that is put in place.
     fn written(&self) -> Option<Stamp> {
-        match &self.way {
+        match &self.strategy {
             WriteStrategy::Create(create) => create.written(),
             WriteStrategy::Exchange(exchange) => Some(exchange.written()),
             WriteStrategy::InPlace(in_place) => in_place.written(),
@@ -116,9 +116,9 @@ impl<'a> StagedFile<'a> {
         }
     }
 
-    /// What must be on the disk before it is put in place.
+    /// The files that must be on disk before the new content is put in place.
     pub(super) fn to_sync_before(&self) -> Vec<&File> {
-        match &self.way {
+        match &self.strategy {
             WriteStrategy::Create(create) => vec![create.new_file()],
             WriteStrategy::Exchange(exchange) => vec![exchange.new_file()],
             WriteStrategy::InPlace(in_place) => in_place.to_sync().to_vec(),
@@ -126,10 +126,10 @@ impl<'a> StagedFile<'a> {
         }
     }
 
-    /// What must be on the disk when it is in place: the names, or the bytes themselves.
+    /// The handles to sync afterwards: the directories with the names, or the file that was written in place.
     pub(super) fn to_sync_after(&self) -> Vec<SyncTarget<'_>> {
         let dir = |dir: &Arc<File>| SyncTarget::Directory(dir.clone());
-        let mut files = match &self.way {
+        let mut files = match &self.strategy {
             WriteStrategy::InPlace(in_place) => vec![SyncTarget::File(in_place.file())],
             WriteStrategy::Move(moved) => vec![dir(&self.place.dir), dir(moved.destination().0)],
             WriteStrategy::Create(_) | WriteStrategy::Exchange(_) | WriteStrategy::Remove(_) => vec![dir(&self.place.dir)],
@@ -138,9 +138,9 @@ impl<'a> StagedFile<'a> {
         files
     }
 
-    /// Looks whether the file is still what the plan was made for.
+    /// Checks that the file still has the content that the plan was made for.
     pub(super) fn check(&mut self) -> Result<(), CommitError> {
-        match &mut self.way {
+        match &mut self.strategy {
             WriteStrategy::Create(_) => Ok(()),
             WriteStrategy::Exchange(exchange) => exchange.check(&self.place),
             WriteStrategy::InPlace(in_place) => in_place.check(&self.place),
@@ -151,7 +151,7 @@ impl<'a> StagedFile<'a> {
 
     /// Puts the new content in its place.
     pub(super) fn swap(&mut self) -> Result<(), CommitError> {
-        match &mut self.way {
+        match &mut self.strategy {
             WriteStrategy::Create(create) => create.put(&self.place),
             WriteStrategy::Exchange(exchange) => exchange.swap(&self.place),
             WriteStrategy::InPlace(in_place) => in_place.write(&self.place),
@@ -160,9 +160,9 @@ impl<'a> StagedFile<'a> {
         }
     }
 
-    /// What came out must be what the plan was made for.
+    /// Verifies that the file that came out has the content that the plan was made for.
     pub(super) fn verify(&mut self) -> Result<(), CommitError> {
-        match &mut self.way {
+        match &mut self.strategy {
             WriteStrategy::Create(_) => Ok(()),
             WriteStrategy::Exchange(exchange) => exchange.verify(&self.place),
             WriteStrategy::InPlace(in_place) => in_place.verify(&self.place),
@@ -171,9 +171,9 @@ impl<'a> StagedFile<'a> {
         }
     }
 
-    /// The stamp of what is at the target now, if that is still the content that we put there.
+    /// The present stamp of the target, if it still holds the content that we put there.
     pub(super) fn stamp_now(&self) -> Option<Stamp> {
-        let (dir, name) = match &self.way {
+        let (dir, name) = match &self.strategy {
             WriteStrategy::Move(moved) => moved.destination(),
             _ => (&self.place.dir, self.place.name()),
         };
@@ -184,7 +184,7 @@ impl<'a> StagedFile<'a> {
     }
 
     pub(super) fn finish(self) {
-        match self.way {
+        match self.strategy {
             WriteStrategy::Exchange(exchange) => exchange.finish(&self.place),
             WriteStrategy::InPlace(in_place) => in_place.finish(),
             WriteStrategy::Remove(remove) => remove.finish(&self.place),
@@ -194,7 +194,7 @@ impl<'a> StagedFile<'a> {
 
     /// Rolls the file back. Another program's later changes stay.
     pub(super) fn roll_back(self) {
-        match self.way {
+        match self.strategy {
             WriteStrategy::Create(create) => create.roll_back(&self.place),
             WriteStrategy::Exchange(exchange) => exchange.roll_back(&self.place),
             WriteStrategy::InPlace(in_place) => in_place.roll_back(&self.place),
@@ -239,7 +239,7 @@ impl WriteStrategy {
 
 fn stage_replacement(place: &CommitTarget<'_>) -> Result<WriteStrategy, CommitError> {
     let old = place.open_old(OFlags::RDONLY)?;
-    // Of a file of ours the mode says it.
+    // For a file of ours, the mode is enough; otherwise the system is asked.
     let is_writable = place.copy.is_owner(&old.stat) && Mode::from_raw_mode(old.stat.st_mode).contains(Mode::WUSR);
     if !is_writable && sys::accessat(&place.dir, place.name(), Access::WRITE_OK, AtFlags::EACCESS) == Err(Errno::ACCESS) {
         return Err(place.failed("write (the file is read-only)", Errno::ACCESS));

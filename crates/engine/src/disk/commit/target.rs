@@ -1,4 +1,4 @@
-//! The target of a write and the place of its staged file: what all ways to write a file share.
+//! The target of a write and the place of its staged file, as all write strategies need them.
 
 use std::{
     fs::File,
@@ -26,20 +26,20 @@ pub(super) struct CommitTarget<'a> {
     pub(super) copy: &'a WorkingCopy,
     pub(super) planned: &'a Planned,
     commit: u64,
-    /// The name for what is staged, which no other file of any commit has.
+    /// Name for the staged file, unique among the files of all commits.
     own_name: String,
     pub(super) dir: Arc<File>,
     made: Vec<RelPath>,
 }
 
-/// A file that waits under a name of ours.
+/// Directory and name of a staged file.
 #[derive(Debug, Clone)]
 pub(super) struct StagedName {
     pub(super) dir: Arc<File>,
     pub(super) name: String,
 }
 
-/// The file that is there, open, with what the system said about it then.
+/// The file at the target, open, with its status at that time.
 #[derive(Debug)]
 pub(super) struct OldFile {
     pub(super) file: File,
@@ -47,9 +47,9 @@ pub(super) struct OldFile {
 }
 
 impl<'a> CommitTarget<'a> {
-    /// Opens the directory of a file; for a new file it is made if there is none.
+    /// Opens the directory of a file. For a new file, missing directories are created.
     pub(super) fn open(copy: &'a WorkingCopy, planned: &'a Planned, commit: u64, own_name: String) -> Result<Self, CommitError> {
-        // Until it is open there is none to speak of; what can fail before names the root's.
+        // The root's directory is a placeholder until the parent is open; errors before that do not depend on it.
         let mut place = Self { copy, planned, commit, own_name, dir: copy.root_dir(), made: Vec::new() };
         if planned.is_new() {
             place.make_directories(planned.path())?;
@@ -91,7 +91,7 @@ impl<'a> CommitTarget<'a> {
         self.copy.durability == Durability::Full
     }
 
-    /// The file is no longer what the plan was made for.
+    /// The error for a file that has changed since the plan was made.
     pub(super) fn changed(&self) -> CommitError {
         CommitError::Changed(self.path().clone())
     }
@@ -100,12 +100,12 @@ impl<'a> CommitTarget<'a> {
         CommitError::of_io(self.path(), what, &error.into())
     }
 
-    /// An I/O refusal, unless another program has removed the directory: that is a change.
+    /// An I/O refusal; if another program has removed the directory, a change.
     pub(super) fn failed_unless_gone(&self, what: &str, error: impl Into<io::Error>) -> CommitError {
         if sys::fstat(&self.dir).is_ok_and(|stat| link_count(&stat) == 0) { self.changed() } else { self.failed(what, error) }
     }
 
-    /// A directory that is gone, or is a link all of a sudden, is a change like any other: planning again will see it.
+    /// A directory that is gone or has become a symlink is a change like any other: the next plan will see it.
     fn refuse_place(&self, errno: Errno, what: &str) -> CommitError {
         match errno {
             Errno::LOOP | Errno::NOENT => self.changed(),
@@ -113,7 +113,7 @@ impl<'a> CommitTarget<'a> {
         }
     }
 
-    /// A staged file turned out to be on another file system than its target: the next plan stages it nearer.
+    /// A staged file turned out to be on another file system than its target: the next plan stages it closer.
     pub(super) fn too_far(&self, staged: &StagedName) -> CommitError {
         self.copy.staged_too_far(&staged.dir);
         self.changed()
@@ -127,14 +127,14 @@ impl<'a> CommitTarget<'a> {
         Ok(Arc::new(File::from(dir)))
     }
 
-    /// Makes the directories of a path that are missing.
+    /// Creates the missing directories of a path.
     pub(super) fn make_directories(&mut self, path: &RelPath) -> Result<(), CommitError> {
         let root = self.copy.root();
         let missing = root.missing_parents(path).map_err(|errno| self.refuse_place(errno, "look for its directory"))?;
         if missing.is_empty() {
             return Ok(());
         }
-        // Written down first, so that a crash leaves no empty directories.
+        // Recorded first, so that a crash leaves no empty directories.
         let dirs = missing.iter().map(|dir| self.copy.in_tree(dir).to_string()).collect();
         self.write_journal(&JournalEntry::Make { commit: self.commit, dirs })?;
         for dir in missing {
@@ -156,7 +156,8 @@ impl<'a> CommitTarget<'a> {
         }
     }
 
-    /// The parents of the directories that were made, to be synced. One that another program has moved since is left out.
+    /// The parents of the directories that were made, to be synced. One that another program has moved since is left
+    /// out.
     pub(super) fn parents_of_made_directories(&self) -> Vec<Arc<File>> {
         let parents = self.made.iter().filter_map(|made| self.copy.root().open_parent(made).ok());
         parents.map(|parent| Arc::new(File::from(parent))).collect()
@@ -176,8 +177,8 @@ impl<'a> CommitTarget<'a> {
         self.copy.place_of(&staged.dir, &staged.name)
     }
 
-    /// Where to stage a file for a target on this device, so that both can be exchanged. The state directory is best: no
-    /// other program looks there, and a leftover of a crash is in nobody's way.
+    /// Where to stage a file for a target on this device, so that both can be exchanged. The state directory is best:
+    /// no other program searches it, and files left there by a crash disturb no one.
     pub(super) fn stage_on(&self, device: u64) -> StagedName {
         let near = |dir: Arc<File>| StagedName { dir, name: self.own_name.clone() };
         let is_far = self.copy.state.device != device;
@@ -215,8 +216,8 @@ impl<'a> CommitTarget<'a> {
         sys::fstat(file).ok().map(|stat| self.copy.clock().stamp(&stat))
     }
 
-    /// What the plan was made for must be what an open file holds. The bytes themselves are compared: a program that writes through a
-    /// memory map leaves no trace in the times.
+    /// The open file must still hold the content that the plan was made for. The bytes themselves are compared: a
+    /// program that writes through a memory map leaves no trace in the times.
     pub(super) fn check_base(&self, old: &OldFile) -> Result<(), CommitError> {
         let holds = same_bytes(&old.file, self.base()).map_err(|error| self.failed("read", error))?;
         if holds { Ok(()) } else { Err(self.changed()) }
@@ -228,29 +229,29 @@ impl StagedName {
         staging::remove(self.dir.as_fd(), &self.name)
     }
 
-    /// Another file beside it, with this at the end of its name.
+    /// The file beside it whose name has this ending.
     pub(super) fn with_ending(&self, ending: &str) -> Self {
         Self { dir: self.dir.clone(), name: format!("{}{ending}", self.name) }
     }
 
-    /// Whether the file of this name is this open one.
+    /// Whether this name leads to this open file.
     pub(super) fn is_same_file(&self, file: &File) -> bool {
         is_file_at(&self.dir, &self.name, file)
     }
 }
 
-/// Device and inode.
+/// Device and inode, which identify a file.
 pub(super) fn identity(stat: &Stat) -> (u64, u64) {
     #[allow(clippy::unnecessary_cast, reason = "narrower on some systems")]
     let identity = (stat.st_dev as u64, stat.st_ino as u64);
     identity
 }
 
-/// Whether the file of this name is this open one.
+/// Whether this name leads to this open file.
 pub(super) fn is_file_at(dir: &File, name: &str, file: &File) -> bool {
-    let ours = sys::fstat(file).map(|stat| identity(&stat));
-    let there = sys::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW).map(|stat| identity(&stat));
-    ours.is_ok() && ours == there
+    let open = sys::fstat(file).map(|stat| identity(&stat));
+    let named = sys::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW).map(|stat| identity(&stat));
+    open.is_ok() && open == named
 }
 
 pub(super) fn same_bytes(file: &File, content: &[u8]) -> io::Result<bool> {
@@ -263,7 +264,7 @@ pub(super) fn same_bytes(file: &File, content: &[u8]) -> io::Result<bool> {
         match file.read_exact_at(buffer, index as u64 * 64 * 1024) {
             Ok(()) if buffer == chunk => {}
             Ok(()) => return Ok(false),
-            // It has become shorter.
+            // The file has become shorter.
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(false),
             Err(error) => return Err(error),
         }
@@ -271,10 +272,10 @@ pub(super) fn same_bytes(file: &File, content: &[u8]) -> io::Result<bool> {
     Ok(true)
 }
 
-/// Renames a file to a name that nothing has, else [`Errno::EXIST`].
+/// Renames a file to a name that must be free, else fails with [`Errno::EXIST`].
 pub(in crate::disk) fn rename_to_free_name(from: (&File, &str), to: (&File, &str)) -> rustix::io::Result<()> {
     match sys::renameat_with(from.0, from.1, to.0, to.1, RenameFlags::NOREPLACE) {
-        // Without this call a hard link does the same, since it fails as well if the name is taken.
+        // Where this call is missing, a hard link does the same: it fails as well if the name is taken.
         Err(Errno::INVAL | Errno::NOSYS) => match sys::linkat(from.0, from.1, to.0, to.1, AtFlags::empty()) {
             Ok(()) => sys::unlinkat(from.0, from.1, AtFlags::empty()),
             Err(Errno::PERM | Errno::OPNOTSUPP | Errno::NOSYS) => rename_over_own_file(from, to),
@@ -284,7 +285,7 @@ pub(in crate::disk) fn rename_to_free_name(from: (&File, &str), to: (&File, &str
     }
 }
 
-/// Where there are no second names: an empty file takes the name, if it is free, and is then replaced.
+/// For file systems without hard links: an empty file takes the name, if it is free, and is then replaced.
 fn rename_over_own_file(from: (&File, &str), to: (&File, &str)) -> rustix::io::Result<()> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     drop(sys::openat(to.0, to.1, flags, Mode::RUSR | Mode::WUSR)?);
@@ -293,7 +294,7 @@ fn rename_over_own_file(from: (&File, &str), to: (&File, &str)) -> rustix::io::R
     })
 }
 
-/// [`rename_to_free_name`] for a rename that changes only the case, where case makes no difference.
+/// Like [`rename_to_free_name`], but also changes only the case of a name on file systems that ignore case.
 pub(super) fn rename_in_other_letters(from: (&File, &str), to: (&File, &str)) -> rustix::io::Result<()> {
     let identity_of = |dir: &File| sys::fstat(dir).map(|stat| identity(&stat)).ok();
     match rename_to_free_name(from, to) {

@@ -1,4 +1,4 @@
-//! Paths that lead beneath the root, and those that try to lead out of it.
+//! Paths that lead beneath the root, and paths that try to lead out of it.
 
 #![expect(clippy::disallowed_methods, reason = "tests lay out files")]
 
