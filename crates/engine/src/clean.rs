@@ -1,5 +1,5 @@
-//! Removes what is kept, as a person asks for it. What a running process needs stays: the sessions that were active lately with what they
-//! have seen, rescued files that a program has open, and states in which a process holds a journal.
+//! Removes data that is kept, at the request of a person. Data that a running process needs stays: the views of
+//! recently active sessions, rescued files that a program has open, and states in which a process holds a journal.
 
 use std::{
     fs::{self, File},
@@ -12,7 +12,7 @@ use rustix::fs::{self as sys, FlockOperation, Mode, OFlags};
 use surehand_store::{Millis, OldHistory, SqliteStore, StoreError, StoreScope, StoreUsage};
 
 use crate::{
-    disk::rescued_files,
+    disk::{rescue::RESCUED, rescued_files},
     rescued::{Rescue, RescuePlace},
     state_dir::{
         StateHome,
@@ -23,22 +23,22 @@ use crate::{
     workspace::Workspace,
 };
 
-/// A session that was active since then may go on at any time.
+/// A session that was active within this time may continue at any moment.
 pub const SESSION_IN_USE: Duration = Duration::from_secs(30 * 60);
 
-/// Something of a work tree that is gone.
+/// The state of a work tree that is gone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct GoneState {
     /// The state directory of its repository.
     pub state: PathBuf,
-    /// Its checkout in that state; `None` if the whole state is of trees that are gone.
+    /// The name of its checkout in that state; `None` if the whole state belongs to trees that are gone.
     pub checkout: Option<String>,
-    /// The work tree, as it was last known.
+    /// The last known path of the work tree.
     pub root: PathBuf,
-    /// What the database has of it. The whole state has versions as well.
+    /// Its records in the database. Only a whole state includes versions.
     pub store: StoreUsage,
-    /// The size of its files.
+    /// The size of its files in bytes.
     pub bytes: u64,
     /// The number of rescued files in it.
     pub rescued: u64,
@@ -52,15 +52,15 @@ pub enum CleanError {
     /// A process is using it.
     #[error("{what}: in use by another process")]
     InUse {
-        /// What it is.
+        /// The path of a work tree or board, or the id of a rescued file.
         what: String,
     },
-    /// The system said no.
+    /// The system refused.
     #[error("{what}: {error}")]
     Io {
-        /// What it is.
+        /// The path of a work tree or board, or the id of a rescued file.
         what: String,
-        /// Its error.
+        /// The error of the operating system.
         error: io::Error,
     },
     /// The store failed.
@@ -73,25 +73,25 @@ fn in_use_since() -> Millis {
 }
 
 impl Workspace {
-    /// The history of its repository from before a moment.
+    /// The history of its repository from before `moment`.
     pub fn old_history(&self, moment: Millis) -> Result<OldHistory, StoreError> {
         self.flush();
         self.store.ask_database(|store| store.history_before(moment, in_use_since()))
     }
 
-    /// Removes the history of its repository from before a moment. What sessions have seen that were active lately stays.
+    /// Removes the history of its repository from before `moment`. The views of recently active sessions stay.
     pub fn drop_history(&self, moment: Millis) -> Result<(), StoreError> {
         self.flush();
         self.store.ask_database(|store| store.drop_history_before(moment, in_use_since()))
     }
 
-    /// What sessions have seen that were last active before a moment, and not lately.
+    /// The views of sessions that were last active before `moment`, and not recently.
     pub fn idle_sessions(&self, moment: Millis) -> Result<StoreUsage, StoreError> {
         self.flush();
         self.store.ask_database(|store| store.idle_sessions(moment.min(in_use_since())))
     }
 
-    /// Removes what these sessions have seen.
+    /// Removes the views that [`Self::idle_sessions`] counts.
     pub fn drop_idle_sessions(&self, moment: Millis) -> Result<(), StoreError> {
         self.store.ask_database(|store| store.drop_idle_sessions(moment.min(in_use_since())))
     }
@@ -114,14 +114,14 @@ impl Workspace {
     }
 }
 
-/// What is kept of work trees that are gone: states in the user's own directory, and worktrees of the repositories whose states are
-/// named.
+/// Finds the state of work trees that are gone: states in the user's own directory, and worktrees of the repositories
+/// with these states.
 pub fn gone_states(home: &StateHome, repositories: &[PathBuf]) -> io::Result<Vec<GoneState>> {
     let mut gone = Vec::new();
     let in_home = states_in_home(home)?;
     let others = repositories.iter().filter(|path| !in_home.contains(path));
     for path in in_home.iter().chain(others) {
-        // One that cannot be opened is not ours, or not understood: it stays.
+        // A state that cannot be opened is not ours, or has an unknown format, and stays.
         let Ok(Some(state)) = FoundState::open(path) else { continue };
         let Ok(checkouts) = state.checkouts() else { continue };
         let is_gone = |checkout: &&FoundCheckout| checkout.presence != TreePresence::There;
@@ -211,8 +211,6 @@ impl BoardUsage {
     }
 }
 
-const RESCUED: &str = crate::disk::rescue::RESCUED;
-
 /// Whether a process that changes files holds a journal or an outbox of a checkout.
 fn is_in_use(checkout: &Path) -> io::Result<bool> {
     for part in ["journal", "outbox"] {
@@ -228,15 +226,15 @@ fn is_in_use(checkout: &Path) -> io::Result<bool> {
     Ok(false)
 }
 
-/// The beginning of the name of a directory that is being removed.
+/// Prefix of the name of a directory that is being removed.
 const REMOVED: &str = "removed-";
 
-/// Removes a directory of the state. It loses its name first, so that a process that comes meanwhile begins anew.
+/// Removes a directory of the state. It is renamed first, so that a process that starts meanwhile creates a new one.
 fn discard(parent: &Path, dir: &Path) -> io::Result<()> {
     let nameless = parent.join(format!("{REMOVED}{:016x}", crate::random::random()));
     #[expect(clippy::disallowed_methods, reason = "a directory of the state")]
     fs::rename(dir, &nameless)?;
-    // Those that were left when the process was killed go as well.
+    // Directories that a killed process left are removed as well.
     for name in names_in(parent)?.iter().filter(|name| name.starts_with(REMOVED)) {
         match fs::remove_dir_all(parent.join(name)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),

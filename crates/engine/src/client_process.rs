@@ -1,4 +1,4 @@
-//! The process of the client that started this program. Read from `/proc`; on other systems than Linux there is none.
+//! The process of the client that started this program, read from `/proc`. On systems other than Linux, none is found.
 
 use std::{fs, process};
 
@@ -9,11 +9,11 @@ pub struct ClientProcess {
     /// In clock ticks since boot.
     started: String,
     parent: u32,
-    /// The letter that stands for its state.
+    /// The letter of its state in `/proc/PID/stat`.
     state: String,
 }
 
-/// What a process is doing.
+/// Whether a process runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProcessState {
     /// It runs, or waits for something.
@@ -31,7 +31,7 @@ const SHELLS: [&str; 8] = ["sh", "ash", "bash", "busybox", "dash", "fish", "ksh"
 const MOST_SHELLS: usize = 4;
 
 impl ClientProcess {
-    /// The process with this number; `None` if there is none, or if the system does not say.
+    /// The process with this number; `None` if it does not exist, or the system does not report it.
     pub fn find(number: u32) -> Option<Self> {
         let status = fs::read_to_string(format!("/proc/{number}/stat")).ok()?;
         // The program name, in parentheses, may contain any character.
@@ -41,8 +41,8 @@ impl ClientProcess {
         Some(Self { number, started: fields.nth(17)?.to_owned(), parent, state })
     }
 
-    /// The nearest ancestor that is not a shell. If the client started this program through another one, that one is
-    /// returned, which matches no client.
+    /// The nearest ancestor that is not a shell. If the client started this program through another program, this is
+    /// that program, which matches no client.
     pub fn client() -> Option<Self> {
         let this = Self::find(process::id())?;
         std::iter::successors(Self::find(this.parent), |above| Self::find(above.parent))
@@ -67,13 +67,13 @@ impl ClientProcess {
         Self::state_of(name) != ProcessState::Gone
     }
 
-    /// What the process with this name is doing.
+    /// The present state of the process with this name.
     pub fn state_of(name: &str) -> ProcessState {
         let number = name.split('-').next().and_then(|number| number.parse().ok());
         match number.and_then(Self::find).filter(|process| process.name() == name) {
             Some(process) => match &*process.state {
                 "T" | "t" => ProcessState::Suspended,
-                // It has ended, and its parent has not asked for the result.
+                // It has ended, but its parent has not collected its exit status.
                 "Z" | "X" => ProcessState::Gone,
                 _ => ProcessState::Alive,
             },
@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn this_process_is_there_and_has_a_parent_that_is_there() {
+    fn this_process_and_its_parent_are_found() {
         let this = ClientProcess::find(process::id()).unwrap();
         assert!(ClientProcess::is_alive(&this.name()), "{this:?}");
         assert!(ClientProcess::find(this.parent).is_some(), "{this:?}");
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_suspended_process_and_an_ended_one_are_told_apart() {
+    fn a_suspended_process_and_an_ended_one_are_distinguished() {
         let mut sleeper = process::Command::new("sleep").arg("60").spawn().unwrap();
         let name = ClientProcess::find(sleeper.id()).unwrap().name();
         let send = |signal| rustix::process::kill_process(rustix::process::Pid::from_child(&sleeper), signal).unwrap();

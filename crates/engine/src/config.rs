@@ -52,25 +52,25 @@ pub struct Config {
     pub ignored: Vec<IgnoredSetting>,
 }
 
-/// Something in the repository's file that does not count.
+/// A setting in the repository's file that does not count.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IgnoredSetting {
     /// The key, or `surehand.toml` if nothing in it counts.
     pub what: String,
-    /// Why not.
+    /// Why it does not count, as a message.
     pub why: String,
-    /// The line of the key.
+    /// The line of the key, from 1; `None` if the whole file does not count.
     pub line: Option<usize>,
 }
 
 /// How the agent makes its prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ContextConfig {
-    /// From what.
+    /// Whether the prompt contains the present state or the conversation.
     pub mode: ContextMode,
-    /// Tokens of a whole prompt, if it is made from the present state.
+    /// Limit in tokens of a whole prompt, if it is made from the present state.
     pub budget: usize,
-    /// Tokens that a conversation may take before it is folded.
+    /// Limit in tokens of a conversation before it is folded.
     pub window: usize,
 }
 
@@ -83,7 +83,7 @@ impl Default for ContextConfig {
 /// Limits of a run of the agent.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct RunConfig {
-    /// How many minutes it may take.
+    /// Limit in minutes, over all resumes of the run; `None` for no limit.
     pub minutes: Option<f64>,
     /// Whether a person is asked about each edit.
     pub ask_edits: bool,
@@ -94,9 +94,9 @@ pub struct RunConfig {
 pub struct ModelConfig {
     /// Its name at the provider.
     pub name: Option<String>,
-    /// The URL of the provider.
+    /// The URL of the provider; `None` for the one that follows from the name.
     pub url: Option<String>,
-    /// The protocol: `openai`, `responses` or `anthropic`.
+    /// The protocol: `openai`, `responses` or `anthropic`; `None` if it follows from the name.
     pub protocol: Option<String>,
     /// A file that holds the key.
     pub key_file: Option<String>,
@@ -112,19 +112,19 @@ pub struct ModelConfig {
     pub top_p: Option<Sampling>,
     /// How long the model may think, in one word; `None` leaves it to the provider.
     pub effort: Option<String>,
-    /// Dollars for a million tokens of a prompt.
+    /// Dollars for a million tokens of a prompt; `None` if unknown.
     pub price_input: Option<f64>,
-    /// The price of input that the provider has cached.
+    /// Dollars for a million tokens that the provider has cached; `None` if unknown.
     pub price_cached: Option<f64>,
-    /// Dollars for a million tokens of an answer.
+    /// Dollars for a million tokens of an answer; `None` if unknown.
     pub price_output: Option<f64>,
-    /// The longest answer in tokens.
+    /// Limit in tokens of one answer.
     pub max_output_tokens: u32,
-    /// For how many seconds nothing of an answer may come before a request counts as failed.
+    /// Seconds without a piece of an answer until a request counts as failed.
     pub seconds: u64,
     /// The most attempts for a request.
     pub attempts: u32,
-    /// Seconds before the second attempt, at most.
+    /// Maximum seconds before the second attempt, doubled before each further one.
     pub pause: f64,
 }
 
@@ -156,7 +156,7 @@ impl Default for ModelConfig {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Sampling(pub f64);
 
-/// The user's own settings: `surehand/surehand.toml` where configuration is kept.
+/// The user's own settings: `surehand/surehand.toml` in the configuration directory.
 pub(crate) fn user_file(environment: &[(String, String)]) -> Option<PathBuf> {
     let variable = |name: &str| {
         environment.iter().find(|(known, value)| known == name && value.starts_with('/')).map(|(_, value)| Path::new(value))
@@ -168,9 +168,9 @@ pub(crate) fn user_file(environment: &[(String, String)]) -> Option<PathBuf> {
 /// How many old versions are kept for undo.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct VersionConfig {
-    /// Bytes, packed.
+    /// Limit in bytes, after compression.
     pub bytes: u64,
-    /// Days since it was of use.
+    /// Limit in days; only days on which Surehand recorded something count.
     pub days: i64,
 }
 
@@ -180,14 +180,15 @@ impl Default for VersionConfig {
     }
 }
 
-/// How much of uncommitted work a checkpoint keeps.
+/// How much uncommitted work a checkpoint keeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CheckpointConfig {
-    /// Bytes of all files together.
+    /// Limit in bytes of all files together.
     pub bytes: u64,
-    /// Bytes of one file.
+    /// Limit in bytes of one file.
     pub file_bytes: u64,
-    /// Milliseconds after which the next checkpoints are taken only before commands that may delete or overwrite.
+    /// If a checkpoint takes longer than this many milliseconds, the next are taken only before commands that may
+    /// delete or overwrite files.
     pub slow: u64,
 }
 
@@ -200,7 +201,7 @@ impl Default for CheckpointConfig {
 /// Where the board of a repository is, and what is put on it.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct BoardConfig {
-    /// Whether agents appear on the board, and see what others do.
+    /// Whether agents appear on the board, and see the work of other agents.
     pub enabled: bool,
     /// The URL of a server; `None` means a file on this machine.
     pub url: Option<String>,
@@ -217,7 +218,8 @@ impl Default for BoardConfig {
 }
 
 impl BoardConfig {
-    /// How long a claim of an agent lasts without a heartbeat. Long enough for an outage, short enough for others to wait.
+    /// How long a claim of an agent lasts without a heartbeat. Long enough to survive an outage, short enough for other
+    /// agents to wait.
     pub fn lease(&self) -> Duration {
         Duration::from_secs(self.lease)
     }
@@ -228,7 +230,7 @@ impl BoardConfig {
     }
 }
 
-/// The URL may hold a password.
+/// Hides the URL, which may hold a password.
 impl std::fmt::Debug for BoardConfig {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let url = self.url.as_ref().map(|_| "(not shown)");
@@ -239,8 +241,8 @@ impl std::fmt::Debug for BoardConfig {
 }
 
 impl VersionConfig {
-    /// The largest file that is kept whole. Half of the room is left for what is there already, and the file goes
-    /// through memory.
+    /// The largest file in bytes that is kept whole. Half of the room is left for existing versions, and the file
+    /// passes through memory.
     pub(crate) fn most_of_one(&self) -> u64 {
         const MOST_BYTES: u64 = 256_000_000;
         (self.bytes / 2).min(MOST_BYTES)
@@ -252,14 +254,14 @@ impl VersionConfig {
 pub struct CommandConfig {
     /// Commands that run without asking; see [`surehand_core::shell::covered`].
     pub allow: Vec<String>,
-    /// What a command that runs without asking may write besides the workspace: paths that are absolute or begin with
-    /// `~/`, and names of directories in the root, which are made if they are not there.
+    /// Paths that such a command may write besides the workspace: absolute ones, ones that begin with `~/`, and names
+    /// of directories in the root, which are created if missing.
     pub writable: Vec<String>,
     /// Whether a command that runs without asking may use the network.
     pub network: bool,
-    /// The time limit of a command, unless the call gives another.
+    /// The time limit of a command in seconds, unless the call sets another.
     pub seconds: u64,
-    /// How many bytes of its output are shown.
+    /// Limit in bytes of a command's output; the middle of a longer one is left out.
     pub output_bytes: usize,
 }
 
@@ -269,22 +271,22 @@ impl Default for CommandConfig {
     }
 }
 
-/// A setting that makes no sense.
+/// Why settings cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigError {
     /// The file cannot be read.
     #[error("{place}: {why}")]
     Unreadable {
-        /// The file.
+        /// Path of the settings file.
         place: String,
         /// The error of the system.
         why: String,
     },
-    /// Not TOML.
+    /// The file is not valid TOML.
     #[error("{place}: not valid TOML: {why}")]
     Syntax {
-        /// The file.
+        /// Path of the settings file.
         place: String,
         /// The error of the parser.
         why: String,
@@ -292,23 +294,23 @@ pub enum ConfigError {
     /// There is no such key.
     #[error("{place}: unknown key {key}; did you mean {nearest}?")]
     UnknownKey {
-        /// The file, or the environment.
+        /// Where the key was set: the file with the line, or the variable.
         place: String,
-        /// As given.
+        /// The key as given.
         key: String,
-        /// The known key most like it.
+        /// The known key that is most like it.
         nearest: &'static str,
     },
     /// The value does not fit the key.
     #[error("{place}: {key} must be {wanted}: {found}")]
     BadValue {
-        /// The file, or the environment.
+        /// Where the key was set: the file with the line, or the variable.
         place: String,
-        /// The key.
+        /// The full name of the key, such as `policy.on_change`.
         key: &'static str,
         /// The accepted values, in words.
         wanted: &'static str,
-        /// As given.
+        /// The value as given, or a note that it may be a secret.
         found: String,
     },
 }
@@ -320,7 +322,7 @@ impl Config {
         Self::default().load_over(root, environment)
     }
 
-    /// [`Config::load`] with these settings as the defaults.
+    /// Like [`Config::load`], with these settings as the defaults.
     pub fn load_over(
         mut self,
         root: &Path,
@@ -341,8 +343,8 @@ impl Config {
         self.set("settings", name, &value)
     }
 
-    /// The defaults where another agent's tools are guarded: its tool matches the text again, so an edit of lines that
-    /// are proven to be those that were seen need not be sent twice.
+    /// The defaults for hooks of other agents: their own tool matches the text again, so an edit of lines that are
+    /// proven to be those that were seen need not be sent twice.
     pub fn for_hooks() -> Self {
         let policy = Policy { on_change: OnChange::Rebase, ..Policy::default() };
         Self { policy, ..Self::default() }
@@ -403,7 +405,7 @@ impl Config {
         self.ignored.push(IgnoredSetting { what: harmless(what), why: harmless(why), line });
     }
 
-    /// `policy.durability` is `SUREHAND_POLICY_DURABILITY`. Variables of other sections are not ours to judge.
+    /// `policy.durability` is set by `SUREHAND_POLICY_DURABILITY`. Variables of other sections are ignored.
     fn read_environment(&mut self, environment: impl IntoIterator<Item = (String, String)>) -> Result<(), ConfigError> {
         for (name, text) in environment {
             let Some(rest) = name.strip_prefix("SUREHAND_") else { continue };
@@ -442,7 +444,7 @@ struct ParsedSetting {
     line: usize,
 }
 
-/// The keys of a file with their values. An unknown section without keys is given as a key.
+/// The keys of a file with their values. An unknown section without keys is returned as a key.
 fn settings(text: &str) -> Result<Vec<ParsedSetting>, String> {
     let line_at = |place: usize| 1 + text.bytes().take(place).filter(|byte| *byte == b'\n').count();
     let in_words = |error: toml::de::Error| match error.span() {
@@ -471,12 +473,12 @@ fn settings(text: &str) -> Result<Vec<ParsedSetting>, String> {
     Ok(settings)
 }
 
-/// A key by its name, or the name of the known key that is most like it.
+/// Finds a key by its name, or else the name of the known key that is most like it.
 fn find_key(name: &str) -> Result<&'static ConfigKey, &'static str> {
     if let Some(key) = KEYS.iter().find(|key| key.name == name) {
         return Ok(key);
     }
-    // Of a section alone, the section is what was mistyped.
+    // If only a section is given, the section is what was mistyped.
     let alike = |known: &str| {
         let section = known.split('.').next().unwrap_or(known);
         distance(if name.contains('.') { known } else { section }, name)
@@ -484,7 +486,7 @@ fn find_key(name: &str) -> Result<&'static ConfigKey, &'static str> {
     Err(KEYS.iter().map(|key| key.name).min_by_key(|known| alike(known)).expect("there are keys"))
 }
 
-/// Words of a clone, for a terminal: short, and without control characters.
+/// Makes text from a clone safe for a terminal: short, and without control characters.
 fn harmless(text: &str) -> String {
     const MOST_CHARS: usize = 200;
     text.chars().take(MOST_CHARS).map(|char| if char.is_control() { '\u{fffd}' } else { char }).collect()

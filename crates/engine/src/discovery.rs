@@ -16,31 +16,31 @@ use crate::{
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FindRootError {
-    /// It cannot be read.
+    /// The path cannot be read.
     #[error("{path}: {error}", path = path.display())]
     Unreadable {
-        /// The path.
+        /// The path as given.
         path: PathBuf,
         /// The error of the system.
         #[source]
         error: io::Error,
     },
-    /// It is not a directory.
+    /// The path is not a directory.
     #[error("{path}: not a directory", path = path.display())]
     NotADirectory {
-        /// The path.
+        /// The path, without symlinks.
         path: PathBuf,
     },
-    /// It is the root of the file system or the user's home directory.
+    /// The root would be that of the file system or the user's home directory.
     #[error("{path}: not a workspace: everything below it would be one", path = path.display())]
     Everything {
-        /// The path.
+        /// The root that was found.
         path: PathBuf,
     },
-    /// It is in a bare repository.
+    /// The path is in a bare repository.
     #[error("{path}: a bare repository has no workspace; go to one of its worktrees", path = path.display())]
     Bare {
-        /// The path.
+        /// The root that was found.
         path: PathBuf,
     },
 }
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_excluded_git_does_not_see() {
+    fn git_does_not_see_excluded_files() {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().canonicalize().unwrap();
         git(&root, &["init", "-q"]);
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn worktrees_share_what_is_excluded() {
+    fn worktrees_share_the_exclude_file() {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().canonicalize().unwrap();
         git(&root, &["init", "-q", "main"]);

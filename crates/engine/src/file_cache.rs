@@ -129,8 +129,8 @@ impl FileCache {
         self.gather_up_to(workspace, spelling, workspace.config().limits.file_bytes)
     }
 
-    /// [`Self::gather`] for a file that is replaced or deleted as a whole. The limit is the size that undo can keep, so
-    /// files too large to be shown are read too.
+    /// Like [`Self::gather`], for a file that is replaced or deleted as a whole. The limit is the size that undo can
+    /// keep, so files too large to be shown are read too.
     pub(crate) fn gather_whole(&mut self, workspace: &Workspace, spelling: &str) -> Result<GatheredFile, Refusal> {
         let limit = workspace.config().versions.most_of_one();
         let gathered = self.gather_up_to(workspace, spelling, limit.max(workspace.config().limits.file_bytes))?;
@@ -145,7 +145,7 @@ impl FileCache {
         Ok(GatheredFile { present: Present::Unreadable(Cause::TooLargeToKeep { size, limit }), ..gathered })
     }
 
-    /// [`Self::gather`] with a limit on the size of the file.
+    /// Like [`Self::gather`], with a limit in bytes on the size of the file.
     pub(crate) fn gather_up_to(&mut self, workspace: &Workspace, spelling: &str, bytes: u64) -> Result<GatheredFile, Refusal> {
         if let Some(gathered) = self.cached_if_unchanged(workspace, spelling) {
             return Ok(gathered);
@@ -304,8 +304,8 @@ impl FileCache {
         known.is_some_and(|known| std::mem::replace(&mut known.is_kept, true))
     }
 
-    /// Stores what a change replaced, so that it can be undone, and what it wrote. Returns the reverse delta if that is
-    /// enough to restore the old content.
+    /// Stores the content that a change replaced, so that it can be undone, and the content that it wrote. Returns the
+    /// reverse delta if that is enough to restore the old content.
     pub(crate) fn keep_change(&mut self, workspace: &Workspace, planned: &Planned) -> Option<ContentDelta> {
         let (before, after) = (planned.base(), planned.text());
         // The current one comes last: of two large texts, only the last one stays cached.

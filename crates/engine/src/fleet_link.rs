@@ -32,7 +32,7 @@ impl BoardCalls for Mutex<Box<dyn Board>> {
     }
 }
 
-/// Identifies what a copy says, among all that was ever written to a state directory. The age is not part of it.
+/// Identifies the content of a copy, among all that was ever written to a state directory. The age is not part of it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CopyVersion(pub(crate) u64);
 
@@ -43,14 +43,14 @@ impl CopyVersion {
     }
 }
 
-/// When a copy of this version was last found to be what is on the board.
+/// When a copy of this version was last found to be current.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CopyAge {
-    /// The version.
+    /// The version that the age belongs to.
     pub version: CopyVersion,
-    /// When, by the clock of this machine.
+    /// The time of that by the clock of this machine, in milliseconds since the Unix epoch.
     pub read_at: Millis,
-    /// When, by the clock of the board.
+    /// The time of that by the clock of the board, in milliseconds since the Unix epoch.
     pub now: Millis,
 }
 
@@ -58,7 +58,7 @@ pub struct CopyAge {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LocalCopy {
-    /// The repository whose board it is.
+    /// The repository that the board belongs to.
     pub repository: Option<RepositoryId>,
     /// When the board was last read, by the clock of this machine; `None` if it never was.
     pub read_at: Option<Millis>,
@@ -66,14 +66,14 @@ pub struct LocalCopy {
     pub place: String,
     /// Why the board cannot be reached at present.
     pub trouble: Option<String>,
-    /// What was on the board.
+    /// The content of the board.
     pub board: BoardCopy,
     /// The claims that agents of this machine have lost without their doing, oldest first.
     pub lost: Vec<LostClaim>,
     /// The short names of agents, for a copy that does not have all of them.
     #[serde(skip)]
     pub names: BTreeMap<AgentId, String>,
-    /// Identifies what it says. Whoever changes more of it than its age gives it a fresh one.
+    /// Identifies the content. Code that changes more of it than its age gives it a fresh one.
     #[serde(skip)]
     pub version: CopyVersion,
 }
@@ -83,7 +83,7 @@ pub struct LocalCopy {
 pub struct LostClaim {
     /// The former holder.
     pub agent: AgentId,
-    /// What it held.
+    /// The task or the paths that it held.
     pub what: LostThing,
     /// The fencing number of the claim.
     pub fence: Fence,
@@ -91,13 +91,13 @@ pub struct LostClaim {
     pub taken_by: Option<AgentId>,
 }
 
-/// What a claim was on.
+/// The object of a claim.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LostThing {
-    /// A shared task.
+    /// A task on the board.
     Task(BoardTaskId),
-    /// Paths.
+    /// The paths that match a pattern.
     Paths(PathPattern),
 }
 
@@ -127,11 +127,11 @@ impl LocalCopy {
     }
 }
 
-/// What a workspace knows of the fleet.
+/// The knowledge that a workspace has of the fleet.
 pub struct FleetLink {
     copy: CopySource,
     calls: Box<dyn BoardCalls>,
-    /// What this checkout is called on the board, once it was needed.
+    /// The id of this checkout on the board, once it was needed.
     checkout: OnceLock<Option<CheckoutId>>,
     /// The sessions that were active here, with the stories that they work on.
     sessions: Mutex<BTreeMap<SessionId, Option<String>>>,
@@ -142,9 +142,9 @@ pub struct FleetLink {
 }
 
 enum CopySource {
-    /// Another thread keeps it current.
+    /// Another thread keeps the copy current.
     Kept(Mutex<Option<Arc<LocalCopy>>>),
-    /// It is read when it is needed first, for a process that answers one call.
+    /// The copy is read when it is first needed, in a process that answers one call.
     OnDemand(OnceLock<Option<Arc<LocalCopy>>>),
 }
 
@@ -176,7 +176,7 @@ impl FleetLink {
         }
     }
 
-    /// Replaces the copy.
+    /// Replaces the copy of the board.
     pub fn set_copy(&self, copy: Arc<LocalCopy>) {
         match &self.copy {
             CopySource::Kept(kept) => *locked(kept) = Some(copy),
@@ -184,8 +184,8 @@ impl FleetLink {
         }
     }
 
-    /// Takes over a newer age of the copy. While a call uses the copy its age stays; the next one comes soon. Returns `false`
-    /// if this process has another version, and must read the new one.
+    /// Takes over a newer age of the copy. While a call uses the copy, its age stays; the next age comes soon. Returns
+    /// `false` if this process has another version, and must read the new one.
     pub fn refresh_copy(&self, age: CopyAge) -> bool {
         let CopySource::Kept(kept) = &self.copy else { return true };
         match &mut *locked(kept) {
@@ -215,7 +215,7 @@ impl FleetLink {
         matches!(self.copy, CopySource::Kept(_))
     }
 
-    /// What this checkout is called on the board, which `find` finds the first time.
+    /// The id of this checkout on the board, which `find` determines the first time.
     pub(crate) fn checkout(&self, find: impl FnOnce() -> Option<CheckoutId>) -> Option<CheckoutId> {
         self.checkout.get_or_init(find).clone()
     }

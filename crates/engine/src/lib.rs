@@ -1,11 +1,12 @@
 //! Reads, gates and commits files for coding agents. This is the library of Surehand: no protocol, no async runtime.
 //!
 //! A [`Workspace`] is a directory tree with its state; a [`Session`] is one model's context window in it. A session
-//! takes an [`Edit`], or any other [`Call`], and gives an [`Outcome`]; [`render`] puts that into words for the model
+//! takes an [`Edit`], or any other [`Call`], and returns an [`Outcome`]; [`render`] turns that into text for the model
 //! and into JSON for programs:
 //!
 //! ```
-//! use surehand_engine::{Call, Config, Edit, ReadCall, Session, StateHome, ToolNames, Workspace, core::RefusalCode, render};
+//! use surehand_engine::{Call, Config, Edit, ReadCall, Session, StateHome, ToolNames, Workspace, core::RefusalCode,
+//! render};
 //!
 //! let (dir, state) = (tempfile::tempdir()?, tempfile::tempdir()?);
 //! std::fs::write(dir.path().join("a.txt"), "one\ntwo\n")?;
@@ -25,8 +26,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! A host that gets the calls of a model as JSON hands them to [`Session::run_tool`], with the names and schemas of
-//! [`tools`]. One that has tools of its own tells a session what they do, through [`Session::foreign_tools`].
+//! A host that gets the calls of a model as JSON passes them to [`Session::run_tool`], with the names and schemas of
+//! [`tools`]. A host with tools of its own reports their edits to a session through [`Session::foreign_tools`].
 
 pub mod activity;
 mod apply;

@@ -34,18 +34,18 @@ pub(crate) struct Outbox {
     name: String,
     /// The path from the work tree to the root that records refer to.
     below: Option<RelPath>,
-    sheets: [Option<OutboxFile>; 2],
+    files: [Option<OutboxFile>; 2],
     current: usize,
     /// Incomplete groups of records, by thread.
-    parcels: HashMap<ThreadId, Vec<u8>>,
+    groups: HashMap<ThreadId, Vec<u8>>,
 }
 
 /// A longer file is not read: an outbox holds the records of a few seconds.
-const MAX_SHEET: u64 = 1 << 30;
+const MAX_FILE: u64 = 1 << 30;
 
 #[derive(Debug)]
 struct OutboxFile {
-    file: File,
+    handle: File,
     size: u64,
 }
 
@@ -70,49 +70,49 @@ enum OutboxEntry<'a> {
 impl Outbox {
     /// An outbox with this unique name.
     pub(crate) fn new(dir: Arc<File>, name: String, below: Option<RelPath>) -> Self {
-        Self { dir, name, below, sheets: [None, None], current: 0, parcels: HashMap::new() }
+        Self { dir, name, below, files: [None, None], current: 0, groups: HashMap::new() }
     }
 
     /// Starts a group: the records that this thread adds from now on are imported all or none.
-    pub(crate) fn begin_parcel(&mut self) {
-        self.parcels.entry(thread::current().id()).or_default();
+    pub(crate) fn begin_group(&mut self) {
+        self.groups.entry(thread::current().id()).or_default();
     }
 
     /// Ends the group of this thread.
-    pub(crate) fn end_parcel(&mut self) {
-        if let Some(parcel) = self.parcels.remove(&thread::current().id()) {
-            self.append(&parcel);
+    pub(crate) fn end_group(&mut self) {
+        if let Some(group) = self.groups.remove(&thread::current().id()) {
+            self.append(&group);
         }
     }
 
     pub(crate) fn add_record(&mut self, record: &StoreRecord) {
         let Some((line, bytes)) = line_of(record, self.below.as_ref()) else { return };
-        if let Some(parcel) = self.parcels.get_mut(&thread::current().id()) {
-            return add(parcel, &line, bytes);
+        if let Some(group) = self.groups.get_mut(&thread::current().id()) {
+            return add(group, &line, bytes);
         }
-        let mut parcel = Vec::new();
-        add(&mut parcel, &line, bytes);
-        self.append(&parcel);
+        let mut group = Vec::new();
+        add(&mut group, &line, bytes);
+        self.append(&group);
     }
 
     /// An error is ignored: the record still goes to the store, and only a crash before that would lose it.
-    fn append(&mut self, parcel: &[u8]) {
-        if parcel.is_empty() {
+    fn append(&mut self, group: &[u8]) {
+        if group.is_empty() {
             return;
         }
-        let sheet = match &mut self.sheets[self.current] {
-            Some(sheet) => sheet,
+        let file = match &mut self.files[self.current] {
+            Some(file) => file,
             none => {
-                let Ok(file) = journal::open_new(self.dir.as_fd(), &sheet_name(&self.name, self.current)) else { return };
-                none.insert(OutboxFile { file, size: 0 })
+                let Ok(handle) = journal::open_new(self.dir.as_fd(), &file_name(&self.name, self.current)) else { return };
+                none.insert(OutboxFile { handle, size: 0 })
             }
         };
-        let size = format!("{}\n", parcel.len()).into_bytes();
-        let mut parts = [IoSlice::new(&size), IoSlice::new(parcel)];
-        match write_all(&sheet.file, &mut parts) {
-            Ok(()) => sheet.size += (size.len() + parcel.len()) as u64,
+        let size = format!("{}\n", group.len()).into_bytes();
+        let mut parts = [IoSlice::new(&size), IoSlice::new(group)];
+        match write_all(&file.handle, &mut parts) {
+            Ok(()) => file.size += (size.len() + group.len()) as u64,
             // A partial group would corrupt the next one.
-            Err(_) => drop(sheet.file.set_len(sheet.size)),
+            Err(_) => drop(file.handle.set_len(file.size)),
         }
     }
 
@@ -123,25 +123,25 @@ impl Outbox {
 
     /// Empties the other file: the store has its records.
     pub(crate) fn clear_other_file(&mut self) {
-        if let Some(sheet) = self.sheets[1 - self.current].as_mut().filter(|sheet| sheet.size > 0) {
+        if let Some(file) = self.files[1 - self.current].as_mut().filter(|file| file.size > 0) {
             // If clearing fails, the next process imports the records again, and the store takes each event once.
-            if sheet.file.set_len(0).is_ok() {
-                sheet.size = 0;
+            if file.handle.set_len(0).is_ok() {
+                file.size = 0;
             }
         }
     }
 
-    /// Everything is in the store, and no more records will come.
+    /// Closes the outbox after its last record, and removes the files whose records the store has.
     pub(crate) fn close(&mut self) {
-        for (number, sheet) in self.sheets.iter_mut().enumerate() {
-            if sheet.take().is_some_and(|sheet| sheet.size == 0) {
-                staging::remove(self.dir.as_fd(), &sheet_name(&self.name, number));
+        for (number, file) in self.files.iter_mut().enumerate() {
+            if file.take().is_some_and(|file| file.size == 0) {
+                staging::remove(self.dir.as_fd(), &file_name(&self.name, number));
             }
         }
     }
 }
 
-fn sheet_name(name: &str, number: usize) -> String {
+fn file_name(name: &str, number: usize) -> String {
     format!("{name}-{number}")
 }
 
@@ -188,22 +188,22 @@ fn line_of<'a>(record: &'a StoreRecord, below: Option<&RelPath>) -> Option<(Outb
     }
 }
 
-fn add(parcel: &mut Vec<u8>, line: &OutboxEntry<'_>, bytes: &[u8]) {
-    serde_json::to_writer(&mut *parcel, line).expect("a line is plain data");
-    parcel.push(b'\n');
-    parcel.extend_from_slice(bytes);
+fn add(group: &mut Vec<u8>, line: &OutboxEntry<'_>, bytes: &[u8]) {
+    serde_json::to_writer(&mut *group, line).expect("a line is plain data");
+    group.push(b'\n');
+    group.extend_from_slice(bytes);
 }
 
 /// The records of an outbox file. An incomplete group at the end was never acknowledged, and is left out.
 fn records(mut content: &[u8]) -> Vec<StoreRecord> {
     let mut records = Vec::new();
-    while let Some(parcel) = take_parcel(&mut content) {
-        records.extend(records_of(parcel).unwrap_or_default());
+    while let Some(group) = take_group(&mut content) {
+        records.extend(records_of(group).unwrap_or_default());
     }
     records
 }
 
-fn take_parcel<'a>(content: &mut &'a [u8]) -> Option<&'a [u8]> {
+fn take_group<'a>(content: &mut &'a [u8]) -> Option<&'a [u8]> {
     let length = std::str::from_utf8(take_line(content)?).ok()?.parse().ok()?;
     take_bytes(content, length)
 }
@@ -222,11 +222,11 @@ fn take_bytes<'a>(content: &mut &'a [u8], count: usize) -> Option<&'a [u8]> {
 }
 
 /// The records of a group, all or none.
-fn records_of(mut parcel: &[u8]) -> Option<Vec<StoreRecord>> {
+fn records_of(mut group: &[u8]) -> Option<Vec<StoreRecord>> {
     let mut records = Vec::new();
-    while !parcel.is_empty() {
-        let line = serde_json::from_slice(take_line(&mut parcel)?).ok()?;
-        records.push(record_of(line, &mut parcel)?);
+    while !group.is_empty() {
+        let line = serde_json::from_slice(take_line(&mut group)?).ok()?;
+        records.push(record_of(line, &mut group)?);
     }
     Some(records)
 }
@@ -249,11 +249,11 @@ fn record_of(line: OutboxEntry<'_>, rest: &mut &[u8]) -> Option<StoreRecord> {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OutboxOwners {
-    /// Of dead processes, which cannot import them.
-    OfTheDead,
-    /// Of living processes as well, for a caller that needs every acknowledged change now. Their owners write the same
-    /// events a moment later; the store takes each event once.
-    Everybodys,
+    /// Only those of dead processes, which cannot import them.
+    Dead,
+    /// Those of living processes as well, for a caller that needs every acknowledged change now. Their owners write the
+    /// same events to the store soon after, and the store takes each event once.
+    All,
 }
 
 /// Imports outbox files into the store. A file that cannot be imported now is kept.
@@ -264,22 +264,22 @@ pub(crate) fn import_outboxes(copy: &WorkingCopy, store: &mut SqliteStore, whose
         return;
     }
     store.set_directory(None);
-    let mut is_news = false;
+    let mut has_imported = false;
     for name in names {
         // A file that cannot be read now may be readable next time.
-        let Ok(Some(sheet)) = found_sheet(&dir, &name, whose) else { continue };
-        let records = records(&sheet.content);
-        let is_brought = records.is_empty() || {
-            let present = what_is_there(copy, &records);
+        let Ok(Some(file)) = open_outbox(&dir, &name, whose) else { continue };
+        let records = records(&file.content);
+        let is_imported = records.is_empty() || {
+            let present = present_contents(copy, &records);
             store.record(&[&present[..], &records].concat()).is_ok()
         };
-        if is_brought && sheet.left_behind.is_some() {
+        if is_imported && file.left_behind.is_some() {
             staging::remove(dir.as_fd(), &name);
-            is_news |= !records.is_empty();
+            has_imported |= !records.is_empty();
         }
     }
     store.set_directory(copy.below.clone());
-    if is_news {
+    if has_imported {
         // The killed process may not have announced its change.
         copy.state.announce();
     }
@@ -293,14 +293,14 @@ struct FoundOutbox {
 
 /// Reads an outbox file. A living process may empty and rewrite its file meanwhile, which garbles the rest. But the
 /// store then has the earlier records, and an incomplete group is left out.
-fn found_sheet(dir: &File, name: &str, whose: OutboxOwners) -> io::Result<Option<FoundOutbox>> {
-    let mut file = match state_dir::open_file(dir, name, MAX_SHEET) {
+fn open_outbox(dir: &File, name: &str, whose: OutboxOwners) -> io::Result<Option<FoundOutbox>> {
+    let mut file = match state_dir::open_file(dir, name, MAX_FILE) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error),
     };
     let is_left_behind = file.try_lock().is_ok();
-    let is_wanted = is_left_behind || whose == OutboxOwners::Everybodys;
+    let is_wanted = is_left_behind || whose == OutboxOwners::All;
     if !is_wanted || sys::fstat(&file)?.st_nlink == 0 {
         return Ok(None);
     }
@@ -310,7 +310,7 @@ fn found_sheet(dir: &File, name: &str, whose: OutboxOwners) -> io::Result<Option
 }
 
 /// Deltas start from the content that the changes wrote, so it is stored in full if it is still on disk.
-fn what_is_there(copy: &WorkingCopy, records: &[StoreRecord]) -> Vec<StoreRecord> {
+fn present_contents(copy: &WorkingCopy, records: &[StoreRecord]) -> Vec<StoreRecord> {
     let written: HashMap<&RelPath, ContentHash> = records
         .iter()
         .filter_map(|record| match record {
@@ -356,11 +356,11 @@ mod tests {
         })
     }
 
-    fn sheet(parcels: &[&[StoreRecord]]) -> Vec<u8> {
+    fn file(groups: &[&[StoreRecord]]) -> Vec<u8> {
         let mut content = Vec::new();
-        for parcel in parcels {
+        for group in groups {
             let mut lines = Vec::new();
-            for record in *parcel {
+            for record in *group {
                 let (line, bytes) = line_of(record, None).unwrap();
                 add(&mut lines, &line, bytes);
             }
@@ -370,34 +370,34 @@ mod tests {
     }
 
     /// The debug form of records, because shared bytes cannot be compared.
-    fn told(records: &[StoreRecord]) -> Vec<String> {
+    fn debug(records: &[StoreRecord]) -> Vec<String> {
         let bytes = |record: &StoreRecord| line_of(record, None).map(|(_, bytes)| bytes.to_vec());
         records.iter().map(|record| format!("{record:?} {:?}", bytes(record))).collect()
     }
 
     #[test]
-    fn what_is_written_down_is_read_back() {
+    fn records_are_read_back() {
         let delta = ContentDelta { prefix: 3, suffix: 4, middle: b"\xff\n\0{}\n12\n".to_vec() };
         let kept = StoreRecord::Kept { version: ContentHash::of(b"\n\n"), content: SharedBytes::new(b"\n\n".to_vec()), at: 9 };
         let first = [event("a\nb.txt", Some(delta)), kept];
         let second = [event("c.txt", None)];
-        let read = records(&sheet(&[&first, &second]));
-        assert_eq!(told(&read), told(&[&first[..], &second[..]].concat()));
+        let read = records(&file(&[&first, &second]));
+        assert_eq!(debug(&read), debug(&[&first[..], &second[..]].concat()));
     }
 
     #[test]
-    fn a_parcel_that_was_cut_off_is_left_out_as_a_whole() {
+    fn a_group_that_was_cut_off_is_left_out_entirely() {
         let first = [event("a.txt", None)];
         let second = [event("b.txt", None), event("c.txt", Some(ContentDelta { prefix: 0, suffix: 0, middle: b"xyz".to_vec() }))];
-        let (whole, kept) = (sheet(&[&first, &second]), sheet(&[&first]).len());
+        let (whole, kept) = (file(&[&first, &second]), file(&[&first]).len());
         for cut in kept..whole.len() {
-            assert_eq!(told(&records(&whole[..cut])), told(&first), "{cut}");
+            assert_eq!(debug(&records(&whole[..cut])), debug(&first), "{cut}");
         }
         (0..kept).for_each(|cut| assert_eq!(records(&whole[..cut]).len(), 0, "{cut}"));
     }
 
     #[test]
-    fn what_is_no_sheet_holds_nothing() {
+    fn a_malformed_file_holds_nothing() {
         for content in ["", "\n", "x\n", "99999999999999999999\n{}", "3\n{}\n", "-1\n", "2\n[]"] {
             assert_eq!(records(content.as_bytes()).len(), 0, "{content:?}");
         }

@@ -9,9 +9,9 @@ use crate::{
 };
 
 impl Workspace {
-    /// What belongs to git and to Surehand, in the workspace and outside: git's directories, the `.git` of the work
-    /// tree, of its submodules and of its linked worktrees, the state, and the settings. Not all of it need be there.
-    /// An error if the index of git cannot be read, so that the submodules are not known.
+    /// The paths that belong to git and to Surehand, in the workspace and outside: git's directories, the `.git` of the
+    /// work tree, of its submodules and of its linked worktrees, the state, and the settings. Some may not exist. Fails
+    /// if git's index cannot be read, because the submodules are then unknown.
     pub fn protected_paths(&self) -> io::Result<Vec<PathBuf>> {
         let home = &self.config().state;
         let place = RootInTree::find(self.path(), home.home.as_deref())?;

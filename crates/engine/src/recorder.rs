@@ -24,9 +24,9 @@ pub(crate) struct Recorder {
 
 enum RecorderThread {
     /// On a thread of its own.
-    Beside(Option<JoinHandle<()>>),
-    /// On the thread that flushes, and at the end: for a process that exits immediately.
-    WhenAsked(Mutex<StoreWriter>),
+    Background(Option<JoinHandle<()>>),
+    /// On the thread that flushes, and on drop: for a process that exits immediately.
+    OnFlush(Mutex<StoreWriter>),
 }
 
 #[derive(Debug)]
@@ -96,7 +96,7 @@ pub(crate) fn lock_store<S>(store: &Mutex<S>) -> MutexGuard<'_, S> {
 /// How the record of a change survives a crash.
 #[derive(Debug)]
 pub(crate) enum CrashSafety {
-    /// The outbox has it before the change is acknowledged, and the store a moment later.
+    /// The outbox has it before the change is acknowledged, and the store soon after.
     Outbox(Outbox),
     /// The store has it before the change is acknowledged.
     WriteThrough,
@@ -127,7 +127,7 @@ impl Drop for RecorderHold {
         let mut pending = self.queue.lock();
         let has_change = pending.release(self.thread);
         if let Some(outbox) = &mut pending.outbox {
-            outbox.end_parcel();
+            outbox.end_group();
         }
         let is_due = pending.is_due;
         drop(pending);
@@ -159,7 +159,7 @@ const MOST_BYTES: usize = 4 << 20;
 /// The number of sessions whose views are kept. A session that is dropped must read its files again.
 const MOST_SESSIONS: usize = 500;
 /// How often a process marks its idle sessions as in use.
-const STILL_THERE: Duration = Duration::from_secs(60 * 60);
+const MARK_IN_USE_AFTER: Duration = Duration::from_secs(60 * 60);
 
 impl Recorder {
     /// Starts the thread. `housekeeping` is run now and then and returns whether there is more to do soon.
@@ -169,14 +169,14 @@ impl Recorder {
         housekeeping: impl Fn(&IdleMoment<'_>) -> bool + Send + 'static,
     ) -> std::io::Result<Self> {
         let queue = Arc::new(RecordQueue::new(safety));
-        let theirs = queue.clone();
-        let run = move || run(writer, &theirs, &housekeeping);
+        let thread_queue = queue.clone();
+        let run = move || run(writer, &thread_queue, &housekeeping);
         let thread = std::thread::Builder::new().name("surehand-recorder".to_owned()).spawn(run)?;
-        Ok(Self { queue, runs: RecorderThread::Beside(Some(thread)) })
+        Ok(Self { queue, runs: RecorderThread::Background(Some(thread)) })
     }
 
-    pub(crate) fn when_asked(writer: StoreWriter, safety: CrashSafety) -> Self {
-        Self { queue: Arc::new(RecordQueue::new(safety)), runs: RecorderThread::WhenAsked(Mutex::new(writer)) }
+    pub(crate) fn without_thread(writer: StoreWriter, safety: CrashSafety) -> Self {
+        Self { queue: Arc::new(RecordQueue::new(safety)), runs: RecorderThread::OnFlush(Mutex::new(writer)) }
     }
 
     pub(crate) fn record(&self, record: StoreRecord) {
@@ -248,7 +248,7 @@ impl Recorder {
         let thread = thread::current().id();
         pending.held.push(HoldOwner { thread, has_change: false });
         if let Some(outbox) = &mut pending.outbox {
-            outbox.begin_parcel();
+            outbox.begin_group();
         }
         drop(pending);
         RecorderHold { queue: self.queue.clone(), thread }
@@ -256,8 +256,8 @@ impl Recorder {
 
     pub(crate) fn flush(&self) {
         match &self.runs {
-            RecorderThread::Beside(_) => self.queue.flush(),
-            RecorderThread::WhenAsked(writer) => {
+            RecorderThread::Background(_) => self.queue.flush(),
+            RecorderThread::OnFlush(writer) => {
                 let mut pending = self.queue.lock();
                 pending.asked += 1;
                 let batch = pending.take();
@@ -284,8 +284,8 @@ impl Drop for Recorder {
         self.queue.wake.notify_one();
         drop(pending);
         match &mut self.runs {
-            RecorderThread::Beside(thread) => drop(thread.take().map(JoinHandle::join)),
-            RecorderThread::WhenAsked(_) => self.flush(),
+            RecorderThread::Background(thread) => drop(thread.take().map(JoinHandle::join)),
+            RecorderThread::OnFlush(_) => self.flush(),
         }
     }
 }
@@ -436,12 +436,12 @@ pub(crate) struct StoreWriter {
     has_failed: bool,
     /// The sessions of this process with records in the store, and when they were last marked as in use.
     in_use: HashSet<SessionId>,
-    said: Instant,
+    marked_at: Instant,
 }
 
 impl StoreWriter {
     pub(crate) fn new(store: SharedStore, versions: VersionConfig, state: Option<Arc<CheckoutState>>) -> Self {
-        Self { store, versions, state, has_failed: false, in_use: HashSet::new(), said: Instant::now() }
+        Self { store, versions, state, has_failed: false, in_use: HashSet::new(), marked_at: Instant::now() }
     }
 
     fn write(&mut self, queue: &RecordQueue, batch: &RecordBatch) {
@@ -465,9 +465,6 @@ impl StoreWriter {
             outbox.close();
         }
     }
-}
-
-impl StoreWriter {
     fn note_sessions(&mut self, records: &[StoreRecord]) {
         for record in records {
             match record {
@@ -490,11 +487,10 @@ impl StoreWriter {
 
     /// Trims the store and releases space, one part at a time. Returns whether there is more to do soon.
     fn tidy_store(&mut self, now: Instant) -> bool {
-        if now.duration_since(self.said) > STILL_THERE && !self.in_use.is_empty() {
-            self.said = now;
-            let still_there: Vec<StoreRecord> =
-                self.in_use.iter().cloned().map(|session| StoreRecord::InUse { session }).collect();
-            drop(self.store.with(|store| store.record(&still_there)));
+        if now.duration_since(self.marked_at) > MARK_IN_USE_AFTER && !self.in_use.is_empty() {
+            self.marked_at = now;
+            let in_use: Vec<StoreRecord> = self.in_use.iter().cloned().map(|session| StoreRecord::InUse { session }).collect();
+            drop(self.store.with(|store| store.record(&in_use)));
         }
         self.trim() || self.store.with(|store| store.release_space()).unwrap_or(false)
     }
@@ -515,7 +511,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_waits_is_let_go_when_the_thread_ends() {
+    fn waiting_callers_are_released_when_the_thread_ends() {
         let queue = RecordQueue::new(CrashSafety::Nothing);
         thread::scope(|scope| {
             scope.spawn(|| queue.flush());
@@ -523,7 +519,7 @@ mod tests {
         });
     }
 
-    /// A session that is idle for long while others come and go.
+    /// A session that is idle for a long time while other sessions begin and end.
     #[test]
     fn a_session_of_a_process_that_goes_on_counts_as_used() {
         let store = SharedStore::Database(Arc::new(Mutex::new(SqliteStore::in_memory().unwrap())));
@@ -539,7 +535,7 @@ mod tests {
         writer.write(&queue, &batch(vec![viewed("idle"), viewed("ended")]));
         writer.write(&queue, &batch(vec![StoreRecord::Cleared { session: SessionId("ended".to_owned()) }]));
         store.with(|store| store.record(&[viewed("another")])).unwrap();
-        writer.tidy_store(Instant::now() + 2 * STILL_THERE);
+        writer.tidy_store(Instant::now() + 2 * MARK_IN_USE_AFTER);
         store.with(|store| {
             store.record(&[viewed("third")]).unwrap();
             let bounds = StoreBounds { bytes: u64::MAX, days: u32::MAX, sessions: 2 };
@@ -551,7 +547,7 @@ mod tests {
     #[test]
     fn a_change_waits_for_the_outermost_hold() {
         let recorder =
-            Recorder { queue: Arc::new(RecordQueue::new(CrashSafety::WriteThrough)), runs: RecorderThread::Beside(None) };
+            Recorder { queue: Arc::new(RecordQueue::new(CrashSafety::WriteThrough)), runs: RecorderThread::Background(None) };
         let (outer, inner) = (recorder.hold(), recorder.hold());
         recorder.record(StoreRecord::Kept { version: ContentHash::of(b"a"), content: SharedBytes::new(b"a"), at: 1 });
         drop(inner);
@@ -562,11 +558,11 @@ mod tests {
     }
 
     #[test]
-    fn what_belongs_together_is_written_together() {
+    fn records_of_a_hold_are_written_together() {
         let dir = Arc::new(std::fs::File::open(std::env::temp_dir()).unwrap());
         let outbox = Outbox::new(dir, "never-written-to".to_owned(), None);
         let recorder =
-            Recorder { queue: Arc::new(RecordQueue::new(CrashSafety::Outbox(outbox))), runs: RecorderThread::Beside(None) };
+            Recorder { queue: Arc::new(RecordQueue::new(CrashSafety::Outbox(outbox))), runs: RecorderThread::Background(None) };
         let cleared = |number: usize| StoreRecord::Cleared { session: SessionId(number.to_string()) };
         std::thread::scope(|scope| {
             let hold = recorder.hold();

@@ -1,5 +1,6 @@
-//! Rescued files: what other programs wrote into a file while a commit replaced it. A person lists them, compares them
-//! with the current files, and applies or drops them. A dropped one stays in the store as long as any other version.
+//! Rescued files: bytes that other programs wrote into a file while a commit replaced it. A person lists them, compares
+//! them with the current files, and applies or drops them. A dropped one stays in the store as long as any other
+//! version.
 
 use std::{io, path::PathBuf};
 
@@ -36,9 +37,9 @@ pub struct Rescue {
 pub enum RescuePlace {
     /// In a file of the state directory.
     File {
-        /// The file.
+        /// Path of the file in the state directory.
         path: PathBuf,
-        /// Its size.
+        /// Size of the file in bytes.
         size: u64,
     },
     /// In the store, because it was applied or dropped.
@@ -52,7 +53,7 @@ pub enum RescueError {
     /// The file cannot be read or deleted.
     #[error("{id}: {error}")]
     Io {
-        /// The id.
+        /// Id of the rescued file.
         id: String,
         /// The error of the system.
         error: io::Error,
@@ -60,19 +61,19 @@ pub enum RescueError {
     /// Its bytes are no longer stored.
     #[error("{id}: it was dropped, and its content is no longer kept")]
     Gone {
-        /// The id.
+        /// Id of the rescued file.
         id: String,
     },
     /// The target file is unknown.
     #[error("{id}: its file is not known")]
     NoPath {
-        /// The id.
+        /// Id of the rescued file.
         id: String,
     },
     /// The bytes could not be stored.
     #[error("{id}: the store does not take its content, so it stays where it is")]
     NotKept {
-        /// The id.
+        /// Id of the rescued file.
         id: String,
     },
     /// The path is invalid.
@@ -111,7 +112,7 @@ impl Workspace {
         find_id(IdKind::Rescue, typed, known.map(|rescue| (rescue.id.clone(), rescue)))
     }
 
-    /// The bytes.
+    /// Reads the rescued bytes, from their file or from the store.
     pub fn rescued_content(&self, rescue: &Rescue) -> Result<Vec<u8>, RescueError> {
         let id = || rescue.id.clone();
         match &rescue.place {
@@ -132,9 +133,9 @@ impl Workspace {
     pub fn rescue_diff(&self, rescue: &Rescue) -> Result<FileDiff, RescueError> {
         let rescued = Content::new(self.rescued_content(rescue)?);
         let path = self.path_of_rescue(rescue);
-        let there = read_file(self, &path, MOST_BYTES);
-        let there = there.map_err(|error| RescueError::Io { id: rescue.id.clone(), error })?.map(Content::new);
-        Ok(FileDiff::between((&path, there.as_ref()), (&path, Some(&rescued))))
+        let current = read_file(self, &path, MOST_BYTES);
+        let current = current.map_err(|error| RescueError::Io { id: rescue.id.clone(), error })?.map(Content::new);
+        Ok(FileDiff::between((&path, current.as_ref()), (&path, Some(&rescued))))
     }
 
     /// The target file, or a name for it if it is unknown.

@@ -36,7 +36,7 @@ pub(crate) struct ScanIndex {
     tail: IndexTail,
 }
 
-/// What a scan compares with.
+/// The state that a scan compares with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ScanBasis {
     /// The previous scan.
@@ -284,7 +284,7 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(*bytes[at..].first_chunk().expect("within a row, a record or the tail"))
 }
 
-/// The directory, empty for the root, and the name.
+/// Splits a path into its directory, which is empty for the root, and its name.
 pub(crate) fn split_path(path: &str) -> (&str, &str) {
     path.rsplit_once('/').unwrap_or(("", path))
 }
@@ -493,7 +493,7 @@ mod tests {
     const FILES: [(&str, &str); 6] = [("", "a"), ("", "é.rs"), ("a-b", "x"), ("a/b", "x"), ("a/b", "xy"), ("z", "x")];
 
     #[test]
-    fn what_was_written_is_known() {
+    fn written_entries_are_read_back() {
         let index = ScanIndex::from_bytes(bytes(&FILES));
         assert_eq!((index.basis(), index.files()), (ScanBasis::LastScan, 6));
         let found: Vec<_> = index.iter().collect();
@@ -509,7 +509,7 @@ mod tests {
     }
 
     #[test]
-    fn an_index_of_many_chunks_is_whole() {
+    fn an_index_of_many_chunks_is_read_back() {
         let names: Vec<(String, String)> = (0..5_000).map(|n| (format!("dir-{:03}", n / 10), format!("file-{n:05}"))).collect();
         let files: Vec<(&str, &str)> = names.iter().map(|(dir, name)| (dir.as_str(), name.as_str())).collect();
         let index = ScanIndex::from_bytes(bytes(&files));
@@ -526,7 +526,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_is_cut_off_or_changed_is_damage() {
+    fn a_truncated_or_changed_index_is_damaged() {
         let whole = bytes(&FILES);
         for length in 0..whole.len() {
             assert_eq!(ScanIndex::from_bytes(whole[..length].to_vec()).basis(), ScanBasis::Damaged, "cut to {length}");
@@ -541,7 +541,7 @@ mod tests {
 
     /// An index may come with a cloned repository, so a correct checksum proves nothing.
     #[test]
-    fn numbers_that_make_no_sense_are_passed_over() {
+    fn nonsense_numbers_are_ignored() {
         let whole = bytes(&FILES);
         let tail = whole.len() - TAIL;
         for at in HEAD..whole.len() - 8 {

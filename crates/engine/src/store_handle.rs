@@ -22,7 +22,7 @@ use crate::{
     state_dir::StateDir,
 };
 
-/// The store of a workspace for views, versions, events and tasks.
+/// Where a workspace keeps views, versions, events and tasks.
 ///
 /// Commits are equally safe with all of them, because journal, locks and staged files are always in the state
 /// directory.
@@ -136,7 +136,7 @@ impl StoreHandle {
         Ok(Self { copy, reader, recorder: Some(recorder) })
     }
 
-    /// [`Self::start`] for a process that exits immediately: one connection, no thread.
+    /// Like [`Self::start`], for a process that exits immediately: one connection, no thread.
     pub(crate) fn start_for_one_call(copy: Arc<WorkingCopy>, store: OpenStore, versions: VersionConfig) -> io::Result<Self> {
         let (store, safety) = prepare_store(&copy, store)?;
         let reader = match (&store, &safety) {
@@ -146,7 +146,7 @@ impl StoreHandle {
             (store, _) => StoreReader::Shared(store.clone()),
         };
         let writer = StoreWriter::new(store, versions, Some(copy.state.clone()));
-        Ok(Self { copy, reader, recorder: Some(Recorder::when_asked(writer, safety)) })
+        Ok(Self { copy, reader, recorder: Some(Recorder::without_thread(writer, safety)) })
     }
 
     /// The database in the state directory, for queries only.
@@ -187,13 +187,13 @@ impl StoreHandle {
         drop(self.recorder.take());
     }
 
-    /// Imports into the database what other processes have acknowledged and not written yet. Other stores do not need
-    /// this: records would be lost with the store, or missing in the database.
+    /// Imports records that other processes have acknowledged but not written yet into the database. Other stores do
+    /// not need this: records would be lost with the store, or missing in the database.
     pub(crate) fn import_outboxes(&self) {
         if let (StoreReader::StateDirectory(reader), false) = (&self.reader, self.copy.state.is_read_only()) {
             // If the store cannot be opened, the next query reports the error.
             drop(self.with_database(reader, |store| {
-                outbox::import_outboxes(&self.copy, store, OutboxOwners::Everybodys);
+                outbox::import_outboxes(&self.copy, store, OutboxOwners::All);
                 Ok(())
             }));
         }
@@ -214,7 +214,7 @@ impl StoreHandle {
         }
     }
 
-    /// Asks or changes the database in the state directory, which another store is not.
+    /// Queries or changes the database in the state directory. Fails if the workspace has another store.
     pub(crate) fn ask_database<T>(&self, act: impl FnOnce(&mut SqliteStore) -> Result<T, StoreError>) -> Result<T, StoreError> {
         match &self.reader {
             StoreReader::StateDirectory(reader) => self.with_database(reader, act),
@@ -252,7 +252,7 @@ impl StoreHandle {
 fn prepare_store(copy: &WorkingCopy, store: OpenStore) -> io::Result<(SharedStore, CrashSafety)> {
     Ok(match store {
         OpenStore::StateDirectory(mut opened) => {
-            outbox::import_outboxes(copy, &mut opened.store, OutboxOwners::OfTheDead);
+            outbox::import_outboxes(copy, &mut opened.store, OutboxOwners::Dead);
             let outbox = Outbox::new(copy.state.outbox(), process_name()?, copy.below.clone());
             (SharedStore::Database(Arc::new(Mutex::new(opened.store))), CrashSafety::Outbox(outbox))
         }
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_dead_process_left_waits_for_the_database() {
+    fn records_of_a_dead_process_wait_for_the_database() {
         let dir = surehand_testkit::repository();
         let changes = |workspace: &Workspace| workspace.log(&EventFilter::default(), 10).unwrap().len();
         let in_memory = open(dir.path(), StoreChoice::InMemory);

@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_asked_for_stays_and_the_rest_is_bounded() {
+    fn used_texts_stay_and_the_total_is_bounded() {
         let text = |number: usize| Text::new(format!("{number}{}", "x".repeat(100_000)).into_bytes()).unwrap();
         let mut texts = TextCache::default();
         texts.keep(&text(0));

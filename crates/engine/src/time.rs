@@ -2,7 +2,7 @@
 
 use surehand_store::Millis;
 
-/// Milliseconds since 1970.
+/// Milliseconds since the Unix epoch.
 pub(crate) fn now() -> Millis {
     jiff::Timestamp::now().as_millisecond()
 }

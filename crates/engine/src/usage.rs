@@ -1,5 +1,5 @@
-//! How much is kept, for a person: of the repository of a workspace, and of all that the user has. Nothing is made or changed for
-//! that, and a repository need not be there any more.
+//! Measures how much is kept, for a person: for the repository of a workspace, and for all repositories of the user.
+//! Measuring changes nothing, and a repository need not exist any more.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -18,33 +18,33 @@ use crate::{
     workspace::Workspace,
 };
 
-/// What is kept of one repository, or of a directory that is in none.
+/// The data that is kept for one repository, or for a directory outside repositories.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StateUsage {
     /// The directory of the state.
     pub path: PathBuf,
-    /// The size of all its files.
+    /// The size of all its files in bytes.
     pub bytes: u64,
-    /// What the database keeps, or why that cannot be told.
+    /// The contents of the database, or why they are unknown.
     pub store: Result<StoreUsage, String>,
-    /// Its checkouts, by name.
+    /// Its checkouts, sorted by name.
     pub checkouts: Vec<CheckoutUsage>,
 }
 
-/// What is kept of one checkout, besides what is in the database.
+/// The data that is kept for one checkout, besides the database.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CheckoutUsage {
     /// Its name: `main`, or that of a worktree.
     pub name: String,
-    /// Its work tree, as it was last known.
+    /// The last known path of its work tree.
     pub root: PathBuf,
-    /// Whether the work tree is there.
+    /// Whether the work tree still exists.
     pub presence: TreePresence,
-    /// The size of all its files.
+    /// The size of all its files in bytes.
     pub bytes: u64,
-    /// Its directories, by name, each with the number of entries: `rescued`, `runs`, `staged` and others.
+    /// Its directories by name, such as `rescued`, `runs` and `staged`, with the number of entries and their size.
     pub parts: BTreeMap<String, KeptAmount>,
 }
 
@@ -52,18 +52,18 @@ pub struct CheckoutUsage {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BoardUsage {
-    /// Its directory.
+    /// The directory of the board.
     pub path: PathBuf,
-    /// The size of its files.
+    /// The size of its files in bytes.
     pub bytes: u64,
-    /// The work trees that it knows, or why that cannot be told.
+    /// The work trees that it knows, or why they are unknown.
     pub roots: Result<Vec<PathBuf>, String>,
     /// Whether an agent on it is alive.
     pub is_in_use: bool,
 }
 
 impl StateUsage {
-    /// What is kept in a state directory; `None` where there is none.
+    /// Measures a state directory; `None` if it does not exist.
     pub fn of(path: &Path) -> io::Result<Option<Self>> {
         let Some(state) = FoundState::open(path)? else { return Ok(None) };
         let checkout = |found: FoundCheckout| {
@@ -72,13 +72,13 @@ impl StateUsage {
             Ok(CheckoutUsage { bytes: size_of(&path)?, name: found.name, root: found.root, presence: found.presence, parts })
         };
         let checkouts = state.checkouts()?.into_iter().map(checkout).collect::<io::Result<Vec<_>>>()?;
-        // Processes that are connected share memory by this file. It goes with the last of them.
+        // Connected processes share memory through this file. It disappears with the last of them.
         let shared = fs::symlink_metadata(path.join("state.db-shm")).map_or(0, |meta| meta.len());
         let bytes = size_of(path)?.saturating_sub(shared);
         Ok(Some(Self { path: path.to_owned(), bytes, store: store_usage(path), checkouts }))
     }
 
-    /// Whether nothing that it was kept for is there any more.
+    /// Whether no tree that it was kept for exists any more.
     pub fn is_gone(&self) -> bool {
         !self.checkouts.is_empty() && self.checkouts.iter().all(|checkout| checkout.presence != TreePresence::There)
     }
@@ -92,7 +92,7 @@ impl StateUsage {
 }
 
 impl BoardUsage {
-    /// Whether none of the work trees that it knows is there any more.
+    /// Whether none of the work trees that it knows exists any more.
     pub fn is_gone(&self) -> bool {
         let is_gone = |root: &PathBuf| root.is_absolute() && !root.exists();
         self.roots.as_ref().is_ok_and(|roots| !roots.is_empty() && roots.iter().all(is_gone))
@@ -100,7 +100,7 @@ impl BoardUsage {
 }
 
 impl Workspace {
-    /// What is kept of its repository, for all checkouts; `None` where there is no state yet.
+    /// Measures the state of its repository, for all checkouts; `None` if there is no state yet.
     pub fn usage(&self) -> io::Result<Option<StateUsage>> {
         self.flush();
         self.state_report().paths.map_or(Ok(None), |paths| StateUsage::of(&paths.repository))
@@ -155,7 +155,8 @@ fn directories(path: &Path) -> io::Result<BTreeMap<String, KeptAmount>> {
     Ok(parts)
 }
 
-/// The size of a file, or of all files below a directory. What vanishes meanwhile does not count. Links are not followed.
+/// The size of a file, or of all files below a directory. Files that vanish meanwhile do not count, and symlinks are
+/// not followed.
 pub(crate) fn size_of(path: &Path) -> io::Result<u64> {
     let mut bytes = 0;
     let mut open = vec![path.to_owned()];

@@ -64,7 +64,7 @@ pub enum OpenError {
     /// The root is not a directory that can be opened.
     #[error("{path}: cannot open the workspace: {error}")]
     Root {
-        /// The root.
+        /// Path of the root as given.
         path: String,
         /// The error of the system.
         error: io::Error,
@@ -92,16 +92,16 @@ impl OpenError {
 /// Options for opening a workspace.
 #[derive(Default)]
 pub struct WorkspaceOptions {
-    /// The settings.
+    /// The settings, usually from [`Config::load`].
     pub config: Config,
-    /// The store.
+    /// Where views, versions, events and tasks are kept.
     pub store: StoreChoice,
     /// Whether the process answers one call and exits, as a hook does. It then uses one connection to the store, does
     /// nothing in the background, and leaves long work to other processes. [`Workspace::close_quickly`] ends it.
     pub is_for_one_call: bool,
     /// The connection to the other checkouts of the repository, if this one takes part.
     pub fleet: Option<Arc<FleetLink>>,
-    /// Is called after every step of a commit, for tests of this project.
+    /// Called after every step of a commit, for tests of this project.
     #[doc(hidden)]
     pub probe: Option<CommitProbe>,
 }
@@ -137,7 +137,7 @@ impl Workspace {
         Self::open_with(root, WorkspaceOptions { config, ..WorkspaceOptions::default() })
     }
 
-    /// The same with more to choose than the settings.
+    /// Like [`Self::open`], with more options than the settings.
     ///
     /// ```
     /// use surehand_engine::{Config, StateHome, StoreChoice, Workspace, WorkspaceOptions};
@@ -211,7 +211,7 @@ impl Workspace {
         Self { copy, config, store, repo, fleet: None, watches, watch }
     }
 
-    /// The path of the root.
+    /// The absolute path of the root, without symlinks.
     pub fn path(&self) -> &Path {
         self.root().path()
     }
@@ -253,7 +253,7 @@ impl Workspace {
         }
     }
 
-    /// The settings.
+    /// The settings that the workspace was opened with.
     pub fn config(&self) -> &Config {
         &self.config
     }
@@ -303,7 +303,7 @@ impl Workspace {
         let plan = self.store.update_tasks(&change.clone().checked()?)?;
         let mut repo = self.repo();
         repo.mark_stale();
-        self.tell_trouble(repo.announce(&self.repo_sources(), ExportPace::Now));
+        self.notify_failure(repo.announce(&self.repo_sources(), ExportPace::Now));
         Ok(plan)
     }
 
@@ -327,7 +327,7 @@ impl Workspace {
     pub(crate) fn track_touched(
         &self,
         touched: Vec<TouchedFile>,
-        told_by: TouchSource,
+        source: TouchSource,
         pace: ExportPace,
         stamp_of: impl Fn(&RelPath) -> Option<Stamp>,
     ) {
@@ -335,18 +335,18 @@ impl Workspace {
             return;
         }
         let mut repo = self.repo();
-        if repo.take_touched(&self.store, touched, told_by, stamp_of) {
-            self.tell_trouble(repo.announce(&self.repo_sources(), pace));
+        if repo.take_touched(&self.store, touched, source, stamp_of) {
+            self.notify_failure(repo.announce(&self.repo_sources(), pace));
         }
     }
 
-    /// Does what calls whose replies go out together have left to be done before that: see [`ReplyGroup::WithOthers`]. If
-    /// it fails, these changes are made, but a power cut may undo them.
+    /// Completes the work that calls have left to be done before their replies go out together: see
+    /// [`ReplyGroup::WithOthers`]. If it fails, these changes are made, but a power cut may undo them.
     ///
     /// [`ReplyGroup::WithOthers`]: crate::ReplyGroup::WithOthers
     pub fn complete_replies(&self) -> io::Result<()> {
         let mut repo = self.repo();
-        self.tell_trouble(repo.export_for_replies(&self.repo_sources()));
+        self.notify_failure(repo.export_for_replies(&self.repo_sources()));
         drop(repo);
         self.state().unsynced.sync()
     }
@@ -355,16 +355,16 @@ impl Workspace {
     pub(crate) fn track_events(&self) {
         let mut repo = self.repo();
         repo.mark_stale();
-        self.tell_trouble(repo.announce(&self.repo_sources(), ExportPace::InTime));
+        self.notify_failure(repo.announce(&self.repo_sources(), ExportPace::InTime));
     }
 
-    /// Records in the repository state that a file is not as a session saw it.
+    /// Records in the repository state that a file differs from the version that a session saw.
     pub(crate) fn changed_outside(&self, path: &RelPath, now_is: OutsideState, stamp: Option<Stamp>) {
         self.repo().changed_outside(&self.store, path, now_is, stamp);
     }
 
     /// A failed export becomes a notice; it never fails the call.
-    fn tell_trouble(&self, exported: Result<(), ExportError>) {
+    fn notify_failure(&self, exported: Result<(), ExportError>) {
         if let Err(error) = exported {
             self.state().notify(Notice::NotRemembered { why: error.to_string() });
         }
@@ -391,6 +391,21 @@ impl Workspace {
     pub fn ask<T>(&self, question: impl FnOnce(&dyn Store) -> Result<T, StoreError>) -> Result<T, StoreError> {
         self.store.ask(question)
     }
+
+    /// Ends a process that has answered its one call: writes its records and leaves the rest to the system. Closing the
+    /// store properly would merge its log and wait for the disk, so a process does that only if the log is long.
+    pub fn close_quickly(self: Arc<Self>) {
+        const LONG: i64 = 1 << 19;
+        self.flush();
+        drop(self.state().sync_new_key());
+        let Some(state) = self.state().state_dir().filter(|_| self.store.is_in_state_directory()) else { return };
+        let log = sys::statat(&*state.dir, "state.db-wal", sys::AtFlags::SYMLINK_NOFOLLOW);
+        // Without a log, there is nothing to merge.
+        if !log.is_ok_and(|log| log.st_size >= LONG) {
+            self.notify_failure(self.repo().persist(&self.repo_sources()));
+            std::mem::forget(self);
+        }
+    }
 }
 
 fn find_root(root: &Path, config: &Config) -> Result<RootInTree, OpenError> {
@@ -415,9 +430,9 @@ fn do_idle_work(repo: &Mutex<RepoStateCache>, sources: &RepoSources<'_>, moment:
     });
     // An earlier change waits for it and reports the error.
     drop(state.sync_new_key());
-    let is_more_to_look_at = state.check_displaced(SECOND_LOOK_AFTER);
+    let are_displaced_left = state.check_displaced(SECOND_LOOK_AFTER);
     sources.copy.shorten_journal();
-    is_more_to_look_at || !is_exported
+    are_displaced_left || !is_exported
 }
 
 impl Drop for Workspace {
@@ -427,22 +442,5 @@ impl Drop for Workspace {
         let _ = lock(&self.repo).persist(&self.repo_sources());
         drop(self.state().sync_new_key());
         self.copy.close();
-    }
-}
-
-impl Workspace {
-    /// Ends a process that has answered its one call: writes its records and leaves the rest to the system. Closing the
-    /// store properly would merge its log and wait for the disk, so a process does that only if the log is long.
-    pub fn close_quickly(self: Arc<Self>) {
-        const LONG: i64 = 1 << 19;
-        self.flush();
-        drop(self.state().sync_new_key());
-        let Some(state) = self.state().state_dir().filter(|_| self.store.is_in_state_directory()) else { return };
-        let log = sys::statat(&*state.dir, "state.db-wal", sys::AtFlags::SYMLINK_NOFOLLOW);
-        // Without a log, there is nothing to merge.
-        if !log.is_ok_and(|log| log.st_size >= LONG) {
-            self.tell_trouble(self.repo().persist(&self.repo_sources()));
-            std::mem::forget(self);
-        }
     }
 }

@@ -11,13 +11,13 @@ use crate::disk::commit::Durability;
 
 /// A key that may be set.
 pub struct ConfigKey {
-    /// Section and name.
+    /// Section and name, such as `policy.on_change`.
     pub name: &'static str,
     /// The accepted values, in words.
     pub wanted: &'static str,
-    /// What it does.
+    /// What the key does, for people.
     pub meaning: &'static str,
-    /// What a repository may do to it.
+    /// Whether a repository may set it, and within which bounds.
     pub repository: RepositoryRule,
     /// Whether its value may hold a secret, which no error shows.
     pub may_be_secret: bool,
@@ -25,7 +25,7 @@ pub struct ConfigKey {
     take: fn(&mut Config, &Value) -> bool,
     /// Whether a value of the right type makes sense.
     fits: fn(&Config) -> bool,
-    /// Its value as it stands in a settings file.
+    /// Its value in the form of a settings file.
     show: fn(&Config) -> String,
 }
 
@@ -44,7 +44,7 @@ pub enum RepositoryRule {
 }
 
 impl ConfigKey {
-    /// The value that applies unless it is set.
+    /// The default value, in the form of a settings file.
     pub fn default(&self) -> String {
         (self.show)(&Config::default())
     }
@@ -134,7 +134,7 @@ impl ConfigValue for f64 {
     }
 }
 
-/// 0 is unknown.
+/// 0 means that the number is unknown.
 impl ConfigValue for Option<f64> {
     const WANTED: &'static str = f64::WANTED;
 
@@ -147,7 +147,7 @@ impl ConfigValue for Option<f64> {
     }
 }
 
-/// An empty text leaves it to the provider.
+/// An empty string leaves it to the provider.
 impl ConfigValue for Option<Sampling> {
     const WANTED: &'static str = "a number from 0 up, or \"\"";
 
@@ -181,7 +181,7 @@ impl ConfigValue for BTreeMap<String, String> {
     }
 }
 
-/// An empty text is as good as none.
+/// An empty string counts as none.
 impl ConfigValue for Option<String> {
     const WANTED: &'static str = "a text";
 
@@ -285,7 +285,7 @@ macro_rules! key {
     };
 }
 
-/// Every key there is.
+/// Every key that can be set.
 pub const KEYS: &[ConfigKey] = &[
     key!(
         policy.require_read,
@@ -322,7 +322,7 @@ pub const KEYS: &[ConfigKey] = &[
     key!(limits.file_bytes, "size limit in bytes for files that are read or written"),
     // Hooks leave a larger batch to the client's own tool.
     key!(limits.batch_edits, "edits in one call"),
-    // What is kept is what can be undone, so more is stricter; but a clone does not fill the user's disk.
+    // Versions that are kept can be undone, so more is stricter; but a clone must not fill the user's disk.
     key!(
         versions.bytes,
         "bytes that the undo history may take in the state, with replaced content compressed; the oldest goes first",
@@ -334,7 +334,7 @@ pub const KEYS: &[ConfigKey] = &[
         larger
     )
     .accepting(i64::WANTED, |config| config.versions.days <= 36_500),
-    // A clone could have its user's work left out.
+    // A clone could exclude its user's work.
     named_key!("versions.exclude", never_kept, "files whose content no checkpoint keeps")
         .accepting("a list of patterns as in a `.gitignore` file (in the environment with commas between)", |config| {
             config.never_kept.iter().all(|pattern| !pattern.is_empty())
@@ -462,8 +462,8 @@ fn is_place_to_write(path: &str) -> bool {
     }
 }
 
-/// A name that a repository may give to files with instructions. None that begins with a dot: those are not written to
-/// be read.
+/// Whether a repository may give this name to files with instructions. None may begin with a dot: such files are not
+/// written to be read.
 fn is_plain_markdown(name: &str) -> bool {
     let is_markdown = |(stem, extension): (&str, &str)| !stem.is_empty() && extension.eq_ignore_ascii_case("md");
     !name.contains(['/', '\\']) && !name.starts_with('.') && name.rsplit_once('.').is_some_and(is_markdown)

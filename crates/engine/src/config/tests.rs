@@ -46,7 +46,7 @@ fn load_user(toml: &str, environment: &[(&str, &str)]) -> Result<Config, String>
     Place::new(toml, "").load(environment)
 }
 
-/// What comes of settings of a repository where the user has these, and what is ignored.
+/// The configuration for these settings of the user and of a repository, and the repository's ignored settings.
 fn load_repository(user: &str, repository: &str) -> (Config, Vec<String>) {
     let mut config = Place::new(user, repository).load(&[]).unwrap();
     let ignored = std::mem::take(&mut config.ignored);
@@ -160,7 +160,7 @@ fn a_repository_makes_a_setting_stricter_and_never_weaker() {
 }
 
 #[test]
-fn what_is_ignored_is_named_with_the_reason() {
+fn ignored_settings_are_named_with_the_reason() {
     let repository = "
         polcy = 1
         [policy]
@@ -193,7 +193,7 @@ fn what_is_ignored_is_named_with_the_reason() {
 }
 
 #[test]
-fn a_file_that_is_no_settings_is_ignored_as_a_whole() {
+fn a_malformed_file_is_ignored_as_a_whole() {
     for (toml, why) in [
         ("[limits]\nread_lines = 7\n[policy", "it is not valid TOML: "),
         (&*format!("[limits]\nread_lines = 7\n#{}", "x".repeat(64 * 1024)), "it has more than 65536 bytes"),
@@ -211,7 +211,7 @@ fn a_file_that_is_no_settings_is_ignored_as_a_whole() {
 }
 
 #[test]
-fn words_of_a_clone_are_harmless_in_a_terminal() {
+fn text_from_a_clone_is_harmless_in_a_terminal() {
     let (_, ignored) = load_repository("", &format!("\"\\u001b[2J{}\" = 1", "x".repeat(1000)));
     assert!(!ignored[0].contains('\u{1b}') && ignored[0].len() < 500, "{ignored:?}");
 }

@@ -53,7 +53,7 @@ pub(crate) struct WritersStore<'a> {
 impl RepoStore for WritersStore<'_> {
     fn import_acknowledged(&self) {
         if let (SharedStore::Database(store), true) = (self.store, self.is_in_state_directory) {
-            outbox::import_outboxes(self.copy, &mut lock_store(store), OutboxOwners::Everybodys);
+            outbox::import_outboxes(self.copy, &mut lock_store(store), OutboxOwners::All);
         }
     }
 

@@ -22,7 +22,7 @@ use crate::{
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct ScanReport {
-    /// What the scan compared with. If that was nothing, all files are new, and none of them is listed below.
+    /// The state that the scan compared with. Without one, all files are new, and none of them is listed below.
     pub basis: ScanBasis,
     /// The number of files in the new index.
     pub files: usize,
@@ -58,7 +58,7 @@ impl ScanReport {
 pub struct ScanProgress {
     /// The number of files checked.
     pub files: usize,
-    /// The number of files of the last scan.
+    /// The number of files of the last scan; `None` if there was none.
     pub expected: Option<usize>,
     /// The number of bytes hashed.
     pub bytes_hashed: u64,
@@ -71,7 +71,7 @@ pub enum ScanError {
     /// The root cannot be walked.
     #[error("{root}: cannot walk the workspace: {error}")]
     Walk {
-        /// The root.
+        /// Path of the workspace root.
         root: String,
         /// The error of the system.
         error: io::Error,
@@ -79,7 +79,7 @@ pub enum ScanError {
     /// The index cannot be read or written.
     #[error("{root}: cannot use the index in the state directory: {error}")]
     Index {
-        /// The root.
+        /// Path of the workspace root.
         root: String,
         /// The error of the system.
         error: io::Error,
@@ -148,21 +148,21 @@ fn walk_tree(workspace: &Workspace, index: &ScanIndex, progress: &(dyn Fn(ScanPr
 /// their status.
 fn recheck_missing(workspace: &Workspace, index: &ScanIndex, seen: &mut SeenFiles) -> io::Result<Vec<(String, RecheckResult)>> {
     let mut lost = Vec::new();
-    let mut second_look = None;
+    let mut recheck = None;
     for dir in index.dirs() {
         let unseen: Vec<usize> = (0..dir.len()).filter(|nth| !seen.has(dir.first + nth)).collect();
         if unseen.is_empty() {
             continue;
         }
-        let look = match &mut second_look {
-            Some(look) => look,
+        let recheck = match &mut recheck {
+            Some(recheck) => recheck,
             none => none.insert(FileRecheck::of(workspace.root())?),
         };
         let names: Vec<&str> = unseen.iter().map(|&nth| dir.name(nth).unwrap_or_default()).collect();
-        for ((nth, name), fate) in unseen.iter().zip(&names).zip(look.check(dir.path, &names)) {
-            match fate {
+        for ((nth, name), result) in unseen.iter().zip(&names).zip(recheck.check(dir.path, &names)) {
+            match result {
                 RecheckResult::Kept => seen.mark(dir.first + nth),
-                RecheckResult::Gone | RecheckResult::Ignored => lost.push((join_path(dir.path, name), fate)),
+                RecheckResult::Gone | RecheckResult::Ignored => lost.push((join_path(dir.path, name), result)),
             }
         }
     }
@@ -194,8 +194,8 @@ fn write_index<W: io::Write>(mut writer: IndexWriter<W>, index: &ScanIndex, foun
 
 fn scan_report(basis: ScanBasis, files: usize, found: ScanFindings, lost: Vec<(String, RecheckResult)>) -> ScanReport {
     let path = |path: &str| RelPath::new(path).ok();
-    let hashed_as = |what: HashResult| found.hashed.iter().filter(move |hashed| hashed.what == what);
-    let lost_as = |fate: RecheckResult| lost.iter().filter(move |(_, was)| *was == fate);
+    let hashed_as = |result: HashResult| found.hashed.iter().filter(move |hashed| hashed.result == result);
+    let lost_as = |result: RecheckResult| lost.iter().filter(move |(_, was)| *was == result);
     let mut scanned = ScanReport {
         basis,
         files,

@@ -28,18 +28,18 @@ pub(super) struct ScanTally<'a> {
     pub expected: Option<usize>,
     files: AtomicUsize,
     bytes: AtomicU64,
-    tell: &'a (dyn Fn(ScanProgress) + Sync),
+    report: &'a (dyn Fn(ScanProgress) + Sync),
 }
 
 impl<'a> ScanTally<'a> {
-    pub(super) fn new(expected: Option<usize>, tell: &'a (dyn Fn(ScanProgress) + Sync)) -> Self {
-        Self { expected, files: AtomicUsize::new(0), bytes: AtomicU64::new(0), tell }
+    pub(super) fn new(expected: Option<usize>, report: &'a (dyn Fn(ScanProgress) + Sync)) -> Self {
+        Self { expected, files: AtomicUsize::new(0), bytes: AtomicU64::new(0), report }
     }
 
     fn add(&self, files: usize, bytes: u64) {
         let files = self.files.fetch_add(files, Ordering::Relaxed) + files;
         let bytes_hashed = self.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
-        (self.tell)(ScanProgress { files, expected: self.expected, bytes_hashed });
+        (self.report)(ScanProgress { files, expected: self.expected, bytes_hashed });
     }
 }
 
@@ -48,7 +48,7 @@ impl<'a> ScanTally<'a> {
 pub(super) struct HashedFile {
     pub path: Box<str>,
     pub now: IndexedFile,
-    pub what: HashResult,
+    pub result: HashResult,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,8 +66,8 @@ pub(super) struct ScanWorker<'a> {
     dir: IndexedDir<'a>,
     dir_path: String,
     buffer: Vec<u8>,
-    untold_files: usize,
-    untold_bytes: u64,
+    unreported_files: usize,
+    unreported_bytes: u64,
     pub seen: SeenFiles,
     pub hashed: Vec<HashedFile>,
     pub bytes_hashed: u64,
@@ -77,7 +77,7 @@ pub(super) struct ScanWorker<'a> {
 /// The size of a read.
 const BUFFER: usize = 1 << 20;
 /// Progress is reported after this many files.
-const TELL_FILES: usize = 256;
+const REPORT_AFTER: usize = 256;
 /// How often a file is read again if it is written meanwhile. A large one is left for the next scan.
 const ATTEMPTS: usize = 3;
 
@@ -89,8 +89,8 @@ impl WalkVisitor for ScanWorker<'_> {
         if let Err(errno) = self.visit_file(entry) {
             self.unreadable.push((entry.path.to_owned(), std::io::Error::from(errno).to_string()));
         }
-        self.untold_files += 1;
-        if self.untold_files >= TELL_FILES {
+        self.unreported_files += 1;
+        if self.unreported_files >= REPORT_AFTER {
             self.report_progress();
         }
     }
@@ -104,8 +104,8 @@ impl<'a> ScanWorker<'a> {
             // No directory has this path.
             dir_path: "/".to_owned(),
             buffer: Vec::new(),
-            untold_files: 0,
-            untold_bytes: 0,
+            unreported_files: 0,
+            unreported_bytes: 0,
             seen: SeenFiles::of(scene.index.files()),
             hashed: Vec::new(),
             bytes_hashed: 0,
@@ -143,12 +143,12 @@ impl<'a> ScanWorker<'a> {
         // If the file vanishes between two checks, the next scan reports that.
         let Some((file, stat)) = entry.open()? else { return Ok(()) };
         let now = self.read(&file, self.scene.clock.stamp(&stat))?;
-        let what = match known {
+        let result = match known {
             None => HashResult::Created,
             Some(known) if known.version == now.version => HashResult::Same,
             Some(_) => HashResult::Modified,
         };
-        self.hashed.push(HashedFile { path: entry.path.into(), now, what });
+        self.hashed.push(HashedFile { path: entry.path.into(), now, result });
         Ok(())
     }
 
@@ -181,7 +181,7 @@ impl<'a> ScanWorker<'a> {
             };
             hasher.update(&self.buffer[..read]);
             length += read as u64;
-            self.untold_bytes += read as u64;
+            self.unreported_bytes += read as u64;
             if read == 0 || length >= size {
                 return Ok((hasher.finish(), length));
             }
@@ -192,7 +192,7 @@ impl<'a> ScanWorker<'a> {
     }
 
     fn report_progress(&mut self) {
-        let (files, bytes) = (std::mem::take(&mut self.untold_files), std::mem::take(&mut self.untold_bytes));
+        let (files, bytes) = (std::mem::take(&mut self.unreported_files), std::mem::take(&mut self.unreported_bytes));
         self.bytes_hashed += bytes;
         self.scene.tally.add(files, bytes);
     }

@@ -1,19 +1,14 @@
 //! Directories that are not watched: those that git ignores, and git's and our own. This saves watches on
 //! `node_modules` and `target`; nothing depends on it.
 
-use std::{collections::HashMap, io::Read, os::fd::AsFd, path::Path, sync::Arc};
+use std::{collections::HashMap, path::Path, sync::Arc};
 
-use ignore::{
-    Match,
-    gitignore::{Gitignore, GitignoreBuilder},
-};
-use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, openat};
+use ignore::{Match, gitignore::Gitignore};
+use rustix::fs::CWD;
 
-use crate::disk::export_dir::EXPORT_DIR;
+use crate::disk::{export_dir::EXPORT_DIR, walk::read_rules};
 
 pub(super) const RULES: &str = ".gitignore";
-/// A larger file is not read.
-const MOST_BYTES: u64 = 1 << 20;
 
 #[derive(Debug)]
 pub(super) struct IgnoredDirs {
@@ -62,12 +57,12 @@ fn judge(rules: &Gitignore, path: &str) -> Option<bool> {
     }
 }
 
-/// From the root's parent to the top of the repository; `None` outside repositories.
+/// The rules from the root's parent to the top of the repository; `None` outside repositories.
 fn rules_above(root: &Path) -> Option<Vec<(Gitignore, String)>> {
     let mut above = Vec::new();
     for dir in root.ancestors() {
         if dir != root
-            && let Some(rules) = read_rules(CWD, dir.join(RULES))
+            && let Some(rules) = read_rules(CWD, &dir.join(RULES))
         {
             above.push((rules, root.strip_prefix(dir).ok()?.to_str()?.to_owned()));
         }
@@ -76,23 +71,6 @@ fn rules_above(root: &Path) -> Option<Vec<(Gitignore, String)>> {
         }
     }
     None
-}
-
-/// The rules in a file, if it exists.
-pub(super) fn read_rules(dir: impl AsFd, path: impl rustix::path::Arg) -> Option<Gitignore> {
-    // A named pipe of this name must not block.
-    let file = openat(dir, path, OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty()).ok()?;
-    if FileType::from_raw_mode(fstat(&file).ok()?.st_mode) != FileType::RegularFile {
-        return None;
-    }
-    let mut bytes = Vec::new();
-    std::fs::File::from(file).take(MOST_BYTES).read_to_end(&mut bytes).ok()?;
-    let mut builder = GitignoreBuilder::new("");
-    for line in String::from_utf8_lossy(&bytes).lines() {
-        // Malformed rules are ignored, as in git.
-        drop(builder.add_line(None, line));
-    }
-    builder.build().ok()
 }
 
 #[cfg(test)]
@@ -116,7 +94,7 @@ mod tests {
         for (dir, _) in rules {
             let dir = repository.path().join(dir).canonicalize().unwrap();
             if let Ok(inside) = dir.strip_prefix(root.canonicalize().unwrap()) {
-                found.set(&inside.to_str().unwrap().into(), read_rules(CWD, dir.join(RULES)));
+                found.set(&inside.to_str().unwrap().into(), read_rules(CWD, &dir.join(RULES)));
             }
         }
         for path in ignored {
@@ -128,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn our_own_things_and_those_of_git_are_ignored_anywhere() {
+    fn directories_of_git_and_surehand_are_ignored_anywhere() {
         check(".", &[], &[".git", ".surehand", "a/b/.git"], &["a", ".github"]);
     }
 
@@ -154,7 +132,8 @@ mod tests {
     }
 
     #[test]
-    fn a_pipe_is_no_rules_and_makes_nobody_wait() {
+    fn a_pipe_has_no_rules_and_does_not_block() {
+        use rustix::fs::{FileType, Mode};
         let dir = tempfile::tempdir().unwrap();
         rustix::fs::mknodat(CWD, dir.path().join(RULES), FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
         assert!(read_rules(fs::File::open(dir.path()).unwrap(), RULES).is_none());

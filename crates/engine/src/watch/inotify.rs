@@ -29,10 +29,10 @@ use surehand_core::RelPath;
 
 use super::{
     PlacingProgress, WatchTrouble,
-    ignored_dirs::{IgnoredDirs, RULES, read_rules},
+    ignored_dirs::{IgnoredDirs, RULES},
     recent_paths::RecentPaths,
 };
-use crate::disk::root_dir::RootDir;
+use crate::disk::{root_dir::RootDir, walk::read_rules};
 
 #[derive(Debug)]
 pub(super) struct WatchedTree {
@@ -255,7 +255,8 @@ impl WatchedTree {
         is_local
     }
 
-    /// Through its handle, so that the watched directory is the one that is listed, even if the root was moved.
+    /// Adds a watch through the directory's handle, so that the watched directory is the one that is listed, even if
+    /// the root was moved.
     fn add_watch(&self, path: &str, dir: &OwnedFd) -> rustix::io::Result<WatchId> {
         let changes = if path.is_empty() { CHANGES_OF_ROOT } else { CHANGES };
         inotify::add_watch(&*self.inotify, format!("/proc/self/fd/{}", dir.as_raw_fd()), changes)
@@ -293,7 +294,7 @@ impl WatchedTree {
         self.to_place.extend(in_dir.map(|path| (path.clone(), WatchDepth::Itself)));
     }
 
-    /// Whether a directory is to be watched, given the reach of its parent.
+    /// How a directory must be watched, given the reach of its parent; `None` if it need not be.
     fn reach_of(&self, path: &str, reach_of_parent: WatchDepth) -> Option<WatchDepth> {
         if reach_of_parent == WatchDepth::Beneath && !self.ignored.is_ignored(path) {
             return Some(WatchDepth::Beneath);
@@ -329,8 +330,8 @@ impl WatchedTree {
     }
 
     fn take_in(&mut self, event: &inotify::Event<'_>) -> Result<(), WatchTrouble> {
-        let what = event.events();
-        if what.contains(ReadFlags::QUEUE_OVERFLOW) {
+        let flags = event.events();
+        if flags.contains(ReadFlags::QUEUE_OVERFLOW) {
             self.begin_again = true;
             return Ok(());
         }
@@ -338,23 +339,23 @@ impl WatchedTree {
         let Some(WatchedDir { path, reach }) = self.watched.get(&event.wd()) else { return Ok(()) };
         let (path, reach) = (path.clone(), *reach);
         match event.file_name() {
-            Some(name) => self.take_in_entry(&path, reach, name, what),
-            None if path.is_empty() => return self.take_in_root(what),
+            Some(name) => self.take_in_entry(&path, reach, name, flags),
+            None if path.is_empty() => return self.take_in_root(flags),
             // The parent reports other events of a directory itself.
-            None if what.intersects(ReadFlags::IGNORED | ReadFlags::UNMOUNT) => self.take_in_lost(path, reach),
+            None if flags.intersects(ReadFlags::IGNORED | ReadFlags::UNMOUNT) => self.take_in_lost(path, reach),
             None => {}
         }
         Ok(())
     }
 
-    fn take_in_entry(&mut self, dir: &str, reach: WatchDepth, name: &CStr, what: ReadFlags) {
+    fn take_in_entry(&mut self, dir: &str, reach: WatchDepth, name: &CStr, flags: ReadFlags) {
         // A file whose name is not UTF-8 cannot have been read.
         let Ok(name) = name.to_str() else { return };
         let path = join(dir, name);
-        if what.contains(ReadFlags::ISDIR) {
+        if flags.contains(ReadFlags::ISDIR) {
             self.unwatch_beneath(&path);
-            let is_there = what.intersects(ReadFlags::CREATE | ReadFlags::MOVED_TO | ReadFlags::ATTRIB);
-            let reach = self.reach_of(&path, reach).filter(|_| is_there);
+            let exists = flags.intersects(ReadFlags::CREATE | ReadFlags::MOVED_TO | ReadFlags::ATTRIB);
+            let reach = self.reach_of(&path, reach).filter(|_| exists);
             self.to_place.extend(reach.map(|reach| (path.clone(), reach)));
         } else if name == RULES && reach == WatchDepth::Beneath {
             self.begin_again = true;
@@ -364,9 +365,9 @@ impl WatchedTree {
         }
     }
 
-    fn take_in_root(&mut self, what: ReadFlags) -> Result<(), WatchTrouble> {
+    fn take_in_root(&mut self, flags: ReadFlags) -> Result<(), WatchTrouble> {
         let gone = ReadFlags::MOVE_SELF | ReadFlags::DELETE_SELF | ReadFlags::IGNORED | ReadFlags::UNMOUNT;
-        if what.intersects(gone) {
+        if flags.intersects(gone) {
             return Err(WatchTrouble::RootGone);
         }
         self.recent.forget_all();

@@ -33,7 +33,7 @@ use inotify::WatchedTree;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum WatchHints {
-    /// Only these paths may have changed. They are sorted and unique. A directory stands for everything below it.
+    /// Only these paths may have changed. They are sorted and unique. A directory covers everything below it.
     Paths(Vec<RelPath>),
     Everything,
 }
@@ -68,7 +68,7 @@ pub enum WatchTrouble {
         limit: usize,
     },
     /// A network file system, or an unknown one.
-    #[error("the file system may not tell of changes made elsewhere")]
+    #[error("the file system may not report changes made elsewhere")]
     NotLocal,
     /// The root was moved or removed, so changes at its old place are not reported.
     #[error("the workspace directory was moved or removed")]
@@ -109,7 +109,7 @@ struct SharedTree {
 #[derive(Debug)]
 struct WatcherState {
     phase: WatcherPhase,
-    /// Paths to watch besides, while the thread has the tree.
+    /// Further paths to watch, requested while the thread has the tree.
     asked: Vec<RelPath>,
     trouble: Option<WatchTrouble>,
 }

@@ -51,7 +51,7 @@ impl RecentPaths {
         }
     }
 
-    /// Events were lost, so all readers must assume that everything has changed.
+    /// Forgets all paths because events were lost: all readers must assume that everything has changed.
     pub(super) fn forget_all(&mut self) {
         self.by_number.clear();
         self.numbers.clear();
@@ -76,9 +76,9 @@ mod tests {
 
     #[track_caller]
     fn check(recent: &RecentPaths, cursor: &mut u64, expected: Option<&[&str]>) {
-        let told = recent.since(cursor);
-        let told: Option<Vec<&str>> = told.as_ref().map(|paths| paths.iter().map(RelPath::as_str).collect());
-        assert_eq!(told.as_deref(), expected);
+        let paths = recent.since(cursor);
+        let paths: Option<Vec<&str>> = paths.as_ref().map(|paths| paths.iter().map(RelPath::as_str).collect());
+        assert_eq!(paths.as_deref(), expected);
     }
 
     #[test]
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn every_reader_is_told_each_path_once() {
+    fn every_reader_gets_each_path_once() {
         let mut recent = RecentPaths::default();
         let (mut one, mut two) = (1, 1);
         noted(&mut recent, &["a", "b", "a"]);
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn who_comes_too_late_has_missed_something_and_others_have_not() {
+    fn only_a_reader_that_comes_too_late_has_missed_something() {
         let mut recent = RecentPaths::with(2);
         let (mut late, mut early) = (1, 1);
         noted(&mut recent, &["a"]);
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_comes_again_and_again_takes_one_place() {
+    fn a_repeated_path_takes_one_place() {
         let mut recent = RecentPaths::with(2);
         let mut cursor = 1;
         noted(&mut recent, &["b"]);
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_saw_is_missed_by_all_readers() {
+    fn lost_events_are_missed_by_all_readers() {
         let mut recent = RecentPaths::default();
         let (mut one, mut two) = (1, 1);
         recent.forget_all();

@@ -33,7 +33,7 @@ fn fixture(layout: &[&str]) -> Fixture {
     fixture_in(tempfile::tempdir().unwrap(), layout)
 }
 
-/// The same in memory, if possible, for tests that create many files.
+/// Like [`fixture`], in memory if possible, for tests that create many files.
 fn quick_fixture(layout: &[&str]) -> Fixture {
     let dir = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
     fixture_in(dir, layout)
@@ -84,7 +84,7 @@ impl Fixture {
 
     /// Checks that these hints are given, and none after them.
     #[track_caller]
-    fn is_told(&mut self, expected: &[&str]) {
+    fn check_hints(&mut self, expected: &[&str]) {
         assert_eq!(self.hints(), paths(expected));
         assert_eq!(self.hints(), paths(&[]));
     }
@@ -101,7 +101,7 @@ impl Fixture {
     fn is_watched(&mut self, path: &str) {
         self.hints();
         self.write(path);
-        self.is_told(&[path]);
+        self.check_hints(&[path]);
     }
 }
 
@@ -110,72 +110,72 @@ impl Fixture {
 fn check(act: impl FnOnce(&Path), expected: &[&str]) {
     let mut fixture = fixture(&["a", "b", "d/f", "e/"]);
     act(fixture.dir.path());
-    fixture.is_told(expected);
+    fixture.check_hints(expected);
 }
 
 #[test]
-fn a_write_is_told() {
+fn a_write_is_reported() {
     check(|root| fs::write(root.join("a"), "new").unwrap(), &["a"]);
     check(|root| fs::write(root.join("d/f"), "new").unwrap(), &["d/f"]);
 }
 
 #[test]
-fn nothing_is_told_of_reading() {
+fn reading_is_not_reported() {
     check(|root| assert_eq!(fs::read(root.join("d/f")).unwrap(), b"old"), &[]);
 }
 
 #[test]
-fn a_write_is_told_while_the_file_is_still_open() {
+fn a_write_is_reported_while_the_file_is_still_open() {
     let mut fixture = fixture(&["a"]);
     let mut file = File::options().append(true).open(fixture.dir.path().join("a")).unwrap();
-    fixture.is_told(&[]);
+    fixture.check_hints(&[]);
     file.write_all(b"more").unwrap();
-    fixture.is_told(&["a"]);
+    fixture.check_hints(&["a"]);
     file.set_len(2).unwrap();
-    fixture.is_told(&["a"]);
+    fixture.check_hints(&["a"]);
 }
 
 #[test]
-fn a_new_file_is_told() {
+fn a_new_file_is_reported() {
     check(|root| fs::write(root.join("e/new"), "").unwrap(), &["e/new"]);
 }
 
 #[test]
-fn a_rename_over_another_file_is_told_of_both() {
+fn a_rename_over_another_file_reports_both() {
     check(|root| fs::rename(root.join("a"), root.join("d/f")).unwrap(), &["a", "d/f"]);
 }
 
 #[test]
-fn an_exchange_is_told_of_both() {
+fn an_exchange_reports_both() {
     check(|root| renameat_with(CWD, root.join("a"), CWD, root.join("b"), RenameFlags::EXCHANGE).unwrap(), &["a", "b"]);
 }
 
 #[test]
-fn a_file_that_comes_from_elsewhere_is_told() {
+fn a_file_from_outside_the_tree_is_reported() {
     let elsewhere = tempfile::tempdir().unwrap();
     fs::write(elsewhere.path().join("x"), "new").unwrap();
     check(|root| fs::rename(elsewhere.path().join("x"), root.join("a")).unwrap(), &["a"]);
 }
 
 #[test]
-fn a_removal_is_told() {
+fn a_removal_is_reported() {
     check(|root| fs::remove_file(root.join("d/f")).unwrap(), &["d/f"]);
     check(|root| fs::remove_dir(root.join("e")).unwrap(), &["e"]);
     check(|root| fs::remove_dir_all(root.join("d")).unwrap(), &["d", "d/f"]);
 }
 
 #[test]
-fn a_touch_and_a_new_mode_are_told() {
+fn a_touch_and_a_new_mode_are_reported() {
     check(|root| File::open(root.join("a")).unwrap().set_modified(SystemTime::UNIX_EPOCH).unwrap(), &["a"]);
     check(|root| fs::set_permissions(root.join("a"), fs::Permissions::from_mode(0o600)).unwrap(), &["a"]);
 }
 
 #[test]
-fn a_directory_made_just_before_covers_what_is_in_it() {
+fn a_new_directory_covers_its_entries() {
     let mut fixture = fixture(&["a"]);
     fs::create_dir(fixture.dir.path().join("new")).unwrap();
     fixture.write("new/x");
-    fixture.is_told(&["new"]);
+    fixture.check_hints(&["new"]);
     fixture.is_watched("new/x");
     fixture.is_watched("new/y");
 }
@@ -185,17 +185,17 @@ fn deep_directories_made_at_once_are_covered_and_watched() {
     let mut fixture = fixture(&["a"]);
     fs::create_dir_all(fixture.dir.path().join("1/2/3/4/5")).unwrap();
     fixture.write("1/2/3/4/5/x");
-    fixture.is_told(&["1"]);
+    fixture.check_hints(&["1"]);
     fixture.is_watched("1/2/3/4/5/x");
     fixture.is_watched("1/2/y");
 }
 
 #[test]
-fn a_renamed_directory_is_told_under_both_names_and_watched_under_the_new_one() {
+fn a_renamed_directory_is_reported_under_both_names_and_watched_under_the_new_one() {
     let mut fixture = fixture(&["old/deep/x", "other/"]);
     fixture.rename("old", "other/new");
     fixture.write("other/new/deep/x");
-    fixture.is_told(&["old", "other/new"]);
+    fixture.check_hints(&["old", "other/new"]);
     fixture.is_watched("other/new/deep/x");
     fs::create_dir_all(fixture.dir.path().join("old/deep")).unwrap();
     fixture.is_watched("old/deep/x");
@@ -206,21 +206,21 @@ fn exchanged_directories_are_watched_under_their_new_names() {
     let mut fixture = fixture(&["a/1", "b/2"]);
     let root = fixture.dir.path();
     renameat_with(CWD, root.join("a"), CWD, root.join("b"), RenameFlags::EXCHANGE).unwrap();
-    fixture.is_told(&["a", "b"]);
+    fixture.check_hints(&["a", "b"]);
     fixture.is_watched("a/2");
     fixture.is_watched("b/1");
 }
 
 #[test]
-fn a_directory_that_has_left_the_tree_is_not_told_of_any_more() {
+fn a_directory_that_was_moved_out_of_the_tree_is_not_reported_any_more() {
     let mut fixture = fixture(&["a/1"]);
     let elsewhere = tempfile::tempdir().unwrap();
     fs::rename(fixture.dir.path().join("a"), elsewhere.path().join("a")).unwrap();
-    fixture.is_told(&["a"]);
+    fixture.check_hints(&["a"]);
     fs::write(elsewhere.path().join("a/1"), "new").unwrap();
-    fixture.is_told(&[]);
+    fixture.check_hints(&[]);
     fs::rename(elsewhere.path().join("a"), fixture.dir.path().join("b")).unwrap();
-    fixture.is_told(&["b"]);
+    fixture.check_hints(&["b"]);
     fixture.is_watched("b/1");
 }
 
@@ -243,22 +243,22 @@ fn a_linked_directory_is_not_followed() {
     let mut fixture = fixture(&["a/1"]);
     symlink(elsewhere.path(), fixture.dir.path().join("out")).unwrap();
     symlink("a", fixture.dir.path().join("alias")).unwrap();
-    fixture.is_told(&["alias", "out"]);
+    fixture.check_hints(&["alias", "out"]);
     fs::write(elsewhere.path().join("inner/x"), "").unwrap();
-    fixture.is_told(&[]);
+    fixture.check_hints(&[]);
     fixture.is_watched("a/1");
 }
 
 #[test]
-fn names_that_nobody_can_read_do_no_harm() {
+fn names_that_are_not_utf8_do_no_harm() {
     let mut fixture = fixture(&["a"]);
     let bad = fixture.dir.path().join(OsStr::from_bytes(b"bad\xff"));
     fs::create_dir(&bad).unwrap();
     fs::write(bad.join("x"), "").unwrap();
     fs::write(fixture.dir.path().join(OsStr::from_bytes(b"\xfe")), "").unwrap();
-    fixture.is_told(&[]);
+    fixture.check_hints(&[]);
     fs::rename(bad, fixture.dir.path().join("good")).unwrap();
-    fixture.is_told(&["good"]);
+    fixture.check_hints(&["good"]);
     fixture.is_watched("good/x");
 }
 
@@ -276,27 +276,27 @@ fn paths_that_are_too_long_do_no_harm() {
 }
 
 #[test]
-fn every_reader_is_told_what_happened_since_their_own_last_time() {
+fn every_reader_gets_the_changes_since_its_own_last_call() {
     let mut fixture = fixture(&["a", "b"]);
     let mut other = fixture.watch.cursor();
     assert_eq!(fixture.watch.hints(&mut other), WatchHints::Everything);
     fixture.write("a");
-    fixture.is_told(&["a"]);
+    fixture.check_hints(&["a"]);
     fixture.write("b");
     assert_eq!(fixture.watch.hints(&mut other), paths(&["a", "b"]));
     fixture.write("a");
-    fixture.is_told(&["a", "b"]);
+    fixture.check_hints(&["a", "b"]);
     assert_eq!(fixture.watch.hints(&mut other), paths(&["a"]));
 }
 
 #[test]
-fn five_thousand_files_at_once_are_told_by_name() {
+fn five_thousand_files_at_once_are_reported_by_name() {
     let mut fixture = quick_fixture(&["d/"]);
     let names: Vec<String> = (0..5000).map(|number| format!("d/{number:05}")).collect();
     for name in &names {
         File::create(fixture.dir.path().join(name)).unwrap();
     }
-    fixture.is_told(&names.iter().map(String::as_str).collect::<Vec<_>>());
+    fixture.check_hints(&names.iter().map(String::as_str).collect::<Vec<_>>());
 }
 
 #[test]
@@ -327,7 +327,7 @@ fn lost_events_mean_everything_once() {
     fs::create_dir_all(fixture.dir.path().join("new/deep")).unwrap();
     fixture.rename("d", "e");
     assert_eq!(fixture.hints(), WatchHints::Everything);
-    fixture.is_told(&[]);
+    fixture.check_hints(&[]);
     fixture.is_watched("new/deep/x");
     fixture.is_watched("e/x");
     fixture.is_watched("a");
@@ -344,7 +344,7 @@ fn lost_events_in_a_large_tree_mean_everything_until_it_is_watched_again() {
     fixture.watch.watch_path(&path("7/x"));
     fixture.watch.wait();
     assert_eq!(fixture.hints(), WatchHints::Everything);
-    fixture.is_told(&[]);
+    fixture.check_hints(&[]);
     fixture.is_watched("299/x");
     assert!(fixture.watch.trouble().is_none());
 }
@@ -373,47 +373,47 @@ fn ignoring() -> Fixture {
 }
 
 #[test]
-fn what_is_ignored_is_not_told() {
+fn ignored_files_are_not_reported() {
     let mut fixture = ignoring();
     for path in ["made/x", "made/deep/x", ".git/index", ".surehand/repostate.json"] {
         fixture.write(path);
     }
-    fixture.is_told(&[]);
+    fixture.check_hints(&[]);
 }
 
 #[test]
-fn what_is_ignored_is_told_when_it_was_asked_for() {
+fn ignored_files_that_were_asked_for_are_reported() {
     let mut fixture = ignoring();
     fixture.watch.watch_path(&path("made/deep/x"));
-    fixture.is_told(&["made", "made/deep"]);
+    fixture.check_hints(&["made", "made/deep"]);
     fixture.watch.watch_path(&path("made/deep/y"));
-    fixture.is_told(&[]);
+    fixture.check_hints(&[]);
     fixture.write("made/deep/x");
     fixture.write("made/deep/er/not_asked_for");
-    fixture.is_told(&["made/deep/x"]);
+    fixture.check_hints(&["made/deep/x"]);
     fixture.rename("made", "gone");
     assert!(fixture.hints().covers(&path("made/deep/x")));
 }
 
 #[test]
-fn what_was_asked_for_is_watched_again_after_it_was_made_anew() {
+fn files_that_were_asked_for_are_watched_again_after_they_are_recreated() {
     let mut fixture = ignoring();
     fixture.watch.watch_path(&path("made/deep/x"));
     fs::remove_dir_all(fixture.dir.path().join("made")).unwrap();
     assert!(fixture.hints().covers(&path("made/deep/x")));
     fs::create_dir(fixture.dir.path().join("made")).unwrap();
-    fixture.is_told(&["made"]);
+    fixture.check_hints(&["made"]);
     fs::create_dir_all(fixture.dir.path().join("made/deep/other")).unwrap();
-    fixture.is_told(&["made/deep"]);
+    fixture.check_hints(&["made/deep"]);
     fixture.is_watched("made/deep/x");
     fixture.write("made/deep/other/not_asked_for");
-    fixture.is_told(&[]);
+    fixture.check_hints(&[]);
     fixture.begins_again();
     fixture.is_watched("made/deep/x");
 }
 
 #[test]
-fn what_was_asked_for_before_the_watches_are_in_place_is_watched() {
+fn files_that_were_asked_for_before_the_watches_are_in_place_are_watched() {
     let fixture = ignoring();
     let watch = FileWatcher::start(fixture.dir.path());
     watch.watch_path(&path("made/deep/x"));
@@ -431,9 +431,9 @@ fn new_rules_are_heeded() {
     assert_eq!(fixture.hints(), WatchHints::Everything);
     fixture.is_watched("made/deep/er/x");
     fs::create_dir(fixture.dir.path().join("other")).unwrap();
-    fixture.is_told(&["other"]);
+    fixture.check_hints(&["other"]);
     fixture.write("other/x");
-    fixture.is_told(&[]);
+    fixture.check_hints(&[]);
 }
 
 #[test]
@@ -468,7 +468,7 @@ fn a_root_that_was_moved_or_removed_gives_no_hints() {
         assert_eq!(watch.hints(&mut cursor), WatchHints::Everything);
         assert_eq!(watch.hints(&mut cursor), WatchHints::Everything);
         assert!(matches!(watch.trouble(), Some(WatchTrouble::RootGone)));
-        assert!(watch.trouble().is_none(), "it is told once");
+        assert!(watch.trouble().is_none(), "it is reported once");
     }
 }
 
@@ -497,11 +497,11 @@ fn check_trouble(root: &Path, is_expected: impl Fn(&WatchTrouble) -> bool) {
     assert_eq!(watch.hints(&mut cursor), WatchHints::Everything);
     let trouble = watch.trouble().unwrap();
     assert!(is_expected(&trouble), "{trouble}");
-    assert!(watch.trouble().is_none(), "it is told once");
+    assert!(watch.trouble().is_none(), "it is reported once");
 }
 
 #[test]
-fn a_file_system_that_does_not_tell_is_trouble() {
+fn a_file_system_that_does_not_report_changes_is_trouble() {
     check_trouble(Path::new("/proc/self"), |trouble| matches!(trouble, WatchTrouble::NotLocal));
 }
 
@@ -598,7 +598,7 @@ impl Busy {
 }
 
 #[test]
-fn who_looks_only_at_what_is_told_knows_everything() {
+fn a_reader_that_checks_only_the_hints_knows_everything() {
     for seed in 0..SEEDS {
         let mut fixture = quick_fixture(&[]);
         let mut busy = Busy(seed);
@@ -616,7 +616,7 @@ fn who_looks_only_at_what_is_told_knows_everything() {
 }
 
 #[test]
-fn who_looks_only_at_what_is_told_knows_everything_also_while_it_happens() {
+fn a_reader_that_checks_only_the_hints_knows_everything_also_during_changes() {
     for seed in 0..SEEDS {
         let fixture = quick_fixture(&[]);
         let root = fixture.dir.path();
@@ -647,7 +647,7 @@ fn who_looks_only_at_what_is_told_knows_everything_also_while_it_happens() {
 }
 
 #[test]
-fn more_directories_than_allowed_are_trouble_told_once() {
+fn more_directories_than_allowed_are_trouble_that_is_reported_once() {
     let dir = tempfile::tempdir().unwrap();
     for name in ["a", "b", "c"] {
         std::fs::create_dir(dir.path().join(name)).unwrap();

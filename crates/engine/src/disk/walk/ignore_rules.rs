@@ -2,7 +2,13 @@
 //! and the user's global rules are not read. ripgrep's crate matches patterns; this module decides which file has the
 //! last word.
 
-use std::{ffi::CStr, os::fd::OwnedFd, sync::Arc};
+use std::{
+    ffi::CStr,
+    fs::File,
+    io::Read,
+    os::fd::{AsFd, OwnedFd},
+    sync::Arc,
+};
 
 use ignore::{
     Match,
@@ -16,7 +22,7 @@ use super::{DIR_FLAGS, open_file};
 pub(super) const NAMES: [&CStr; 3] = [c".gitignore", c".ignore", c".git"];
 
 /// The most bytes that are read of an ignore file.
-const MAX_BYTES: usize = 1 << 20;
+const MAX_BYTES: u64 = 1 << 20;
 
 /// The rules of a directory and of those above it.
 #[derive(Debug)]
@@ -77,23 +83,20 @@ fn exclude(dir: &OwnedFd) -> Gitignore {
     }
 }
 
-/// Parses the patterns of an ignore file. A file that is missing or cannot be read has none; invalid patterns are
-/// skipped.
 fn parse(dir: &OwnedFd, name: &CStr) -> Gitignore {
-    let Some(bytes) = read(dir, name) else { return Gitignore::empty() };
+    read_rules(dir, name).unwrap_or_else(Gitignore::empty)
+}
+
+/// Reads the patterns of an ignore file; `None` if it is missing or cannot be read. Invalid patterns are skipped.
+pub(crate) fn read_rules(dir: impl AsFd, path: impl rustix::path::Arg + Copy) -> Option<Gitignore> {
+    let (fd, _) = open_file(dir, path).ok()??;
+    let mut bytes = Vec::new();
+    File::from(fd).take(MAX_BYTES).read_to_end(&mut bytes).ok()?;
     let text = String::from_utf8_lossy(&bytes);
     let mut builder = GitignoreBuilder::new("");
     for line in text.strip_prefix('\u{feff}').unwrap_or(&text).lines() {
         // Git skips them, too.
         let _ = builder.add_line(None, line);
     }
-    builder.build().unwrap_or_else(|_| Gitignore::empty())
-}
-
-fn read(dir: &OwnedFd, name: &CStr) -> Option<Vec<u8>> {
-    use std::io::Read;
-    let (fd, _) = open_file(dir, name).ok()??;
-    let mut bytes = Vec::new();
-    std::fs::File::from(fd).take(MAX_BYTES as u64).read_to_end(&mut bytes).ok()?;
-    Some(bytes)
+    builder.build().ok()
 }

@@ -11,7 +11,7 @@ mod work_queue;
 use std::{
     ffi::{CStr, CString},
     io,
-    os::fd::OwnedFd,
+    os::fd::{AsFd, OwnedFd},
     sync::{Arc, OnceLock},
 };
 
@@ -19,6 +19,7 @@ use ignore::overrides::{Override, OverrideBuilder};
 use rustix::{
     fs::{self as sys, AtFlags, FileType, Mode, OFlags, Stat},
     io::Errno,
+    path::Arg,
 };
 use surehand_core::{
     Cause, Refusal, RelPath,
@@ -32,6 +33,7 @@ use super::{
 };
 use crate::call_progress::CallProgress;
 use ignore_rules::IgnoreRules;
+pub(crate) use ignore_rules::read_rules;
 pub(crate) use recheck::{FileRecheck, RecheckResult};
 use work_queue::WorkQueue;
 
@@ -113,9 +115,9 @@ impl WalkEntry<'_> {
 }
 
 /// Opens a regular file in a directory without following symlinks.
-fn open_file(dir: &OwnedFd, name: &CStr) -> rustix::io::Result<Option<(OwnedFd, Stat)>> {
+fn open_file(dir: impl AsFd, path: impl Arg + Copy) -> rustix::io::Result<Option<(OwnedFd, Stat)>> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let fd = match open_patiently(|| sys::openat(dir, name, flags, Mode::empty())) {
+    let fd = match open_patiently(|| sys::openat(&dir, path, flags, Mode::empty())) {
         Err(Errno::NOENT | Errno::LOOP | Errno::NXIO) => return Ok(None),
         opened => opened?,
     };
