@@ -11,7 +11,8 @@
 
 use std::{
     fs::File,
-    os::fd::{AsFd, BorrowedFd},
+    io,
+    os::fd::AsRawFd,
     time::{Duration, Instant},
 };
 
@@ -34,7 +35,13 @@ pub(crate) enum NoLease {
 
 impl Lease {
     pub(crate) fn take(file: &File) -> Result<Self, NoLease> {
-        take_lease(file.as_fd()).map(|()| Self(()))
+        // By default the signal that announces a break ends the process. SIGURG is ignored by default, and we poll anyway.
+        let taken = control(file, F_SETSIG, libc::SIGURG).and_then(|_| control(file, F_SETLEASE, F_WRLCK));
+        taken.map(|_| Self(())).map_err(|error| match error.raw_os_error() {
+            Some(libc::EAGAIN) => NoLease::IsOpen,
+            Some(libc::EACCES | libc::EPERM) => NoLease::NotOurs,
+            _ => NoLease::NotHere,
+        })
     }
 
     /// Like [`Self::take`], but waits briefly for other programs to close the file.
@@ -48,19 +55,24 @@ impl Lease {
         }
     }
 
+    /// While a process waits, the kernel reports what the lease will be reduced to.
     pub(crate) fn state(&self, file: &File) -> LeaseState {
-        lease_state(file.as_fd())
+        match control(file, F_GETLEASE, 0) {
+            Ok(F_WRLCK) => LeaseState::Held,
+            Ok(F_RDLCK) => LeaseState::ReaderWaits,
+            _ => LeaseState::Broken,
+        }
     }
 
     /// Releases the lease before the file is closed.
     pub(crate) fn release(self, file: &File) {
-        drop_lease(file.as_fd());
+        give_back(file);
     }
 }
 
 /// Releases the lease on a file, if there is one.
 pub(crate) fn give_back(file: &File) {
-    drop_lease(file.as_fd());
+    let _ = control(file, F_SETLEASE, F_UNLCK);
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,68 +84,23 @@ pub(crate) enum LeaseState {
     Broken,
 }
 
-#[cfg(target_os = "linux")]
-mod linux {
-    use std::{io, os::fd::AsRawFd};
+// The numbers of Linux: the libc crate does not have all of them for every target.
+const F_SETSIG: libc::c_int = 10;
+const F_SETLEASE: libc::c_int = 1024;
+const F_GETLEASE: libc::c_int = 1025;
+const F_RDLCK: libc::c_int = libc::F_RDLCK as libc::c_int;
+const F_WRLCK: libc::c_int = libc::F_WRLCK as libc::c_int;
+const F_UNLCK: libc::c_int = libc::F_UNLCK as libc::c_int;
 
-    use super::*;
-
-    /// Not in the libc crate for every target.
-    const F_SETSIG: libc::c_int = 10;
-
-    fn control(file: BorrowedFd<'_>, command: libc::c_int, argument: libc::c_int) -> io::Result<libc::c_int> {
-        // SAFETY: the descriptor is borrowed, so it is open; these commands take an integer and touch no memory of
-        // ours.
-        #[expect(unsafe_code, reason = "fcntl leases have no safe wrapper")]
-        let answer = unsafe { libc::fcntl(file.as_raw_fd(), command, argument) };
-        if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(answer) }
+fn control(file: &File, command: libc::c_int, argument: libc::c_int) -> io::Result<libc::c_int> {
+    // Other systems have no leases.
+    if cfg!(not(target_os = "linux")) {
+        return Err(io::ErrorKind::Unsupported.into());
     }
-
-    pub(super) fn take_lease(file: BorrowedFd<'_>) -> Result<(), NoLease> {
-        // By default the signal that announces a break ends the process. SIGURG is ignored by default, and we poll
-        // anyway.
-        let taken =
-            control(file, F_SETSIG, libc::SIGURG).and_then(|_| control(file, libc::F_SETLEASE, libc::c_int::from(F_WRLCK)));
-        taken.map(drop).map_err(|error| match error.raw_os_error() {
-            Some(libc::EAGAIN) => NoLease::IsOpen,
-            Some(libc::EACCES | libc::EPERM) => NoLease::NotOurs,
-            _ => NoLease::NotHere,
-        })
-    }
-
-    pub(super) fn drop_lease(file: BorrowedFd<'_>) {
-        let _ = control(file, libc::F_SETLEASE, libc::c_int::from(F_UNLCK));
-    }
-
-    /// While a process waits, the kernel reports what the lease will be reduced to.
-    pub(super) fn lease_state(file: BorrowedFd<'_>) -> LeaseState {
-        match control(file, libc::F_GETLEASE, 0) {
-            Ok(kind) if kind == libc::c_int::from(F_WRLCK) => LeaseState::Held,
-            Ok(kind) if kind == libc::c_int::from(F_RDLCK) => LeaseState::ReaderWaits,
-            _ => LeaseState::Broken,
-        }
-    }
-
-    const F_RDLCK: i16 = libc::F_RDLCK as i16;
-    const F_WRLCK: i16 = libc::F_WRLCK as i16;
-    const F_UNLCK: i16 = libc::F_UNLCK as i16;
-}
-
-#[cfg(target_os = "linux")]
-use linux::{drop_lease, lease_state, take_lease};
-
-/// Other systems have no leases.
-#[cfg(not(target_os = "linux"))]
-fn take_lease(_: BorrowedFd<'_>) -> Result<(), NoLease> {
-    Err(NoLease::NotHere)
-}
-
-#[cfg(not(target_os = "linux"))]
-fn drop_lease(_: BorrowedFd<'_>) {}
-
-#[cfg(not(target_os = "linux"))]
-fn lease_state(_: BorrowedFd<'_>) -> LeaseState {
-    LeaseState::Broken
+    // SAFETY: the file is borrowed, so its descriptor is open; these commands take an integer and touch no memory of ours.
+    #[expect(unsafe_code, reason = "fcntl leases have no safe wrapper")]
+    let answer = unsafe { libc::fcntl(file.as_raw_fd(), command, argument) };
+    if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(answer) }
 }
 
 #[cfg(all(test, target_os = "linux"))]

@@ -20,12 +20,12 @@ use crate::disk::{
 };
 
 pub(super) struct FileCreation {
-    new: File,
+    pub(super) new: File,
     /// Its name until it is put in place; `None` if the system can create files without a name.
     staged: Option<StagedName>,
-    /// Where a rollback moves the file.
-    rollback_place: StagedName,
-    written: Option<Stamp>,
+    /// Where a rollback moves the file. The journal names it, so that the file is found after a crash.
+    pub(super) rollback_place: StagedName,
+    pub(super) written: Option<Stamp>,
     is_put: bool,
 }
 
@@ -47,19 +47,6 @@ impl FileCreation {
         let device = written.map_or(place.copy.state.device, |stamp| stamp.device);
         let rollback_place = staged.clone().unwrap_or_else(|| place.stage_on(device));
         Ok(Self { new, staged, rollback_place, written, is_put: false })
-    }
-
-    /// The place that the journal names, so that the file is found after a crash.
-    pub(super) fn rollback_place(&self) -> &StagedName {
-        &self.rollback_place
-    }
-
-    pub(super) fn new_file(&self) -> &File {
-        &self.new
-    }
-
-    pub(super) fn written(&self) -> Option<Stamp> {
-        self.written
     }
 
     pub(super) fn put(&mut self, place: &CommitTarget<'_>) -> Result<(), CommitError> {

@@ -47,12 +47,12 @@ use crate::disk::{
 pub(super) struct FileExchange {
     old: OldFile,
     lease: Option<Lease>,
-    new: File,
-    written: Stamp,
-    metadata: Metadata,
+    pub(super) new: File,
+    pub(super) written: Stamp,
+    pub(super) metadata: Metadata,
     /// Whether `metadata` has changed since the new file was staged.
     has_carried_over: bool,
-    staged: StagedName,
+    pub(super) staged: StagedName,
     phase: ExchangePhase,
     /// The stamp of the old file after the exchange, if no other process had it open.
     out: Option<Stamp>,
@@ -111,25 +111,9 @@ impl FileExchange {
         }
     }
 
-    pub(super) fn staged(&self) -> &StagedName {
-        &self.staged
-    }
-
-    pub(super) fn new_file(&self) -> &File {
-        &self.new
-    }
-
-    pub(super) fn metadata(&self) -> &Metadata {
-        &self.metadata
-    }
-
     /// The metadata, if it has changed since the new file was staged.
     pub(super) fn carried_over(&self) -> Option<&Metadata> {
         self.has_carried_over.then_some(&self.metadata)
-    }
-
-    pub(super) fn written(&self) -> Stamp {
-        self.written
     }
 
     pub(super) fn is_exchanged(&self) -> bool {

@@ -29,11 +29,11 @@ use crate::disk::{
 };
 
 pub(super) struct InPlaceWrite {
-    old: OldFile,
+    pub(super) old: OldFile,
     lease: Option<Lease>,
-    old_copy: (StagedName, File),
+    pub(super) old_copy: (StagedName, File),
     new_copy: (StagedName, File),
-    written: Option<Stamp>,
+    pub(super) written: Option<Stamp>,
     progress: InPlacePhase,
 }
 
@@ -74,21 +74,9 @@ impl InPlaceWrite {
         }
     }
 
-    pub(super) fn staged(&self) -> &StagedName {
-        &self.old_copy.0
-    }
-
     /// The files to sync before the first byte is written: the copies, and the directory with their names.
     pub(super) fn to_sync(&self) -> [&File; 3] {
         [&self.old_copy.1, &self.new_copy.1, &self.old_copy.0.dir]
-    }
-
-    pub(super) fn file(&self) -> &File {
-        &self.old.file
-    }
-
-    pub(super) fn written(&self) -> Option<Stamp> {
-        self.written
     }
 
     pub(super) fn check(&mut self, place: &CommitTarget<'_>) -> Result<(), CommitError> {

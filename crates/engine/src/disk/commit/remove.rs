@@ -19,7 +19,7 @@ use crate::disk::{lease::Lease, rescue::DisplacedFile};
 pub(super) struct FileRemoval {
     old: OldFile,
     lease: Option<Lease>,
-    staged: StagedName,
+    pub(super) staged: StagedName,
     is_taken: bool,
     /// Its stamp after the move, if no other process had it open.
     out: Option<Stamp>,
@@ -39,10 +39,6 @@ impl FileRemoval {
         let old = place.open_old(OFlags::RDONLY)?;
         let staged = place.stage_on(identity(&old.stat).0);
         Ok(Self { old, lease: None, staged, is_taken: false, out: None })
-    }
-
-    pub(super) fn staged(&self) -> &StagedName {
-        &self.staged
     }
 
     pub(super) fn written(&self, place: &CommitTarget<'_>) -> Stamp {

@@ -80,7 +80,7 @@ impl<'a> StagedFile<'a> {
             inode: written.map_or(0, |stamp| stamp.inode),
             modified: written.map_or(0, |stamp| stamp.modified),
             metadata: match &self.strategy {
-                WriteStrategy::Exchange(exchange) => exchange.metadata().for_journal(),
+                WriteStrategy::Exchange(exchange) => exchange.metadata.for_journal(),
                 _ => None,
             },
         }
@@ -97,10 +97,10 @@ impl<'a> StagedFile<'a> {
     /// The file in the staging place, or the place where it will be moved.
     fn staged(&self) -> Option<&StagedName> {
         match &self.strategy {
-            WriteStrategy::Create(create) => Some(create.rollback_place()),
-            WriteStrategy::Exchange(exchange) => Some(exchange.staged()),
-            WriteStrategy::InPlace(in_place) => Some(in_place.staged()),
-            WriteStrategy::Remove(remove) => Some(remove.staged()),
+            WriteStrategy::Create(create) => Some(&create.rollback_place),
+            WriteStrategy::Exchange(exchange) => Some(&exchange.staged),
+            WriteStrategy::InPlace(in_place) => Some(&in_place.old_copy.0),
+            WriteStrategy::Remove(remove) => Some(&remove.staged),
             WriteStrategy::Move(_) => None,
         }
     }
@@ -108,9 +108,9 @@ impl<'a> StagedFile<'a> {
     /// The stamp of the file that is put in place.
     fn written(&self) -> Option<Stamp> {
         match &self.strategy {
-            WriteStrategy::Create(create) => create.written(),
-            WriteStrategy::Exchange(exchange) => Some(exchange.written()),
-            WriteStrategy::InPlace(in_place) => in_place.written(),
+            WriteStrategy::Create(create) => create.written,
+            WriteStrategy::Exchange(exchange) => Some(exchange.written),
+            WriteStrategy::InPlace(in_place) => in_place.written,
             WriteStrategy::Remove(remove) => Some(remove.written(&self.place)),
             WriteStrategy::Move(moved) => Some(moved.written(&self.place)),
         }
@@ -119,8 +119,8 @@ impl<'a> StagedFile<'a> {
     /// The files that must be on disk before the new content is put in place.
     pub(super) fn to_sync_before(&self) -> Vec<&File> {
         match &self.strategy {
-            WriteStrategy::Create(create) => vec![create.new_file()],
-            WriteStrategy::Exchange(exchange) => vec![exchange.new_file()],
+            WriteStrategy::Create(create) => vec![&create.new],
+            WriteStrategy::Exchange(exchange) => vec![&exchange.new],
             WriteStrategy::InPlace(in_place) => in_place.to_sync().to_vec(),
             WriteStrategy::Remove(_) | WriteStrategy::Move(_) => Vec::new(),
         }
@@ -130,7 +130,7 @@ impl<'a> StagedFile<'a> {
     pub(super) fn to_sync_after(&self) -> Vec<SyncTarget<'_>> {
         let dir = |dir: &Arc<File>| SyncTarget::Directory(dir.clone());
         let mut files = match &self.strategy {
-            WriteStrategy::InPlace(in_place) => vec![SyncTarget::File(in_place.file())],
+            WriteStrategy::InPlace(in_place) => vec![SyncTarget::File(&in_place.old.file)],
             WriteStrategy::Move(moved) => vec![dir(&self.place.dir), dir(moved.destination().0)],
             WriteStrategy::Create(_) | WriteStrategy::Exchange(_) | WriteStrategy::Remove(_) => vec![dir(&self.place.dir)],
         };

@@ -31,8 +31,6 @@ pub(super) struct CommitTarget<'a> {
     pub(super) dir: Arc<File>,
     made: Vec<RelPath>,
 }
-
-/// Directory and name of a staged file.
 #[derive(Debug, Clone)]
 pub(super) struct StagedName {
     pub(super) dir: Arc<File>,
