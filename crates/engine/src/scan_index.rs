@@ -39,7 +39,7 @@ pub(crate) struct ScanIndex {
 /// The state that a scan compares with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ScanBasis {
-    /// The previous scan.
+    /// The index that the previous scan wrote.
     LastScan,
     /// Nothing: this is the first scan.
     Nothing,
@@ -170,16 +170,7 @@ impl ScanIndex {
 
     /// The files of a directory; its path is empty for the root.
     pub(crate) fn dir(&self, path: &str) -> Option<IndexedDir<'_>> {
-        let (mut low, mut high) = (0, self.tail.dirs);
-        while low < high {
-            let middle = low.midpoint(high);
-            match self.dir_path(middle)?.cmp(path.as_bytes()) {
-                Ordering::Less => low = middle + 1,
-                Ordering::Greater => high = middle,
-                Ordering::Equal => return self.dir_at(middle),
-            }
-        }
-        None
+        self.dir_at(search(self.tail.dirs, path, |nth| self.dir_path(nth))?)
     }
 
     fn dir_path(&self, nth: usize) -> Option<&[u8]> {
@@ -233,16 +224,7 @@ impl<'a> IndexedDir<'a> {
     }
 
     pub(crate) fn find(&self, name: &str) -> Option<usize> {
-        let (mut low, mut high) = (0, self.len());
-        while low < high {
-            let middle = low.midpoint(high);
-            match self.name_bytes(middle)?.cmp(name.as_bytes()) {
-                Ordering::Less => low = middle + 1,
-                Ordering::Greater => high = middle,
-                Ordering::Equal => return Some(middle),
-            }
-        }
-        None
+        search(self.len(), name, |nth| self.name_bytes(nth))
     }
 
     /// The name of a file; `None` if the entry is malformed.
@@ -274,6 +256,20 @@ impl<'a> IndexedDir<'a> {
     fn record(&self, nth: usize) -> &'a [u8] {
         &self.records[nth * RECORD..][..RECORD]
     }
+}
+
+/// The index of a key among sorted ones; `None` also if an entry on the way is malformed.
+fn search<'a>(count: usize, wanted: &str, key: impl Fn(usize) -> Option<&'a [u8]>) -> Option<usize> {
+    let (mut low, mut high) = (0, count);
+    while low < high {
+        let middle = low.midpoint(high);
+        match key(middle)?.cmp(wanted.as_bytes()) {
+            Ordering::Less => low = middle + 1,
+            Ordering::Greater => high = middle,
+            Ordering::Equal => return Some(middle),
+        }
+    }
+    None
 }
 
 fn u32_at(bytes: &[u8], at: usize) -> usize {

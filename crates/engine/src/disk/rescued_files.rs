@@ -19,7 +19,7 @@ use super::{
     rescue::RESCUED,
     staging,
 };
-use crate::state_dir::{make_dir, open_dir, open_file};
+use crate::state_dir::{make_dir, open_dir_if_any, open_file};
 
 /// The directory of the notes. A note has the name of its file.
 const NOTES: &str = "rescue-notes";
@@ -55,8 +55,8 @@ pub(crate) fn write_note(checkout: &File, name: &str, path: &RelPath, at: Millis
 
 /// All rescued files, by name.
 pub(crate) fn list(checkout: &File) -> io::Result<Vec<RescuedEntry>> {
-    let Some(rescued) = open(checkout, RESCUED)? else { return Ok(Vec::new()) };
-    let notes = open(checkout, NOTES)?;
+    let Some(rescued) = open_dir_if_any(checkout, RESCUED)? else { return Ok(Vec::new()) };
+    let notes = open_dir_if_any(checkout, NOTES)?;
     let mut entries = Vec::new();
     for entry in Dir::read_from(&rescued)? {
         let entry = entry?;
@@ -73,10 +73,8 @@ pub(crate) fn list(checkout: &File) -> io::Result<Vec<RescuedEntry>> {
     entries.sort_by(|one, other| one.name.cmp(&other.name));
     Ok(entries)
 }
-
-/// The content of a rescued file.
 pub(crate) fn read(checkout: &File, name: &str) -> io::Result<Vec<u8>> {
-    let rescued = open(checkout, RESCUED)?.ok_or(Errno::NOENT)?;
+    let rescued = open_dir_if_any(checkout, RESCUED)?.ok_or(Errno::NOENT)?;
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let mut content = Vec::new();
     File::from(sys::openat(&rescued, name, flags, Mode::empty())?).read_to_end(&mut content)?;
@@ -85,9 +83,9 @@ pub(crate) fn read(checkout: &File, name: &str) -> io::Result<Vec<u8>> {
 
 /// Deletes a rescued file and its note.
 pub(crate) fn discard(checkout: &File, name: &str) -> io::Result<()> {
-    let rescued = open(checkout, RESCUED)?.ok_or(Errno::NOENT)?;
+    let rescued = open_dir_if_any(checkout, RESCUED)?.ok_or(Errno::NOENT)?;
     sys::unlinkat(&rescued, name, AtFlags::empty())?;
-    if let Some(notes) = open(checkout, NOTES)? {
+    if let Some(notes) = open_dir_if_any(checkout, NOTES)? {
         staging::remove(notes.as_fd(), name);
     }
     Ok(())
@@ -95,7 +93,7 @@ pub(crate) fn discard(checkout: &File, name: &str) -> io::Result<()> {
 
 /// Deletes a rescued file and its note, unless a program has the file open: it may still write to it.
 pub(crate) fn discard_unless_open(checkout: &File, name: &str) -> io::Result<bool> {
-    let rescued = open(checkout, RESCUED)?.ok_or(Errno::NOENT)?;
+    let rescued = open_dir_if_any(checkout, RESCUED)?.ok_or(Errno::NOENT)?;
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let file = File::from(sys::openat(&rescued, name, flags, Mode::empty())?);
     if let Err(NoLease::IsOpen) = Lease::take_patiently(&file) {
@@ -108,12 +106,4 @@ fn read_note(notes: &File, name: &str) -> Option<RescueNote> {
     let mut content = Vec::new();
     open_file(notes, name, MAX_NOTE).ok()?.read_to_end(&mut content).ok()?;
     serde_json::from_slice(&content).ok()
-}
-
-fn open(checkout: &File, name: &str) -> io::Result<Option<File>> {
-    match open_dir(checkout, name) {
-        Ok(dir) => Ok(Some(dir)),
-        Err(Errno::NOENT) => Ok(None),
-        Err(errno) => Err(errno.into()),
-    }
 }

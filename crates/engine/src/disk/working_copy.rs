@@ -10,7 +10,7 @@ use std::{
     path::{Path, PathBuf},
     sync::{
         Arc, Mutex,
-        atomic::{AtomicBool, AtomicU8, Ordering},
+        atomic::{AtomicBool, Ordering},
     },
     time::{Duration, Instant},
 };
@@ -56,7 +56,7 @@ pub(crate) struct WorkingCopy {
     pub(crate) probe: Option<CommitProbe>,
     can_exchange: AtomicBool,
     /// The best [`StagingLevel`] that may still work.
-    staging: AtomicU8,
+    staging: Mutex<StagingLevel>,
     /// The directory for staging in the tree, with its name, once it was needed.
     tree_staging: Mutex<Option<(Arc<File>, String)>>,
 }
@@ -64,11 +64,11 @@ pub(crate) struct WorkingCopy {
 /// Where files are staged, from the best place to the last resort.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum StagingLevel {
-    InState = 0,
+    InState,
     /// In a directory of the tree, because the state is on another file system.
-    InTree = 1,
+    InTree,
     /// Beside the target, because the target is on yet another file system.
-    Beside = 2,
+    Beside,
 }
 
 impl std::fmt::Debug for WorkingCopy {
@@ -103,7 +103,7 @@ impl WorkingCopy {
             owner: (effective_user(), rustix::process::getegid().as_raw()),
             probe: None,
             can_exchange: AtomicBool::new(true),
-            staging: AtomicU8::new(StagingLevel::InState as u8),
+            staging: Mutex::new(StagingLevel::InState),
             tree_staging: Mutex::new(None),
             state,
         })
@@ -159,18 +159,15 @@ impl WorkingCopy {
 
     /// The best place for staging that may still work.
     pub(crate) fn staging(&self) -> StagingLevel {
-        match self.staging.load(Ordering::Relaxed) {
-            0 => StagingLevel::InState,
-            1 => StagingLevel::InTree,
-            _ => StagingLevel::Beside,
-        }
+        *lock(&self.staging)
     }
 
     /// Records that files staged in this directory are on another file system than their targets, so a worse place is
     /// used from now on. Only the error of the system shows this: a bind mount has the same device number.
     pub(crate) fn staged_too_far(&self, dir: &Arc<File>) {
         let next = if self.tree_staging_name(dir).is_some() { StagingLevel::Beside } else { StagingLevel::InTree };
-        self.staging.fetch_max(next as u8, Ordering::Relaxed);
+        let mut staging = lock(&self.staging);
+        *staging = next.max(*staging);
     }
 
     /// The directory for staging in the tree, created when it is first needed. The journal names it before it exists.

@@ -193,29 +193,27 @@ fn write_index<W: io::Write>(mut writer: IndexWriter<W>, index: &ScanIndex, foun
 }
 
 fn scan_report(basis: ScanBasis, files: usize, found: ScanFindings, lost: Vec<(String, RecheckResult)>) -> ScanReport {
-    let path = |path: &str| RelPath::new(path).ok();
-    let hashed_as = |result: HashResult| found.hashed.iter().filter(move |hashed| hashed.result == result);
-    let lost_as = |result: RecheckResult| lost.iter().filter(move |(_, was)| *was == result);
-    let mut scanned = ScanReport {
+    let hashed_as = |result| sorted(found.hashed.iter().filter(|file| file.result == result).map(|file| &*file.path));
+    let lost_as = |result| sorted(lost.iter().filter(|(_, was)| *was == result).map(|(path, _)| path.as_str()));
+    ScanReport {
         basis,
         files,
-        created: Vec::new(),
-        modified: hashed_as(HashResult::Modified).filter_map(|hashed| path(&hashed.path)).collect(),
-        deleted: lost_as(RecheckResult::Gone).filter_map(|(lost, _)| path(lost)).collect(),
-        ignored: lost_as(RecheckResult::Ignored).filter_map(|(lost, _)| path(lost)).collect(),
-        unreadable: Vec::new(),
+        created: if basis == ScanBasis::LastScan { hashed_as(HashResult::Created) } else { Vec::new() },
+        modified: hashed_as(HashResult::Modified),
+        deleted: lost_as(RecheckResult::Gone),
+        ignored: lost_as(RecheckResult::Ignored),
+        unreadable: found.unreadable,
         unnamed: found.unnamed,
         hashed: found.hashed.len(),
         bytes_hashed: found.bytes_hashed,
         took: Duration::ZERO,
-    };
-    if basis == ScanBasis::LastScan {
-        scanned.created = hashed_as(HashResult::Created).filter_map(|hashed| path(&hashed.path)).collect();
     }
-    for paths in [&mut scanned.created, &mut scanned.modified, &mut scanned.deleted, &mut scanned.ignored] {
-        paths.sort_unstable();
-    }
-    ScanReport { unreadable: found.unreadable, ..scanned }
+}
+
+fn sorted<'a>(paths: impl Iterator<Item = &'a str>) -> Vec<RelPath> {
+    let mut paths: Vec<RelPath> = paths.filter_map(|path| RelPath::new(path).ok()).collect();
+    paths.sort_unstable();
+    paths
 }
 
 #[cfg(test)]

@@ -168,8 +168,6 @@ impl<'a> ScanWorker<'a> {
         }
         unreachable!("it is tried once at least")
     }
-
-    /// Reads and hashes `size` bytes.
     fn read_once(&mut self, file: &OwnedFd, size: u64) -> rustix::io::Result<(ContentHash, u64)> {
         self.buffer.resize(BUFFER, 0);
         let mut hasher = ContentHasher::default();
@@ -202,8 +200,6 @@ impl<'a> ScanWorker<'a> {
         self
     }
 }
-
-/// The known files that were seen.
 #[derive(Debug, Clone)]
 pub(super) struct SeenFiles(Vec<u64>);
 

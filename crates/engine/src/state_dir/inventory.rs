@@ -14,7 +14,7 @@ use rustix::{
 use super::{
     CheckoutKey, IN_GIT, StateHome,
     identity::{identity_of, read_identity},
-    permissions::{check_private, open_dir},
+    permissions::{check_private, open_dir, open_dir_if_any},
 };
 use crate::git;
 
@@ -70,11 +70,7 @@ impl FoundState {
 
     /// Its checkouts, sorted by name.
     pub(crate) fn checkouts(&self) -> io::Result<Vec<FoundCheckout>> {
-        let checkouts = match open_dir(&self.dir, CHECKOUTS) {
-            Ok(checkouts) => checkouts,
-            Err(Errno::NOENT) => return Ok(Vec::new()),
-            Err(errno) => return Err(errno.into()),
-        };
+        let Some(checkouts) = open_dir_if_any(&self.dir, CHECKOUTS)? else { return Ok(Vec::new()) };
         let mut found = Vec::new();
         for name in names_in(&self.path.join(CHECKOUTS))? {
             let Ok(dir) = open_dir(&checkouts, &*name) else { continue };

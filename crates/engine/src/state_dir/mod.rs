@@ -28,7 +28,7 @@ use surehand_core::ContentHash;
 
 pub use self::home::{StateHome, StateHomeError, user_state_dir};
 pub(crate) use self::identity::{CheckoutKey, IfThere, write_file};
-pub(crate) use self::permissions::{check_file, check_private, open_dir, open_file};
+pub(crate) use self::permissions::{check_file, check_private, open_dir, open_dir_if_any, open_file};
 use self::{
     identity::{TreeIdentity, identity_of, read_identity, sync_identity, write_identity},
     inventory::{BOARDS, CHECKOUTS, ROOTS, SET_ASIDE},
@@ -73,7 +73,6 @@ pub(crate) struct StateDir {
     pub(crate) dir: Arc<File>,
     pub(crate) checkout: Arc<File>,
     pub(crate) key: CheckoutKey,
-    /// Whether this process may write to it.
     pub(crate) is_writable: bool,
     /// Whether this process gave the checkout its key.
     is_begun_here: bool,

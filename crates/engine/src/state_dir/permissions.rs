@@ -140,6 +140,14 @@ pub(crate) fn open_dir(parent: impl AsFd, name: impl rustix::path::Arg) -> rusti
     sys::openat(parent, name, flags, Mode::empty()).map(File::from)
 }
 
+/// Opens a directory; `None` if it does not exist.
+pub(crate) fn open_dir_if_any(parent: impl AsFd, name: impl rustix::path::Arg) -> rustix::io::Result<Option<File>> {
+    match open_dir(parent, name) {
+        Err(Errno::NOENT) => Ok(None),
+        opened => opened.map(Some),
+    }
+}
+
 pub(crate) fn check_private(stat: &Stat) -> Result<(), String> {
     if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
         return Err("is not a directory".to_owned());

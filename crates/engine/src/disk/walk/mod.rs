@@ -226,23 +226,6 @@ pub(crate) fn walk_on<V: WalkVisitor>(
     globs: &Globs,
     visitor: impl Fn() -> V + Sync,
 ) -> io::Result<WalkOutcome<V>> {
-    walk_with(threads(), progress, root, start, globs, visitor)
-}
-
-/// As many threads as there are cores, up to twelve: more would only wait for each other.
-pub(crate) fn threads() -> usize {
-    static THREADS: OnceLock<usize> = OnceLock::new();
-    *THREADS.get_or_init(|| std::thread::available_parallelism().map_or(1, usize::from).min(12))
-}
-
-fn walk_with<V: WalkVisitor>(
-    threads: usize,
-    progress: &CallProgress,
-    root: &RootDir,
-    start: Option<&RelPath>,
-    globs: &Globs,
-    visitor: impl Fn() -> V + Sync,
-) -> io::Result<WalkOutcome<V>> {
     let queue = WorkQueue::new(WalkTask::List(open_start(root, start)?));
     let work = || {
         let (left_out, path, buffer) = (SkippedFiles::default(), String::new(), Vec::new());
@@ -251,7 +234,7 @@ fn walk_with<V: WalkVisitor>(
         (walker.visitor, walker.left_out)
     };
     let done: Vec<(V, SkippedFiles)> = std::thread::scope(|scope| {
-        let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
+        let others: Vec<_> = (1..threads()).map(|_| scope.spawn(work)).collect();
         let own = work();
         let joined = others.into_iter().map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
         joined.chain([own]).collect()
@@ -263,6 +246,12 @@ fn walk_with<V: WalkVisitor>(
         walked.left_out.unnamed += left_out.unnamed;
     }
     Ok(walked)
+}
+
+/// As many threads as there are cores, up to twelve: more would only wait for each other.
+pub(crate) fn threads() -> usize {
+    static THREADS: OnceLock<usize> = OnceLock::new();
+    *THREADS.get_or_init(|| std::thread::available_parallelism().map_or(1, usize::from).min(12))
 }
 
 const DIR_FLAGS: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
