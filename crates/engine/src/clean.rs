@@ -55,7 +55,7 @@ pub enum CleanError {
         /// The path of a work tree or board, or the id of a rescued file.
         what: String,
     },
-    /// The system refused.
+    /// The operating system reported an error.
     #[error("{what}: {error}")]
     Io {
         /// The path of a work tree or board, or the id of a rescued file.
@@ -63,7 +63,7 @@ pub enum CleanError {
         /// The error of the operating system.
         error: io::Error,
     },
-    /// The store failed.
+    /// The store reported an error.
     #[error(transparent)]
     Store(#[from] StoreError),
 }

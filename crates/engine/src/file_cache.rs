@@ -36,7 +36,7 @@ pub(crate) struct GatheredFile {
     pub provenance: Option<LineMap>,
 }
 
-/// What a change needs to know about a file besides its content.
+/// Facts about a file that a change needs besides its content.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FileFacts {
     /// Device and inode of a file with several hard links, whose path alone does not identify it.

@@ -81,7 +81,7 @@ pub struct LocalCopy {
 /// A claim that ended without the doing of its holder.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LostClaim {
-    /// The former holder.
+    /// The agent that held it.
     pub agent: AgentId,
     /// The task or the paths that it held.
     pub what: LostThing,
@@ -210,7 +210,6 @@ impl FleetLink {
         }
     }
 
-    /// Whether another thread keeps a copy current.
     pub(crate) fn keeps_copy(&self) -> bool {
         matches!(self.copy, CopySource::Kept(_))
     }
@@ -225,12 +224,8 @@ impl FleetLink {
         self.calls.call(call)
     }
 
-    /// Notes that a session is active.
     pub(crate) fn note_session(&self, session: &SessionId) {
-        let mut sessions = locked(&self.sessions);
-        if !sessions.contains_key(session) {
-            sessions.insert(session.clone(), None);
-        }
+        locked(&self.sessions).entry(session.clone()).or_default();
     }
 
     /// Notes the story that a session works on.

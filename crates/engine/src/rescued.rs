@@ -79,7 +79,7 @@ pub enum RescueError {
     /// The path is invalid.
     #[error(transparent)]
     Path(Box<Refusal>),
-    /// The store failed.
+    /// The store reported an error.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -211,8 +211,6 @@ impl Session {
         Ok(restored)
     }
 }
-
-/// A dropped rescue, from its log entry.
 fn dropped_rescue(incident: Incident) -> Option<Rescue> {
     let IncidentKind::RescueDropped { rescue, version } = incident.kind else { return None };
     Some(Rescue { id: rescue, at: incident.at, path: incident.path, place: RescuePlace::Store(version) })

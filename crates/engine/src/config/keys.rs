@@ -29,7 +29,7 @@ pub struct ConfigKey {
     show: fn(&Config) -> String,
 }
 
-/// What the settings of a repository may do to a key. A clone brings them along, so they can make protection stricter
+/// Whether the settings of a repository may set a key. A clone brings them along, so they can make protection stricter
 /// than the user has it, never weaker, and they neither spend the user's money nor choose what runs.
 pub enum RepositoryRule {
     /// Nothing: the key is the user's alone.
@@ -74,8 +74,6 @@ impl ConfigKey {
         Self { repository: RepositoryRule::Only { what, fits }, ..self }
     }
 }
-
-/// The type of a setting.
 trait ConfigValue: Sized {
     /// The accepted values, in words.
     const WANTED: &'static str;

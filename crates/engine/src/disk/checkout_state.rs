@@ -184,8 +184,6 @@ impl CheckoutState {
     pub(crate) fn journals(&self) -> Arc<File> {
         self.parts().journals.clone()
     }
-
-    /// The directory of the outboxes.
     pub(crate) fn outbox(&self) -> Arc<File> {
         self.parts().outbox.clone()
     }

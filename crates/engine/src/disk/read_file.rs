@@ -118,8 +118,6 @@ pub(crate) fn read_whole(path: &RelPath, file: &mut File, limit: u64, clock: Fil
         Cause::Conflict { why: "another program keeps writing it, so it could not be read in one piece".to_owned() },
     ))
 }
-
-/// The number of hard links of a file.
 pub(crate) fn link_count(stat: &Stat) -> u64 {
     #[allow(clippy::unnecessary_cast, reason = "narrower on some systems")]
     let count = stat.st_nlink as u64;

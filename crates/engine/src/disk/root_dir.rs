@@ -26,7 +26,7 @@ pub(crate) struct RootDir {
     dir: OwnedFd,
 }
 
-/// What the path of a workspace leads to now, compared with the directory that was opened.
+/// Whether the path of a workspace still leads to the directory that was opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RootStatus {
     /// The same directory, or none although the open one still exists (it was moved).

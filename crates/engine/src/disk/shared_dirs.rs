@@ -30,8 +30,6 @@ impl SharedDirs {
             dir
         })
     }
-
-    /// Whether too many directories are open.
     pub(crate) fn are_too_many(&self) -> bool {
         let mut dirs = lock(&self.0);
         if dirs.len() > MOST {

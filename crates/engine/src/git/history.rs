@@ -53,8 +53,6 @@ impl Commit {
         Some(Self { tree, parents, date: date.unwrap_or_default() })
     }
 }
-
-/// The history of a repository.
 pub(crate) struct History<'a> {
     objects: &'a Objects,
     /// The commits whose parents differ from those that they name.

@@ -11,8 +11,6 @@ use super::{
     CannotTell, ObjectId, ObjectKind,
     objects::{GitObject, MAX_OBJECT},
 };
-
-/// A pack with its index.
 pub(super) struct Pack {
     path: PathBuf,
     index: File,

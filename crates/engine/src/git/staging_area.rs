@@ -32,8 +32,6 @@ pub(crate) struct ChangedEntry {
     pub before: Option<StagedFile>,
     pub after: Option<StagedFile>,
 }
-
-/// An index of a checkout.
 #[derive(Debug)]
 pub(crate) struct StagingArea<'a> {
     tree: &'a Path,
@@ -79,7 +77,6 @@ pub(crate) fn ignored(tree: &Path, paths: &[String]) -> Result<HashSet<String>, 
 }
 
 impl<'a> StagingArea<'a> {
-    /// The index of a checkout.
     pub(crate) fn of(tree: &'a Path, git: &'a GitDirs) -> Self {
         Self { tree, git, file: None }
     }
@@ -119,8 +116,6 @@ impl<'a> StagingArea<'a> {
         git.args(["ls-files", "-z", "--unmerged"]);
         Ok(!output_of(git, b"")?.is_empty())
     }
-
-    /// The entries of these files.
     pub(crate) fn files(&self, paths: &HashSet<String>) -> Result<BTreeMap<String, StagedFile>, GitError> {
         let mut git = self.command();
         git.args(["ls-files", "-z", "--stage"]);

@@ -41,8 +41,6 @@ pub(crate) fn target_commit(git: &GitDirs, head: &Reference) -> Result<Option<Ob
     let of_main_checkout = reference(&GitDirs { own: git.common.clone(), ..git.clone() }, "HEAD")?;
     Ok(of_main_checkout.commit.filter(|_| of_main_checkout.name != head.name))
 }
-
-/// The upstream of a branch.
 struct Upstream {
     /// `.` for this repository.
     remote: String,

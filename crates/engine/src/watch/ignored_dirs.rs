@@ -22,8 +22,6 @@ impl IgnoredDirs {
     pub(super) fn new(root: &Path) -> Self {
         Self { rules: HashMap::new(), above: rules_above(root).unwrap_or_default() }
     }
-
-    /// Replaces the rules of a directory.
     pub(super) fn set(&mut self, path: &Arc<str>, rules: Option<Gitignore>) {
         match rules {
             Some(rules) => drop(self.rules.insert(path.clone(), rules)),

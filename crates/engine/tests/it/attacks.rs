@@ -35,7 +35,7 @@ fn a_write_between_verify_and_the_end_is_rescued() {
     assert!(is_somewhere(dir.path(), "late"));
 }
 
-/// `ln a a.bak` while `a` is being edited: the two stay one file, and no later edit of something else shows in it.
+/// `ln a a.bak` while `a` is being edited: the two stay one file, and no later edit of another file shows in it.
 #[test]
 fn a_hard_link_made_during_an_edit_keeps_its_file() {
     let dir = lay_out(&[("a.txt", "one\n"), ("b.txt", "one\n")]);
@@ -91,9 +91,9 @@ fn a_writer_into_a_file_that_is_taken_back_is_rescued() {
     }
 }
 
-/// The target becomes a link, or a directory with files, in the instant of the swap; then the crash.
+/// The target becomes a symlink, or a directory with files, in the instant of the swap; then the crash.
 #[test]
-fn what_comes_out_is_kept_whatever_it_is() {
+fn the_thing_that_comes_out_is_kept_whatever_it_is() {
     for kind in ["link", "directory"] {
         let dir = lay_out(&[("a.txt", "one\n"), ("real.txt", "real\n")]);
         let root = dir.path().to_owned();
@@ -121,13 +121,13 @@ fn what_comes_out_is_kept_whatever_it_is() {
 
 /// After a crash, another program creates the file that the batch would have created.
 #[test]
-fn recovery_does_not_remove_what_it_did_not_make() {
+fn recovery_does_not_remove_files_of_other_programs() {
     let dir = lay_out(&[("a.txt", "one\n")]);
     let mut crashing = session_with(dir.path(), crash_after(CommitStep::Begin));
     read(&mut crashing, "a.txt");
     crashing.call("multi_edit", &edits(&[edit("a.txt", "one", "two"), edit("new.txt", "", "precious\n")]));
     std::mem::forget(crashing);
-    // Longer than a step of the clock: an inode that became free may be given to the next file.
+    // Longer than a step of the clock, because a freed inode may be given to the next file.
     std::thread::sleep(Duration::from_millis(20));
     fs::write(dir.path().join("new.txt"), "precious\n").unwrap();
     drop(session(dir.path()));
@@ -151,7 +151,7 @@ fn a_batch_that_had_happened_is_not_half_taken_back() {
     );
 }
 
-/// A file with several names can only be written in place; while another program has it open that would not be safe.
+/// A file with several hard links can only be written in place, which is not safe while another program has it open.
 #[test]
 fn a_file_with_several_names_that_is_open_elsewhere_is_not_written() {
     let dir = lay_out(&[("a.txt", "one\n")]);
@@ -181,7 +181,7 @@ fn a_change_of_a_file_written_in_place_is_not_taken_for_a_torn_one() {
     assert_tidy(dir.path());
 }
 
-/// A repository may bring a journal and a state of its own along.
+/// A repository may ship a journal and a state of its own.
 #[test]
 fn a_journal_or_a_state_from_elsewhere_leads_nowhere() {
     let outside = lay_out(&[("secret.txt", "secret\n")]);
@@ -226,7 +226,7 @@ fn editing_unseen_lines_does_not_allow_to_overwrite_them() {
     assert_eq!(reply.result["refusal"]["code"], "partial", "{}", reply.text);
 }
 
-/// A store through a memory map of a page that is dirty already moves no time.
+/// A write through a memory map to a page that is dirty already changes no time.
 #[test]
 fn a_change_through_a_memory_map_is_not_overwritten() {
     let dir = lay_out(&[("a.txt", "one\nxxx\n")]);
@@ -252,7 +252,7 @@ fn a_change_through_a_memory_map_is_not_overwritten() {
     assert!(is_somewhere(dir.path(), "Yxx"));
 }
 
-/// A number whose line is gone does not come to mean another line that reads the same.
+/// A line number whose line is gone does not move to another line with the same text.
 #[test]
 fn the_number_of_a_line_that_is_gone_means_nothing() {
     let dir = lay_out(&[("a.rs", "fn a() {\n    x\n}\nfn b() {\n    y\n}\n")]);
@@ -265,9 +265,9 @@ fn the_number_of_a_line_that_is_gone_means_nothing() {
     assert_eq!(session.call("edit_lines", &insert).result["refusal"]["code"], "anchor_mismatch");
 }
 
-/// One process dies in the middle of a batch; another that lives does not build on the half of it.
+/// One process dies during a batch; another one that lives does not build on the half-done batch.
 #[test]
-fn a_living_process_settles_what_a_dead_one_left() {
+fn a_living_process_settles_the_commit_of_a_dead_one() {
     let dir = lay_out(&[("p.txt", "0\n"), ("q.txt", "0\n")]);
     let mut living = session(dir.path());
     // Its journal has a complete batch, and then an incomplete one.
@@ -292,7 +292,7 @@ fn a_living_process_settles_what_a_dead_one_left() {
 
 /// A lock mark that no process removed, without a journal: no file stays locked forever.
 #[test]
-fn a_mark_without_a_journal_locks_nobody_out() {
+fn a_mark_without_a_journal_locks_no_process_out() {
     let dir = lay_out(&[("a.txt", "one\n")]);
     let mut session = session(dir.path());
     read(&mut session, "a.txt");
@@ -304,7 +304,7 @@ fn a_mark_without_a_journal_locks_nobody_out() {
     assert!(!session.call("edit_file", &edit("a.txt", "two", "three")).is_error);
 }
 
-/// A staged file is reused: it held a public text of another file, and will hold a private one.
+/// A file is staged for a public target first, and then for a private one.
 #[test]
 fn a_private_file_is_never_readable_by_others_on_its_way() {
     let dir = lay_out(&[("public.txt", "one\n"), ("private.txt", "one\n")]);
@@ -331,7 +331,7 @@ fn a_private_file_is_never_readable_by_others_on_its_way() {
     assert_eq!(mode(".git/surehand"), 0o700, "it holds copies of private files");
 }
 
-/// A session in a clone that brings settings along.
+/// A session in a clone that ships settings.
 fn session_in_a_clone(dir: &std::path::Path) -> Session {
     Session::new(Workspace::open(dir, Config { durability: fast().durability, ..Config::load(dir, []).unwrap() }).unwrap())
 }
@@ -344,7 +344,7 @@ fn shipped_settings_do_not_open_the_gate() {
     assert_eq!(reply.result["refusal"]["code"], "unread", "{}", reply.text);
 }
 
-/// What is too large is left to the client's own tool, so a clone must not say what is.
+/// Files that are too large are left to the client's own tool, so a clone must not set the limit.
 #[test]
 fn shipped_limits_do_not_hide_files_from_hooks() {
     let settings = "[limits]\nfile_bytes = 1\nbatch_edits = 1\n";
@@ -359,16 +359,16 @@ fn shipped_limits_do_not_hide_files_from_hooks() {
 }
 
 #[test]
-fn a_clone_has_no_secrets_told_as_instructions() {
+fn a_clone_cannot_have_secrets_shown_as_instructions() {
     let settings = "[instructions]\nnames = [\".env\"]\n";
     let dir = lay_out(&[("surehand.toml", settings), (".env", "TOKEN=secret\n"), ("AGENTS.md", "Be kind.\n")]);
     let reply = session_in_a_clone(dir.path()).call("list_files", &json!({}));
     assert!(reply.text.contains("Be kind.") && !reply.text.contains("secret"), "{}", reply.text);
 }
 
-/// The same by a link, which git checks out like any other file.
+/// Like the test above, through a symlink, which git checks out like any other file.
 #[test]
-fn a_shipped_link_has_no_secrets_told_as_instructions() {
+fn a_shipped_link_cannot_have_secrets_shown_as_instructions() {
     let dir = lay_out(&[(".env", "TOKEN=secret\n"), ("sub/RULES.md", "Be kind.\n"), ("sub/a.txt", "one\n")]);
     symlink(".env", dir.path().join("AGENTS.md")).unwrap();
     symlink("RULES.md", dir.path().join("sub/AGENTS.md")).unwrap();

@@ -1,5 +1,5 @@
-//! File systems whose times are coarse: a change within the same second, or two, leaves the same size and the same
-//! times. No answer may come from memory then.
+//! File systems with coarse times: a change within one or two seconds leaves the same size and the same times. Then no
+//! answer may come from memory.
 #![cfg(target_os = "linux")]
 #![expect(clippy::disallowed_methods, reason = "tests play the other programs")]
 
@@ -25,7 +25,7 @@ fn on(mounted: Option<Mounted>, test: impl FnOnce(&Path, &Config)) {
     let root = mounted.path().join("project");
     fs::create_dir(&root).unwrap();
     make_repository(&root);
-    // Where the git directory cannot hold it.
+    // For trees whose git directory cannot hold the state.
     let home = tempfile::tempdir().unwrap();
     let state = StateHome { user: Some(home.path().to_owned()), ..StateHome::default() };
     test(&root, &Config { state, ..fast() });
@@ -35,8 +35,8 @@ fn open(root: &Path, config: &Config) -> Arc<Workspace> {
     Workspace::open(root, config.clone()).unwrap()
 }
 
-/// Reads a file over and over, each time right after another program has written as many other bytes.
-fn every_read_shows_what_is_there(root: &Path, config: &Config, after_write: impl Fn()) {
+/// Reads a file again and again, each time right after another program has replaced its bytes by as many others.
+fn every_read_shows_the_present_content(root: &Path, config: &Config, after_write: impl Fn()) {
     let mut session = Session::new(open(root, config));
     for round in 0..100 {
         let text = format!("round {round:03}");
@@ -47,8 +47,9 @@ fn every_read_shows_what_is_there(root: &Path, config: &Config, after_write: imp
     }
 }
 
-/// The same with another process each time, which knows the file from the store alone.
-fn every_process_finds_what_is_there(root: &Path, config: &Config) {
+/// Like [`every_read_shows_the_present_content`], with another process each time, which knows the file from the store
+/// alone.
+fn every_process_finds_the_present_content(root: &Path, config: &Config) {
     let continued = || Session::continued(open(root, config), SessionId("one".to_owned()));
     fs::write(root.join("b.txt"), "round 000\n").unwrap();
     read(&mut continued(), "b.txt");
@@ -61,7 +62,7 @@ fn every_process_finds_what_is_there(root: &Path, config: &Config) {
     }
 }
 
-fn every_scan_finds_what_is_there(root: &Path, config: &Config) {
+fn every_scan_finds_the_present_content(root: &Path, config: &Config) {
     let workspace = open(root, config);
     scan(&workspace, &|_| {}).unwrap();
     for round in 0..10 {
@@ -74,9 +75,9 @@ fn every_scan_finds_what_is_there(root: &Path, config: &Config) {
 #[test]
 fn times_in_whole_seconds_show_nothing_old() {
     on(Mounted::kernel_image(24, &["mkfs.ext4", "-q", "-F", "-I", "128"]), |root, config| {
-        every_read_shows_what_is_there(root, config, || {});
-        every_process_finds_what_is_there(root, config);
-        every_scan_finds_what_is_there(root, config);
+        every_read_shows_the_present_content(root, config, || {});
+        every_process_finds_the_present_content(root, config);
+        every_scan_finds_the_present_content(root, config);
     });
 }
 
@@ -84,11 +85,11 @@ fn times_in_whole_seconds_show_nothing_old() {
 #[test]
 fn times_that_programs_can_set_show_nothing_old() {
     on(Mounted::image(24, &["mkfs.exfat"], &["mount", "-t", "exfat-fuse", "-o", "loop"]), |root, config| {
-        every_read_shows_what_is_there(root, config, || {});
+        every_read_shows_the_present_content(root, config, || {});
         let long_ago = FileTimes::new().set_modified(UNIX_EPOCH + Duration::from_secs(1_000_000_000));
         let set_back = || File::options().write(true).open(root.join("a.txt")).unwrap().set_times(long_ago).unwrap();
-        every_read_shows_what_is_there(root, config, set_back);
-        every_process_finds_what_is_there(root, config);
-        every_scan_finds_what_is_there(root, config);
+        every_read_shows_the_present_content(root, config, set_back);
+        every_process_finds_the_present_content(root, config);
+        every_scan_finds_the_present_content(root, config);
     });
 }

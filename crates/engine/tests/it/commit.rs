@@ -33,8 +33,8 @@ fn batch() -> Value {
     json!({ "edits": [edit("a.txt", "one", "two"), edit("b/b.txt", "one", "two"), edit("hard.txt", "one", "two"), created] })
 }
 
-/// Any prefix of the steps of a commit, then a crash, then recovery: every file whole, the batch all or nothing, no
-/// debris.
+/// Any prefix of the steps of a commit, then a crash, then recovery: every file is complete, the batch happened fully
+/// or not at all, and nothing is left over.
 #[test]
 fn a_crash_after_any_step_leaves_all_or_nothing() {
     let count = steps(4).len();
@@ -51,7 +51,7 @@ fn a_crash_after_any_step_leaves_all_or_nothing() {
             BATCH.iter().for_each(|(path, _)| read(&mut crashing, path));
             let reply = crashing.call("multi_edit", &batch());
             assert!(reply.is_error, "stopped after step {stop_after}: {}", reply.text);
-            // The process is gone without tidying up.
+            // The process dies without cleaning up.
             std::mem::forget(crashing);
 
             let mut next = session(dir.path());
@@ -66,9 +66,9 @@ fn a_crash_after_any_step_leaves_all_or_nothing() {
             let all: BTreeMap<String, Vec<u8>> = all.map(|(path, content)| (path.to_owned(), content.as_bytes().to_vec())).into();
             assert!(after == before || after == all, "stopped after step {stop_after} (exchange {exchange}): {after:?}");
             assert_eq!(dir.path().join("new").exists(), after == all, "no empty directory is left after step {stop_after}");
-            let told = next.call("forget", &json!({})).text;
+            let reply = next.call("forget", &json!({})).text;
             let in_the_middle = stop_after > 4 && stop_after < count - 1;
-            assert_eq!(told.contains("a change that a crash interrupted"), in_the_middle, "step {stop_after}: {told}");
+            assert_eq!(reply.contains("a change that a crash interrupted"), in_the_middle, "step {stop_after}: {reply}");
             drop(next);
             assert_tidy(dir.path());
         }
@@ -116,7 +116,7 @@ fn a_crash_in_any_way_to_write_one_file_is_clean() {
     }
 }
 
-/// What another program does to the metadata of a file.
+/// A change of a file's metadata by another program.
 fn change_metadata(path: &Path) {
     fs::set_permissions(path, fs::Permissions::from_mode(0o751)).unwrap();
     let _ = rustix::fs::setxattr(path, "user.theirs", b"kept", rustix::fs::XattrFlags::empty());
@@ -167,7 +167,7 @@ fn a_change_of_metadata_at_any_instant_survives() {
     }
 }
 
-/// A program that has found the file before it was replaced, and changes its mode afterwards.
+/// A program that has looked up the file before it was replaced, and changes its mode afterwards.
 #[test]
 fn a_late_change_of_metadata_reaches_the_file_in_its_place() {
     let dir = lay_out(&[("a.txt", "one\n")]);
@@ -180,13 +180,14 @@ fn a_late_change_of_metadata_reaches_the_file_in_its_place() {
     let _ = rustix::fs::fsetxattr(&found, "user.theirs", b"kept", rustix::fs::XattrFlags::empty());
     let _ = std::os::unix::fs::fchown(&found, None, Some(23456));
     drop(found);
-    // Leaving takes the second look at what was displaced.
+    // Closing takes the second look at displaced files.
     drop(session);
     assert_eq!(content(dir.path(), "a.txt"), "two\n");
     assert_changed_metadata(&target, "after the edit");
 }
 
-/// The same when the process dies after any step: what is found afterwards, old or new, has their change.
+/// Like the test above, but the process dies after any step: the file that is found afterwards, old or new, has the
+/// change.
 #[test]
 fn a_change_of_metadata_survives_a_crash() {
     for exchange in [true, false] {
@@ -214,7 +215,7 @@ fn a_change_of_metadata_survives_a_crash() {
     }
 }
 
-/// An open handle always refers to the file that it was opened for: what was displaced never becomes another file.
+/// An open handle always refers to the file that it was opened for: a displaced file never becomes another file.
 #[test]
 fn a_displaced_file_never_becomes_another() {
     let dir = lay_out(&[("a.txt", "one a\n"), ("b.txt", "one b\n")]);
@@ -237,9 +238,10 @@ fn a_displaced_file_never_becomes_another() {
     assert_eq!(rescued(dir.path()), ["one a\nlate\n"]);
 }
 
-/// Where the system cannot make files without a name, a new one waits in the directory that was made for it. Both go.
+/// If the system cannot create files without a name, a new file is staged in the directory that was created for it.
+/// Both are removed.
 #[test]
-fn a_directory_goes_with_what_was_staged_in_it() {
+fn a_new_directory_is_removed_with_the_file_that_was_staged_in_it() {
     let dir = lay_out(&[("a.txt", "one\n")]);
     let mut crashing =
         session_with(dir.path(), |_, step| if step == CommitStep::Stage(0) { ProbeVerdict::Stop } else { ProbeVerdict::GoOn });
@@ -256,9 +258,9 @@ fn a_directory_goes_with_what_was_staged_in_it() {
     assert_tidy(dir.path());
 }
 
-/// A power cut may leave what came out of an exchange without the journal that names it.
+/// A power cut may leave a displaced file without the journal that names it.
 #[test]
-fn what_no_journal_names_is_rescued() {
+fn a_staged_file_without_a_journal_is_rescued() {
     let dir = lay_out(&[("a.txt", "one\n")]);
     drop(session(dir.path()));
     let staged = dir.path().join(".git/surehand/checkouts/main/staged");
@@ -266,7 +268,7 @@ fn what_no_journal_names_is_rescued() {
     let mut living = session(dir.path());
     read(&mut living, "a.txt");
     assert_eq!(rescued(dir.path()), ["old\n"]);
-    // What a living process has staged is its own.
+    // The staged files of a living process are its own.
     assert!(!living.call("edit_file", &edit("a.txt", "one", "two")).is_error);
     let left = fs::read_dir(&staged).unwrap().count();
     drop(session(dir.path()));
@@ -282,7 +284,7 @@ fn a_torn_write_in_place_is_taken_back() {
     read(&mut crashing, "hard.txt");
     crashing.call("edit_file", &edit("hard.txt", "old", "new"));
     std::mem::forget(crashing);
-    // As if the crash had come in the middle of the write.
+    // As if the crash had come during the write.
     let mut file = OpenOptions::new().write(true).open(dir.path().join("hard.txt")).unwrap();
     file.write_all(b"new content, q").unwrap();
     file.set_len(14).unwrap();
@@ -319,7 +321,7 @@ fn a_foreign_change_at_any_instant_is_never_lost() {
     let targets = [Target::Plain, Target::NoExchange, Target::HardLink];
     let cases = writers.into_iter().enumerate().flat_map(|writer| targets.map(|target| (writer, target)));
     for ((kind, writer), how) in cases {
-        // Where nothing can be exchanged, a rename in the very instant of ours is not seen: that is said in the reply.
+        // Where nothing can be exchanged, a rename in the very instant of ours is not seen: the reply says so.
         if kind == 1 && how != Target::Plain {
             continue;
         }
@@ -337,16 +339,16 @@ fn a_foreign_change_at_any_instant_is_never_lost() {
             read(&mut session, "a.txt");
             let reply = session.call("edit_file", &edit("a.txt", "one", "ours"));
             foreign.join();
-            // A session that goes on does not write over it either.
+            // A session that continues does not overwrite it either.
             session.call("edit_file", &edit("a.txt", "ours", "more"));
-            // Leaving takes the second look at what was displaced.
+            // Closing takes the second look at displaced files.
             drop(session);
             drop(self::session(dir.path()));
             let now = content(dir.path(), "a.txt");
             let kept = now.contains("thei") || rescued(dir.path()).iter().any(|text| text.contains("thei"));
             assert!(
                 kept,
-                "writer {kind}, {how:?}, after step {at}: file {now:?}, rescued {:?}, told {}",
+                "writer {kind}, {how:?}, after step {at}: file {now:?}, rescued {:?}, reply {}",
                 rescued(dir.path()),
                 reply.text
             );
@@ -354,7 +356,7 @@ fn a_foreign_change_at_any_instant_is_never_lost() {
     }
 }
 
-/// A program that keeps the file open and writes into it after it was replaced.
+/// A program keeps the file open and writes into it after it was replaced.
 #[test]
 fn a_late_write_into_a_displaced_file_is_rescued() {
     let dir = lay_out(&[("log.txt", "one\n")]);
@@ -381,12 +383,12 @@ fn a_displaced_file_that_is_still_open_is_kept_for_the_next_start() {
     drop(ours);
     open_elsewhere.write_all(b"very late\n").unwrap();
     drop(open_elsewhere);
-    let told = session(dir.path()).call("read_file", &json!({ "path": "log.txt" })).text;
-    assert!(told.contains(".git/surehand/checkouts/main/rescued/"), "{told}");
+    let reply = session(dir.path()).call("read_file", &json!({ "path": "log.txt" })).text;
+    assert!(reply.contains(".git/surehand/checkouts/main/rescued/"), "{reply}");
     assert_eq!(rescued(dir.path()), ["one\nvery late\n"]);
 }
 
-/// So many edits in a row that displaced files pile up and the journal grows long.
+/// So many edits in a row that displaced files accumulate and the journal grows long.
 #[test]
 fn a_burst_of_edits_loses_and_leaves_nothing() {
     let dir = lay_out(&[("log.txt", "edit 0\n")]);
@@ -476,7 +478,7 @@ fn sessions_editing_one_file_lose_nothing() {
     assert_tidy(dir.path());
 }
 
-/// A directory on the way becomes a link to elsewhere between the plan and the write.
+/// A directory of the path becomes a symlink to another place between the plan and the write.
 #[test]
 fn a_link_swapped_in_during_the_call_leads_nowhere() {
     for at in 0..steps(1).len() {
@@ -503,7 +505,7 @@ fn a_link_swapped_in_during_the_call_leads_nowhere() {
 }
 
 #[test]
-fn what_else_had_changed_is_shown_also_when_a_formatter_follows() {
+fn other_changes_are_shown_also_when_a_formatter_follows() {
     let dir = lay_out(&[("a.txt", "a\nb\nc\nd\n")]);
     let path = dir.path().join("a.txt");
     let format = move || fs::write(&path, "theirs\na\nb\nC\nd\nformatted\n").unwrap();
@@ -515,14 +517,14 @@ fn what_else_had_changed_is_shown_also_when_a_formatter_follows() {
     fs::write(dir.path().join("a.txt"), "theirs\na\nb\nc\nd\n").unwrap();
     let reply = session.call("edit_file", &edit("a.txt", "c", "C"));
     assert_eq!(reply.result["rewritten"], true, "{}", reply.text);
-    // Nothing counts as seen that was not shown.
+    // Only lines that were shown count as seen.
     let overwrite = session.call("write_file", &json!({ "path": "a.txt", "content": "all\n" }));
     assert_eq!(reply.text.contains("1|theirs"), !overwrite.is_error, "{}", reply.text);
     assert!(!overwrite.is_error, "{}", overwrite.text);
 }
 
 #[test]
-fn what_a_formatter_makes_of_it_is_what_counts() {
+fn the_output_of_a_formatter_is_what_counts() {
     let dir = lay_out(&[("a.txt", "one\ntwo\n")]);
     let target = dir.path().join("a.txt");
     let formatted = AtomicUsize::new(0);
@@ -538,7 +540,7 @@ fn what_a_formatter_makes_of_it_is_what_counts() {
     assert!(!reply.is_error && reply.text.contains("a.txt was rewritten right after"), "{}", reply.text);
     assert!(reply.text.contains("2|  formatted"), "{}", reply.text);
     assert_eq!(reply.result["rewritten"], true);
-    // Not stale: what landed is what the session is compared with.
+    // Not stale: the session is compared with the content that was written.
     let reply = session.call("edit_file", &edit("a.txt", "  formatted", "\tformatted"));
     assert!(!reply.is_error, "{}", reply.text);
 }
@@ -576,7 +578,7 @@ fn owner_mode_and_attributes_survive() {
     }
 }
 
-/// Our own rights do not show this to a superuser; another user's process does, where there is one to be had.
+/// A superuser is not affected by permissions; a process of another user is, if one can be had.
 #[test]
 fn a_read_only_file_or_directory_leaves_the_original() {
     if rustix::process::geteuid().is_root() {
@@ -649,9 +651,9 @@ fn a_state_directory_that_vanishes_is_made_again() {
     assert_eq!(content(dir.path(), "a.txt"), "two\n");
 }
 
-/// What is among the journals and none of ours does not keep the workspace from being opened, and stays.
+/// An entry among the journals that is not one of ours does not prevent opening the workspace, and stays.
 #[test]
-fn what_is_no_journal_is_left_as_it_is() {
+fn an_entry_that_is_not_a_journal_is_left_alone() {
     let dir = lay_out(&[("a.txt", "one\n")]);
     drop(session(dir.path()));
     let journals = dir.path().join(".git/surehand/checkouts/main/journal");
@@ -660,13 +662,13 @@ fn what_is_no_journal_is_left_as_it_is() {
     std::os::unix::fs::symlink("/dev/zero", journals.join("1-link")).unwrap();
     let pipe = std::ffi::CString::new(journals.join("1-pipe").to_str().unwrap()).unwrap();
     rustix::fs::mkfifoat(rustix::fs::CWD, &*pipe, rustix::fs::Mode::from_raw_mode(0o600)).unwrap();
-    let told = session(dir.path()).call("read_file", &json!({ "path": "a.txt" }));
-    assert!(!told.is_error, "{}", told.text);
+    let reply = session(dir.path()).call("read_file", &json!({ "path": "a.txt" }));
+    assert!(!reply.is_error, "{}", reply.text);
     assert_eq!(fs::read_dir(&journals).unwrap().count(), 4);
 }
 
 #[test]
-fn a_session_that_goes_on_in_another_process_knows_what_it_had_seen() {
+fn a_session_that_continues_in_another_process_knows_what_it_has_seen() {
     let dir = lay_out(&[("a.txt", "one\ntwo\n")]);
     let again = || Session::continued(Workspace::open(dir.path(), fast()).unwrap(), SessionId("s".to_owned()));
     read(&mut again(), "a.txt");

@@ -1,4 +1,4 @@
-//! Deleting and moving files is as safe as editing them, whatever happens in between.
+//! Deleting and moving files is as safe as editing them, whatever other programs do meanwhile.
 #![expect(clippy::disallowed_methods, reason = "tests play the other programs")]
 
 use std::{
@@ -106,7 +106,7 @@ fn a_foreign_change_while_a_file_is_taken_away_is_never_lost() {
                 drop(self::session(dir.path()));
                 assert!(
                     is_somewhere(dir.path(), "theirs"),
-                    "writer {kind}, {tool}, after step {at}: {:?}, told {}",
+                    "writer {kind}, {tool}, after step {at}: {:?}, reply {}",
                     tree(dir.path()),
                     reply.text
                 );
@@ -120,8 +120,8 @@ fn a_foreign_change_while_a_file_is_taken_away_is_never_lost() {
 fn a_file_that_appears_where_another_is_moved_to_stays() {
     for at in 0..steps(1).len() {
         let dir = lay_out(&[("a.txt", "ours\n")]);
-        let there = dir.path().join("b.txt");
-        let appear = move || drop(fs::File::create_new(&there).map(|mut file| file.write_all(b"theirs\n")));
+        let target = dir.path().join("b.txt");
+        let appear = move || drop(fs::File::create_new(&target).map(|mut file| file.write_all(b"theirs\n")));
         let mut session = session_with(dir.path(), {
             let appear = once(|_| true, appear);
             move |number, step| if number >= at { appear(number, step) } else { ProbeVerdict::GoOn }
@@ -163,7 +163,7 @@ fn a_file_that_is_moved_and_edited_keeps_its_mode() {
     assert!(!reply.is_error, "{}", reply.text);
     assert_eq!(fs::metadata(dir.path().join("deep/both.txt")).unwrap().permissions().mode() & 0o777, 0o750);
     let before = fs::metadata(dir.path().join("deep/both.txt")).unwrap().permissions();
-    // All of it can be taken back.
+    // The whole patch can be undone.
     let reply = session.call("undo", &json!({}));
     assert!(!reply.is_error, "{}", reply.text);
     let expected = FILES.iter().map(|(path, content)| (path.to_string(), content.as_bytes().to_vec())).collect();
@@ -171,8 +171,8 @@ fn a_file_that_is_moved_and_edited_keeps_its_mode() {
     assert_eq!(fs::metadata(dir.path().join("both.txt")).unwrap().permissions(), before);
 }
 
-/// A crash in the middle of a batch, and its directory is gone before the next start: the deletion was taken back, so
-/// the file is kept.
+/// A crash during a batch, and its directory is gone before the next start: the deletion was rolled back, so the file
+/// is kept.
 #[test]
 fn a_deleted_file_without_a_place_to_go_back_to_is_rescued() {
     let dir = lay_out(&[("sub/a.txt", "one\n"), ("b.txt", "two\n")]);
@@ -188,7 +188,8 @@ fn a_deleted_file_without_a_place_to_go_back_to_is_rescued() {
     assert!(reply.text.contains(".git/surehand/checkouts/main/rescued/1-sub__a.txt"), "{}", reply.text);
 }
 
-/// A batch is rolled back whose new files have equal contents and are all open elsewhere: each is a file of its own.
+/// A batch is rolled back whose new files have equal contents and are all open in other programs: each is a file of its
+/// own.
 #[test]
 fn new_files_that_are_taken_back_do_not_replace_each_other() {
     let dir = lay_out(&[("a.txt", "one\n")]);
@@ -211,7 +212,7 @@ fn new_files_that_are_taken_back_do_not_replace_each_other() {
     assert!(is_somewhere(dir.path(), "late y"));
 }
 
-/// A batch was taken back, and the process died before the second look at what it had made.
+/// A batch was rolled back, and the process died before the second look at the files that it had created.
 #[test]
 fn a_new_file_that_was_taken_back_is_found_after_a_crash() {
     for is_written in [false, true] {
@@ -247,9 +248,9 @@ fn a_new_file_that_was_taken_back_is_found_after_a_crash() {
     }
 }
 
-/// Of a file with several names the one that was called is deleted or moved, whichever it was read by.
+/// If a file has several hard links, the link that the caller names is deleted or moved, whichever link it was read by.
 #[test]
-fn of_several_names_the_one_that_is_called_goes() {
+fn of_several_names_the_one_in_the_call_is_removed() {
     let patch = |patch: &str| json!({ "patch": format!("*** Begin Patch\n{patch}*** End Patch\n") });
     let calls = [
         ("delete_file", json!({ "path": "b.txt" }), vec!["a.txt"]),
@@ -274,7 +275,7 @@ fn of_several_names_the_one_that_is_called_goes() {
     }
 }
 
-/// A second name of a file of git's is as little ours to take away as the first.
+/// A second hard link to one of git's files must not be removed either.
 #[test]
 fn internals_do_not_go_by_another_name() {
     let dir = lay_out(&[("a.txt", "one\n"), (".git/config", "")]);
@@ -302,8 +303,8 @@ fn an_edit_by_another_name_is_not_rescued_from_a_deleted_one() {
     assert_tidy(dir.path());
 }
 
-/// The crash came in the middle. Before the next start, another program removed or moved the directory, which was empty
-/// by then.
+/// The crash came during the commit. Before the next start, another program removed or moved the directory, which was
+/// empty by then.
 #[test]
 fn a_deleted_file_whose_directory_is_gone_is_not_lost_in_recovery() {
     for is_moved in [false, true] {
@@ -326,9 +327,10 @@ fn a_deleted_file_whose_directory_is_gone_is_not_lost_in_recovery() {
     }
 }
 
-/// Recovery settles everything except a file that another program has open, and no later call has to wait for that one.
+/// Recovery settles everything except a file that another program has open, and no later call has to wait for that
+/// file.
 #[test]
-fn what_has_to_wait_after_a_crash_keeps_nobody_waiting() {
+fn a_file_that_waits_after_a_crash_does_not_delay_later_calls() {
     let dir = lay_out(&[("open.txt", "one\n"), ("a.txt", "one\n"), ("hard.txt", "one\n")]);
     fs::hard_link(dir.path().join("hard.txt"), dir.path().join("other-name.txt")).unwrap();
     let held_open = fs::File::open(dir.path().join("open.txt")).unwrap();
@@ -370,7 +372,7 @@ fn all_of_a_session_can_be_undone_once() {
         let reply = session.call("undo", &again);
         assert_eq!(reply.result["refusal"]["code"], "no_change", "{again}: {}", reply.text);
     }
-    // The same for one that was not there before.
+    // Also for a file that did not exist before.
     call(&mut session, "write_file", json!({ "path": "new.txt", "content": "new\n" }));
     call(&mut session, "move_file", json!({ "from": "new.txt", "to": "b.txt" }));
     call(&mut session, "undo", json!({ "all": true }));
@@ -396,8 +398,7 @@ fn a_directory_that_vanishes_under_a_new_file_is_made_again() {
     }
 }
 
-/// The new directory is given another name right after the new file was put into it: that is no reason to take the file
-/// back.
+/// The new directory is renamed right after the new file was put into it: that is no reason to roll the file back.
 #[test]
 fn a_directory_that_is_moved_after_the_swap_is_not_missed() {
     let dir = lay_out(&[]);

@@ -1,4 +1,4 @@
-//! The id of a repository: the same for its worktrees and clones, and for nothing else.
+//! The id of a repository: its worktrees and clones share it, and no other repository has it.
 
 use std::{
     path::{Path, PathBuf},
@@ -64,7 +64,7 @@ fn worktrees_and_clones_are_one_repository_and_a_fork_is_another() {
     assert_eq!(machine.id("beside").0, first);
     assert_eq!(machine.id("second").0, first);
     assert_ne!(machine.id("forked").0, first);
-    // Before the first commit nothing says which repository it is, and nothing is kept that would be wrong later.
+    // Before the first commit nothing identifies the repository, and nothing is kept that would be wrong later.
     machine.git(".", "clone -q origin.git early");
     machine.git("early", "checkout -q --orphan unborn");
     assert!(matches!(machine.open("early").repository_id(), Err(RepositoryIdError::NoCommit)));

@@ -1,4 +1,4 @@
-//! Scans of real trees: what has changed since the previous scan, whatever was done to the files.
+//! Scans of real trees: they report every change since the previous scan, whatever was done to the files.
 #![expect(clippy::disallowed_methods, reason = "tests play the other programs")]
 
 use std::{
@@ -51,7 +51,7 @@ impl Fixture {
         fs::write(self.at(path), content).unwrap();
     }
 
-    /// What a scan reports, and that the next one has nothing to report or to read.
+    /// The report of a scan. Checks that the next scan reports and reads nothing.
     #[track_caller]
     fn check(&self, expected: &str) {
         assert_eq!(said(&self.scan()), expected);
@@ -101,14 +101,14 @@ fn a_workspace_without_files_was_scanned_all_the_same() {
 }
 
 #[test]
-fn what_has_not_changed_is_not_read() {
+fn unchanged_files_are_not_read() {
     let fixture = fixture(&[("a", "one"), ("b/c", "two")]);
     let scanned = fixture.scan();
     assert_eq!((scanned.basis, scanned.files, scanned.hashed, said(&scanned).as_str()), (ScanBasis::LastScan, 2, 0, ""));
 }
 
 #[test]
-fn created_modified_and_deleted_files_are_told_apart() {
+fn created_modified_and_deleted_files_are_distinguished() {
     let fixture = fixture(&[("a", "one"), ("b/c", "two"), ("b/d", "three"), ("e", "four")]);
     fixture.write("b/c", "2");
     fixture.write("b/b", "new");
@@ -215,7 +215,7 @@ fn a_file_of_any_size_has_its_version() {
     for size in sizes {
         fs::write(dir.path().join(size.to_string()), content(size)).unwrap();
     }
-    // The limit is for what tools show, not for what is known.
+    // The limit is for files that tools show, not for the index.
     let mut config = Config::default();
     config.limits.file_bytes = 1000;
     let fixture = Fixture { workspace: Workspace::open(dir.path(), config).unwrap(), dir };
@@ -226,7 +226,7 @@ fn a_file_of_any_size_has_its_version() {
 }
 
 #[test]
-fn what_cannot_be_read_is_told_and_stays_known() {
+fn unreadable_files_are_reported_and_stay_known() {
     let dir = lay_out(&[("closed/a", "one"), ("file", "two"), ("other", "three")]);
     let root = dir.path().to_owned();
     as_unprivileged(&root, move || {
@@ -251,7 +251,7 @@ fn what_cannot_be_read_is_told_and_stays_known() {
     });
 }
 
-/// Spoils the index, and expects a first scan that says why.
+/// Damages the index, and expects a first scan that says why.
 #[track_caller]
 fn check_spoilt(spoil: impl FnOnce(&Path), expected: ScanBasis) {
     let fixture = fixture(&[("a", "one"), ("b", "two")]);
@@ -329,8 +329,8 @@ fn several_scans_at_once_leave_a_whole_index() {
     fixture.check("");
     let files = scanned_files(&fixture.workspace).unwrap().into_iter();
     let known: BTreeMap<String, ContentHash> = files.map(|(path, (version, _))| (path.to_string(), version)).collect();
-    let there = tree(fixture.dir.path()).into_iter().map(|(path, bytes)| (path, ContentHash::of(&bytes)));
-    assert_eq!(known, there.collect());
+    let actual = tree(fixture.dir.path()).into_iter().map(|(path, bytes)| (path, ContentHash::of(&bytes)));
+    assert_eq!(known, actual.collect());
 }
 
 #[test]
@@ -339,13 +339,13 @@ fn ten_thousand_files_and_how_far_it_is() {
     for number in 0..10_000 {
         fixture.write(&format!("{}/{}/{number}", number % 10, number % 100), &number.to_string());
     }
-    let told = Mutex::new(Vec::new());
-    let scanned = scan(&fixture.workspace, &|progress| told.lock().unwrap().push(progress)).unwrap();
+    let reports = Mutex::new(Vec::new());
+    let scanned = scan(&fixture.workspace, &|progress| reports.lock().unwrap().push(progress)).unwrap();
     assert_eq!((scanned.files, scanned.created.len(), scanned.hashed), (10_000, 10_000, 10_000));
     assert!(scanned.created.is_sorted());
-    let told = told.into_inner().unwrap();
+    let reports = reports.into_inner().unwrap();
     let most = ScanProgress { files: 10_000, expected: Some(0), bytes_hashed: scanned.bytes_hashed };
-    assert!(told.len() > 10 && told.contains(&most), "{told:?}");
+    assert!(reports.len() > 10 && reports.contains(&most), "{reports:?}");
     fixture.write("3/33/533", "changed");
     fs::remove_dir_all(fixture.at("7")).unwrap();
     let scanned = fixture.scan();
@@ -354,20 +354,20 @@ fn ten_thousand_files_and_how_far_it_is() {
     fixture.check("");
 }
 
-/// Something that another program does.
+/// An operation of another program.
 #[derive(Debug, Clone)]
 enum Act {
     Write(String, &'static str),
     Remove(String),
     Rename(String, String),
     Touch(String),
-    /// Writes as much as there was and sets the time back.
+    /// Writes as many bytes as before and sets the time back.
     Disguise(String),
     Ignore(bool),
 }
 
 impl Act {
-    /// What cannot be done is not done.
+    /// Operations that are impossible are skipped.
     fn play(&self, root: &Path) {
         match self {
             Act::Write(path, content) => {
@@ -397,7 +397,7 @@ impl Act {
     }
 }
 
-/// Directories above a file, in the place of files that are there.
+/// Directories above a file, in the place of existing files.
 fn make_way(root: &Path, path: &str) {
     let above: Vec<&Path> = Path::new(path).ancestors().skip(1).collect();
     for dir in above.into_iter().rev().map(|dir| root.join(dir)) {
@@ -420,7 +420,7 @@ fn any_act() -> impl Strategy<Value = Act> {
     ]
 }
 
-/// What is to be said about a tree that was `before` and is `after`.
+/// The expected report for a tree that was `before` and is `after`.
 fn difference(before: &BTreeMap<String, Vec<u8>>, after: &BTreeMap<String, Vec<u8>>) -> String {
     let is_shown = |tree: &BTreeMap<String, Vec<u8>>, path: &str| {
         tree.contains_key(path) && !(tree.contains_key(".gitignore") && path.split('/').any(|part| part.ends_with(".x")))

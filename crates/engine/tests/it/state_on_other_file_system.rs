@@ -1,6 +1,6 @@
 //! The state is on another file system than the work tree, as for a tree without git, of another user, or on a network.
-//! Files are staged in a private directory of the tree then, and a crash at any step leaves all or nothing, and nothing
-//! behind.
+//! Files are then staged in a private directory of the tree, and a crash at any step leaves all changes or none, and
+//! nothing behind.
 #![expect(clippy::disallowed_methods, reason = "tests lay out files")]
 
 use std::{
@@ -22,7 +22,7 @@ struct Place {
     state: tempfile::TempDir,
 }
 
-/// A tree here and its state in memory; nothing where that is no other file system.
+/// A tree here with its state in memory; nothing if memory is not another file system.
 fn place(files: &[(&str, &str)]) -> Option<Place> {
     let state = tempfile::tempdir_in("/dev/shm").ok()?;
     let tree = tempfile::tempdir().unwrap();
@@ -45,7 +45,7 @@ impl Place {
         Session::new(Workspace::open_with(self.tree.path(), options).unwrap())
     }
 
-    /// What is in the tree and was not put there by us or the user.
+    /// Files in the tree that neither we nor the user put there.
     fn leftovers(&self) -> Vec<PathBuf> {
         let mut found = vec![self.tree.path().to_owned()];
         let mut left = Vec::new();

@@ -1,4 +1,4 @@
-//! A workspace opens with any store. Views, changes and undo work with each; commits do not depend on which it is.
+//! A workspace opens with any store. Views, changes and undo work with each; commits do not depend on the choice.
 #![expect(clippy::disallowed_methods, reason = "tests play the other programs")]
 
 use std::{fs, path::Path, sync::Arc};
@@ -101,7 +101,7 @@ fn in_memory_a_crash_is_recovered_from() {
     assert_tidy(dir.path());
 }
 
-/// A store of the caller's; gives a second connection to it as well.
+/// A custom store, and a second connection to it.
 fn custom(dir: &Path) -> (StoreChoice, SqliteStore) {
     let connect = || SqliteStore::open(&dir.join("custom.db"), &StoreScope::default()).unwrap().store;
     (StoreChoice::Custom(Box::new(connect())), connect())
@@ -138,7 +138,7 @@ fn a_custom_store_knows_the_session_in_the_next_workspace() {
     assert!(!dir.path().join(".git/surehand/state.db").exists());
 }
 
-/// What is known of the files comes from the store, by the paths of the work tree.
+/// Data about files comes from the store, by the paths of the work tree.
 #[test]
 fn the_state_of_the_repository_comes_from_any_store() {
     let (dir, elsewhere) = (lay_out(&[("sub/a.txt", "one\n")]), tempfile::tempdir().unwrap());
@@ -154,7 +154,7 @@ fn the_state_of_the_repository_comes_from_any_store() {
 /// The database has the format of the whole state directory, so it is checked even if it is not used.
 #[test]
 fn state_of_a_newer_program_is_not_opened_with_any_store() {
-    /// Where a database says which format it has, for programs to use.
+    /// The bytes of a database with its format number.
     const USER_VERSION: std::ops::Range<usize> = 60..64;
     let (dir, elsewhere) = (lay_out(&[]), tempfile::tempdir().unwrap());
     drop(Workspace::open(dir.path(), Config::default()).unwrap());
@@ -168,7 +168,7 @@ fn state_of_a_newer_program_is_not_opened_with_any_store() {
     }
 }
 
-/// Many short processes, each of which writes a part of what the bound allows to keep.
+/// Many short processes, each of which writes a part of the data that the bound allows to keep.
 #[test]
 fn the_record_for_undo_is_bounded_also_by_processes_that_end_at_once() {
     let dir = lay_out(&[]);

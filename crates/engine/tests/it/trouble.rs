@@ -1,4 +1,4 @@
-//! What the torture found: trouble that leaves something behind, or keeps the next edit from being made.
+//! Failures that the torture tests found: they left something behind, or prevented the next edit.
 #![expect(clippy::disallowed_methods, reason = "tests play the other programs")]
 
 use std::{
@@ -29,15 +29,15 @@ fn a_part_of_the_state_directory_that_vanishes_is_made_again() {
         let reply = session.call("edit_file", &edit("a.txt", "two", "three"));
         assert!(!reply.is_error, "{part}: {}", reply.text);
         drop(session);
-        // The journal from before is settled at the next start.
+        // The journal of the previous process is settled at the next start.
         drop(self::session(dir.path()));
         assert_tidy(dir.path());
     }
 }
 
-/// Our own rights do not show this to a superuser; another user's process does.
+/// A superuser is not affected by permissions; a process of another user is.
 #[test]
-fn what_may_not_be_removed_now_is_removed_later() {
+fn a_file_that_may_not_be_removed_now_is_removed_later() {
     if rustix::process::geteuid().is_root() {
         // Run this very test as another user.
         let open_dir = tempfile::tempdir().unwrap();
@@ -56,7 +56,7 @@ fn what_may_not_be_removed_now_is_removed_later() {
     let mut ours = session(dir.path());
     read(&mut ours, "a.txt");
     assert!(!ours.call("edit_file", &edit("a.txt", "one", "two")).is_error);
-    // The process ends, and others start and end, while what was displaced may not be removed.
+    // The process ends, and others start and end, while displaced files may not be removed.
     mode(0o555);
     drop(ours);
     drop(session(dir.path()));
@@ -68,7 +68,7 @@ fn what_may_not_be_removed_now_is_removed_later() {
 
 /// Nothing of a process is forgotten when it ends.
 #[test]
-fn what_is_left_of_a_process_is_not_forgotten_when_it_ends_well() {
+fn displaced_files_are_not_forgotten_when_a_process_ends_well() {
     let dir = lay_out(&[("a.txt", "one\n")]);
     let mut ours = session(dir.path());
     read(&mut ours, "a.txt");
@@ -82,7 +82,7 @@ fn what_is_left_of_a_process_is_not_forgotten_when_it_ends_well() {
     assert_eq!(rescued(dir.path()), ["left\n"]);
 }
 
-/// Where a file can only be moved by a second name, a kill may come before the first one is gone.
+/// Where a move needs a second hard link, a kill may come before the first one is removed.
 #[test]
 fn a_move_that_was_cut_off_between_its_two_names_is_finished_or_taken_back() {
     for is_batch in [false, true] {
@@ -102,7 +102,7 @@ fn a_move_that_was_cut_off_between_its_two_names_is_finished_or_taken_back() {
     }
 }
 
-/// An editor saves by renaming the old file, while we are about to write into that because it has several names.
+/// An editor saves by renaming the old file, while we are about to write into it because it has several hard links.
 #[test]
 fn a_write_in_place_goes_to_the_file_that_has_the_name() {
     for after in [CommitStep::Stage(0), CommitStep::Begin, CommitStep::Check(0)] {
@@ -124,7 +124,7 @@ fn a_write_in_place_goes_to_the_file_that_has_the_name() {
     }
 }
 
-/// A file system in a program gives a file that is open a second name when another is renamed over it.
+/// A FUSE file system gives an open file a second name when another file is renamed over it.
 #[test]
 fn a_file_that_is_renamed_over_may_get_a_second_name_from_the_file_system() {
     let dir = lay_out(&[("a.txt", "one\n")]);
@@ -141,7 +141,8 @@ fn a_file_that_is_renamed_over_may_get_a_second_name_from_the_file_system() {
     assert_eq!(content(dir.path(), "a.txt"), "two\n");
 }
 
-/// A batch that makes a file and then may not take another one away: the new one goes, wherever there is room for it.
+/// A batch creates a file and then may not remove another one: the new one is rolled back, wherever there is room for
+/// it.
 #[test]
 fn a_new_file_is_taken_back_also_when_nothing_may_be_staged() {
     let dir = lay_out(&[("a.txt", "one\ntwo\n")]);

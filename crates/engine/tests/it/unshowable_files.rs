@@ -1,5 +1,5 @@
-//! Files that cannot be shown, because they are no text or too large: replaced only by who says so twice, and kept
-//! first.
+//! Files that cannot be shown, because they are binary or too large: they are replaced only by a call that is sent
+//! twice, and are stored first.
 #![expect(clippy::disallowed_methods, reason = "tests play the other programs")]
 
 use std::{
@@ -46,7 +46,7 @@ fn done(reply: &Reply) {
 }
 
 #[test]
-fn undo_brings_back_what_could_not_be_shown() {
+fn undo_brings_back_a_file_that_could_not_be_shown() {
     let large: Vec<u8> = b"all kinds of words\n".repeat(100);
     for (bytes, code) in [(BINARY, "binary"), (BROKEN, "encoding"), (&large, "too_large"), (&[0; 5000], "too_large")] {
         let dir = lay_out_bytes("f", bytes);
@@ -70,9 +70,9 @@ fn undo_brings_back_what_could_not_be_shown() {
     }
 }
 
-/// Taken back and taken back again: what came in its place can be had as well.
+/// Undone and redone: the content that replaced the file can be had again, too.
 #[test]
-fn what_came_in_its_place_can_be_had_again() {
+fn the_content_that_replaced_it_can_be_had_again() {
     let dir = lay_out_bytes("f", &[b'x'; 2000]);
     let mut session = limited(dir.path());
     session.call("write_file", &write("f", "new\n"));
@@ -83,7 +83,7 @@ fn what_came_in_its_place_can_be_had_again() {
 }
 
 #[test]
-fn a_change_in_between_is_told_and_asked_about_again() {
+fn a_change_in_between_is_reported_and_needs_another_confirmation() {
     let dir = lay_out_bytes("f", BINARY);
     let mut session = session(dir.path());
     assert!(session.call("write_file", &write("f", "x")).text.contains("10 bytes"));
@@ -92,7 +92,7 @@ fn a_change_in_between_is_told_and_asked_about_again() {
     refused(&again, "binary");
     assert!(again.text.contains("3 bytes") && again.text.contains("send the same call again"), "{}", again.text);
     assert!(!again.text.contains("do not retry"), "{}", again.text);
-    // As it was when the session was first refused.
+    // The content at the time of the first refusal.
     fs::write(dir.path().join("f"), BINARY).unwrap();
     done(&session.call("write_file", &write("f", "x")));
 }
@@ -160,7 +160,7 @@ fn it_is_kept_before_anything_is_done_to_it() {
     }
 }
 
-/// It would not fit into memory: its size is all that is looked at.
+/// It would not fit into memory, so only its size is checked.
 #[test]
 fn a_huge_file_is_left_alone() {
     const HUGE: u64 = 100 << 30;
@@ -189,7 +189,7 @@ fn a_huge_file_is_left_alone() {
     assert_eq!(content(dir.path(), "a.txt"), "one\n");
 }
 
-/// A file with several names is written in place; its bytes come back under all of them.
+/// A file with several hard links is written in place; its bytes come back under all of them.
 #[test]
 fn a_file_with_several_names_comes_back_under_all_of_them() {
     let dir = lay_out_bytes("f", BINARY);
