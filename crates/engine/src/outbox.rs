@@ -77,6 +77,7 @@ impl Outbox {
     pub(crate) fn begin_group(&mut self) {
         self.groups.entry(thread::current().id()).or_default();
     }
+
     pub(crate) fn end_group(&mut self) {
         if let Some(group) = self.groups.remove(&thread::current().id()) {
             self.append(&group);

@@ -73,12 +73,6 @@ pub(crate) enum SharedStore {
     Other(Arc<Mutex<Box<dyn Store>>>),
 }
 
-impl std::fmt::Debug for SharedStore {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("SharedStore")
-    }
-}
-
 impl SharedStore {
     pub(crate) fn with<T>(&self, act: impl FnOnce(&mut dyn Store) -> T) -> T {
         match self {
@@ -465,6 +459,7 @@ impl StoreWriter {
             outbox.close();
         }
     }
+
     fn note_sessions(&mut self, records: &[StoreRecord]) {
         for record in records {
             match record {

@@ -211,6 +211,7 @@ impl Session {
         Ok(restored)
     }
 }
+
 fn dropped_rescue(incident: Incident) -> Option<Rescue> {
     let IncidentKind::RescueDropped { rescue, version } = incident.kind else { return None };
     Some(Rescue { id: rescue, at: incident.at, path: incident.path, place: RescuePlace::Store(version) })

@@ -197,7 +197,7 @@ impl ScanIndex {
     }
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct IndexedDir<'a> {
     /// The path; empty for the root.
     pub path: &'a str,
@@ -215,10 +215,6 @@ pub(crate) struct IndexedFile {
 }
 
 impl<'a> IndexedDir<'a> {
-    pub(crate) fn unknown() -> Self {
-        Self { path: "", first: 0, records: &[], names: &[] }
-    }
-
     pub(crate) fn len(&self) -> usize {
         self.records.len() / RECORD
     }

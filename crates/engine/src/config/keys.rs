@@ -74,6 +74,7 @@ impl ConfigKey {
         Self { repository: RepositoryRule::Only { what, fits }, ..self }
     }
 }
+
 trait ConfigValue: Sized {
     /// The accepted values, in words.
     const WANTED: &'static str;

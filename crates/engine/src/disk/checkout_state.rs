@@ -75,7 +75,7 @@ impl CheckoutState {
     }
 
     pub(crate) fn open_read_only(place: &RootInTree, dir: Option<StateDir>, home: &StateHome) -> io::Result<Self> {
-        Self::new(place, home, StateHandles::ReadOnly(dir.map(Arc::new)), RescueDir::none())
+        Self::new(place, home, StateHandles::ReadOnly(dir.map(Arc::new)), RescueDir::default())
     }
 
     fn new(place: &RootInTree, home: &StateHome, handles: StateHandles, rescued: RescueDir) -> io::Result<Self> {
@@ -184,6 +184,7 @@ impl CheckoutState {
     pub(crate) fn journals(&self) -> Arc<File> {
         self.parts().journals.clone()
     }
+
     pub(crate) fn outbox(&self) -> Arc<File> {
         self.parts().outbox.clone()
     }

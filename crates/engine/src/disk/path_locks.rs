@@ -32,12 +32,12 @@ impl PathLocks {
     /// Writes the name of a journal into the locks. A process that later finds such a mark knows that the holder died,
     /// and that this journal describes the half-done commit.
     pub(crate) fn mark(&self, journal: &str) -> io::Result<()> {
-        self.write(journal)
+        self.files.iter().try_for_each(|(_, file)| set_mark(file, journal))
     }
 
     /// Removes the mark. It is overwritten with spaces, because truncating a file takes far longer.
     pub(crate) fn unmark(&self) -> io::Result<()> {
-        self.write("")
+        self.mark("")
     }
 
     /// Removes the marks of this journal, and leaves any other.
@@ -51,10 +51,6 @@ impl PathLocks {
         marks.retain(|mark| !mark.is_empty());
         marks.dedup();
         Ok(marks)
-    }
-
-    fn write(&self, mark: &str) -> io::Result<()> {
-        self.files.iter().try_for_each(|(_, file)| set_mark(file, mark))
     }
 }
 

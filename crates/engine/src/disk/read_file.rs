@@ -3,12 +3,12 @@
 use std::{
     fs::File,
     io::{self, Read},
-    os::fd::OwnedFd,
+    os::fd::AsFd,
     time::Duration,
 };
 
 use rustix::{
-    fs::{self as sys, AtFlags, FileType, OFlags, Stat},
+    fs::{self as sys, AtFlags, FileType, Mode, OFlags, Stat},
     io::Errno,
 };
 use surehand_core::{Cause, Refusal, RelPath, Stamp};
@@ -80,8 +80,14 @@ pub(crate) fn kind_of(stat: &Stat) -> Option<&'static str> {
     }
 }
 
+/// Opens a file for reading, following no symlink and waiting for nothing.
+pub(crate) fn open_at(dir: impl AsFd, name: &str) -> rustix::io::Result<File> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    sys::openat(dir, name, flags, Mode::empty()).map(File::from)
+}
+
 /// Retries an open that fails because another Surehand process holds a lease on the file for a moment.
-pub(crate) fn open_patiently(open: impl Fn() -> rustix::io::Result<OwnedFd>) -> rustix::io::Result<OwnedFd> {
+pub(crate) fn open_patiently<T>(open: impl Fn() -> rustix::io::Result<T>) -> rustix::io::Result<T> {
     for _ in 0..5000 {
         match open() {
             Err(Errno::AGAIN) => std::thread::sleep(Duration::from_micros(200)),
@@ -118,6 +124,7 @@ pub(crate) fn read_whole(path: &RelPath, file: &mut File, limit: u64, clock: Fil
         Cause::Conflict { why: "another program keeps writing it, so it could not be read in one piece".to_owned() },
     ))
 }
+
 pub(crate) fn link_count(stat: &Stat) -> u64 {
     #[allow(clippy::unnecessary_cast, reason = "narrower on some systems")]
     let count = stat.st_nlink as u64;

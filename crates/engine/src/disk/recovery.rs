@@ -33,7 +33,7 @@ use surehand_core::{ContentHash, Notice, RelPath};
 use super::{
     commit::{NEW_COPY, OLD_NAME, rename_to_free_name},
     journal::{CommitIntent, CommitMethod, JournalEntry, StagingPlace, entries, is_plain_name, line},
-    read_file::open_patiently,
+    read_file::{open_at, open_patiently},
     rescue::{DisplacedFile, ReplacementFile, SecondLookResult},
     staging,
     working_copy::{TREE_STAGING, WorkingCopy},
@@ -373,9 +373,8 @@ impl FoundThing {
         if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
             return Ok(FoundThing::Other);
         }
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let mut file = match open_patiently(|| sys::openat(dir, name, flags, Mode::empty())) {
-            Ok(fd) => File::from(fd),
+        let mut file = match open_patiently(|| open_at(dir, name)) {
+            Ok(file) => file,
             Err(Errno::NOENT) => return Ok(FoundThing::Nothing),
             Err(errno) => return Err(errno.into()),
         };
@@ -400,6 +399,15 @@ impl FoundThing {
     }
 }
 
+/// Opens the directory of a file; `None` if the path does not lead to one any more.
+fn open_parent(copy: &WorkingCopy, path: &RelPath) -> io::Result<Option<File>> {
+    match copy.tree.open_parent(path) {
+        Ok(dir) => Ok(Some(File::from(dir))),
+        Err(Errno::NOENT | Errno::LOOP | Errno::NOTDIR) => Ok(None),
+        Err(errno) => Err(errno.into()),
+    }
+}
+
 /// A file of a commit as the crash left it.
 struct LeftFile<'a> {
     copy: &'a WorkingCopy,
@@ -418,27 +426,18 @@ struct LeftFile<'a> {
 
 impl<'a> LeftFile<'a> {
     fn inspect(copy: &'a WorkingCopy, intent: &'a CommitIntent, path: &'a RelPath) -> io::Result<Self> {
-        let dir = match copy.tree.open_parent(path) {
-            Ok(dir) => Some(File::from(dir)),
-            Err(Errno::NOENT | Errno::LOOP | Errno::NOTDIR) => None,
-            Err(errno) => return Err(errno.into()),
-        };
+        let dir = open_parent(copy, path)?;
         let target = match &dir {
             Some(dir) => FoundThing::inspect(copy, dir, path.name())?,
             None => FoundThing::Nothing,
         };
-        let moved = match intent.to.as_deref().map(RelPath::new) {
-            Some(Ok(to)) => match copy.tree.open_parent(&to) {
-                Ok(dir) => {
-                    let dir = File::from(dir);
-                    let thing = FoundThing::inspect(copy, &dir, to.name())?;
-                    Some((dir, to, thing))
-                }
-                Err(Errno::NOENT | Errno::LOOP | Errno::NOTDIR) => None,
-                Err(errno) => return Err(errno.into()),
-            },
-            _ => None,
-        };
+        let mut moved = None;
+        if let Some(Ok(to)) = intent.to.as_deref().map(RelPath::new)
+            && let Some(dir) = open_parent(copy, &to)?
+        {
+            let thing = FoundThing::inspect(copy, &dir, to.name())?;
+            moved = Some((dir, to, thing));
+        }
         let mut staged_dir = match (&intent.place, &dir) {
             (StagingPlace::Beside, Some(dir)) => Arc::new(dir.try_clone()?),
             // If that directory is gone, so is the staged file; no file in the state's directory has its name.

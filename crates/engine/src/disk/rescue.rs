@@ -34,7 +34,7 @@ use super::{
     file_times::FileClock,
     lease::{Lease, NoLease},
     metadata::Metadata,
-    read_file::{link_count, open_patiently},
+    read_file::{link_count, open_at, open_patiently},
     rescued_files,
     shared_dirs::SharedDirs,
     staging,
@@ -97,9 +97,8 @@ impl DisplacedFile {
         if let Some(handle) = self.handle.take() {
             return self.check_handle(&handle, rescued);
         }
-        let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
-        let mut file = match sys::openat(&*self.dir, &self.name, flags, Mode::empty()) {
-            Ok(fd) => File::from(fd),
+        let mut file = match open_at(&*self.dir, &self.name) {
+            Ok(file) => file,
             Err(Errno::NOENT) => return Ok(SecondLookResult::Untouched),
             Err(Errno::AGAIN) => return Ok(SecondLookResult::InUse),
             Err(errno) => return Err(errno.into()),
@@ -148,10 +147,9 @@ impl DisplacedFile {
         let Some(replacement) = &mut self.replacement else { return Ok(()) };
         let now = Metadata::of(file, &sys::fstat(file)?)?.without_labels();
         let Some(change) = now.change_from(&replacement.metadata.clone().without_labels()) else { return Ok(()) };
-        let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
-        let in_place = match open_patiently(|| sys::openat(&*replacement.dir, self.path.name(), flags, Mode::empty())) {
+        let in_place = match open_patiently(|| open_at(&*replacement.dir, self.path.name())) {
             Err(Errno::NOENT | Errno::LOOP) => return Ok(()),
-            opened => File::from(opened?),
+            opened => opened?,
         };
         if FileType::from_raw_mode(sys::fstat(&in_place)?.st_mode) == FileType::RegularFile {
             change.apply(&in_place)?;
@@ -167,7 +165,7 @@ impl DisplacedFile {
     }
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct RescueDir {
     /// `None` if the state is read-only. It may be removed and created again; see [`Self::moved`].
     state: Mutex<Option<Arc<StateDir>>>,
@@ -180,11 +178,6 @@ impl RescueDir {
     pub(crate) fn of(state: Arc<StateDir>) -> io::Result<Self> {
         let probe = private_file(&state.checkout)?;
         Ok(Self { state: Mutex::new(Some(state)), clock: FileClock::try_out(&probe), probe: Some(probe) })
-    }
-
-    /// For a read-only state: nothing is written, so nothing is rescued.
-    pub(crate) fn none() -> Self {
-        Self { state: Mutex::new(None), clock: FileClock::default(), probe: None }
     }
 
     pub(crate) fn moved(&self, state: Arc<StateDir>) {
@@ -228,8 +221,7 @@ impl RescueDir {
 
     fn copy_in(&self, dir: BorrowedFd<'_>, name: &str, home: &File, new_name: &str) -> io::Result<()> {
         let mut bytes = Vec::new();
-        let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
-        File::from(open_patiently(|| sys::openat(dir, name, flags, Mode::empty()))?).read_to_end(&mut bytes)?;
+        open_patiently(|| open_at(dir, name))?.read_to_end(&mut bytes)?;
         staging::write_copy(home.as_fd(), new_name, &bytes)?.sync_all()?;
         sys::unlinkat(dir, name, AtFlags::empty())?;
         Ok(())
@@ -248,10 +240,9 @@ pub const RESCUED: &str = "rescued";
 /// A file without a name, which no other process can open.
 fn private_file(dir: &File) -> io::Result<File> {
     let name = format!("probe-{:016x}", try_random()?);
-    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-    let file = sys::openat(dir, &name, flags, Mode::from_raw_mode(0o600))?;
+    let file = staging::create_new(dir.as_fd(), &name, Mode::RUSR | Mode::WUSR)?;
     sys::unlinkat(dir, &name, AtFlags::empty())?;
-    Ok(File::from(file))
+    Ok(file)
 }
 
 #[cfg(all(test, target_os = "linux"))]

@@ -7,7 +7,7 @@ use std::{
 };
 
 use rustix::{
-    fs::{self as sys, AtFlags, Dir, FileType, Mode, OFlags},
+    fs::{self as sys, AtFlags, Dir, FileType},
     io::Errno,
 };
 use serde::{Deserialize, Serialize};
@@ -16,6 +16,7 @@ use surehand_store::Millis;
 
 use super::{
     lease::{Lease, NoLease},
+    read_file::open_at,
     rescue::RESCUED,
     staging,
 };
@@ -73,11 +74,11 @@ pub(crate) fn list(checkout: &File) -> io::Result<Vec<RescuedEntry>> {
     entries.sort_by(|one, other| one.name.cmp(&other.name));
     Ok(entries)
 }
+
 pub(crate) fn read(checkout: &File, name: &str) -> io::Result<Vec<u8>> {
     let rescued = open_dir_if_any(checkout, RESCUED)?.ok_or(Errno::NOENT)?;
-    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let mut content = Vec::new();
-    File::from(sys::openat(&rescued, name, flags, Mode::empty())?).read_to_end(&mut content)?;
+    open_at(&rescued, name)?.read_to_end(&mut content)?;
     Ok(content)
 }
 
@@ -94,9 +95,7 @@ pub(crate) fn discard(checkout: &File, name: &str) -> io::Result<()> {
 /// Deletes a rescued file and its note, unless a program has the file open: it may still write to it.
 pub(crate) fn discard_unless_open(checkout: &File, name: &str) -> io::Result<bool> {
     let rescued = open_dir_if_any(checkout, RESCUED)?.ok_or(Errno::NOENT)?;
-    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
-    let file = File::from(sys::openat(&rescued, name, flags, Mode::empty())?);
-    if let Err(NoLease::IsOpen) = Lease::take_patiently(&file) {
+    if let Err(NoLease::IsOpen) = Lease::take_patiently(&open_at(&rescued, name)?) {
         return Ok(false);
     }
     discard(checkout, name).map(|()| true)

@@ -30,6 +30,7 @@ impl SharedDirs {
             dir
         })
     }
+
     pub(crate) fn are_too_many(&self) -> bool {
         let mut dirs = lock(&self.0);
         if dirs.len() > MOST {

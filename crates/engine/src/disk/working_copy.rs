@@ -71,12 +71,6 @@ pub(crate) enum StagingLevel {
     Beside,
 }
 
-impl std::fmt::Debug for WorkingCopy {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "WorkingCopy({})", self.root.path().display())
-    }
-}
-
 /// If more displaced files than this are waiting, they get their second look at once.
 const MAX_DISPLACED: usize = 4096;
 

@@ -53,6 +53,7 @@ impl Commit {
         Some(Self { tree, parents, date: date.unwrap_or_default() })
     }
 }
+
 pub(crate) struct History<'a> {
     objects: &'a Objects,
     /// The commits whose parents differ from those that they name.

@@ -94,12 +94,6 @@ pub(crate) struct Objects {
     last: RefCell<usize>,
 }
 
-impl fmt::Debug for Objects {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Objects").field("databases", &self.databases).finish_non_exhaustive()
-    }
-}
-
 impl Objects {
     /// The objects of the repository with this common git directory.
     pub(crate) fn of(common: &Path) -> Self {

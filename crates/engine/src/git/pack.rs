@@ -11,6 +11,7 @@ use super::{
     CannotTell, ObjectId, ObjectKind,
     objects::{GitObject, MAX_OBJECT},
 };
+
 pub(super) struct Pack {
     path: PathBuf,
     index: File,

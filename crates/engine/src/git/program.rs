@@ -58,6 +58,7 @@ const REPOSITORY_VARIABLES: [&str; 12] = [
     "GIT_GRAFT_FILE",
     "GIT_SHALLOW_FILE",
 ];
+
 pub(crate) fn git_in(tree: &Path) -> Command {
     let mut git = plain_git_in(tree);
     git.env("LC_ALL", "C.UTF-8").env("GIT_TERMINAL_PROMPT", "0").env("GIT_LITERAL_PATHSPECS", "1");

@@ -32,6 +32,7 @@ pub(crate) struct ChangedEntry {
     pub before: Option<StagedFile>,
     pub after: Option<StagedFile>,
 }
+
 #[derive(Debug)]
 pub(crate) struct StagingArea<'a> {
     tree: &'a Path,
@@ -116,6 +117,7 @@ impl<'a> StagingArea<'a> {
         git.args(["ls-files", "-z", "--unmerged"]);
         Ok(!output_of(git, b"")?.is_empty())
     }
+
     pub(crate) fn files(&self, paths: &HashSet<String>) -> Result<BTreeMap<String, StagedFile>, GitError> {
         let mut git = self.command();
         git.args(["ls-files", "-z", "--stage"]);

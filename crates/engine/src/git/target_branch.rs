@@ -41,6 +41,7 @@ pub(crate) fn target_commit(git: &GitDirs, head: &Reference) -> Result<Option<Ob
     let of_main_checkout = reference(&GitDirs { own: git.common.clone(), ..git.clone() }, "HEAD")?;
     Ok(of_main_checkout.commit.filter(|_| of_main_checkout.name != head.name))
 }
+
 struct Upstream {
     /// `.` for this repository.
     remote: String,

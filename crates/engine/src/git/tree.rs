@@ -110,6 +110,7 @@ impl Compare<'_> {
 pub(crate) fn tree_of(objects: &Objects, commit: &ObjectId) -> Result<ObjectId, CannotTell> {
     Commit::read(objects, commit).map(|commit| commit.tree)
 }
+
 pub(crate) fn read_tree(objects: &Objects, id: &ObjectId) -> Result<Vec<(Vec<u8>, TreeEntry)>, CannotTell> {
     let bad = |why: &str| CannotTell::of(Path::new(&id.to_string()), why);
     let (kind, content) = objects.read(id, MAX_OBJECT)?.ok_or_else(|| bad("there is no such tree"))?;
@@ -132,6 +133,7 @@ fn parse(mut rest: &[u8], hash: usize) -> Option<Vec<(Vec<u8>, TreeEntry)>> {
     }
     Some(entries)
 }
+
 pub(crate) fn entry_at(objects: &Objects, tree: &ObjectId, path: &str) -> Result<Option<TreeEntry>, CannotTell> {
     let mut found = TreeEntry { mode: 0o40_000, id: *tree };
     for name in path.split('/') {

@@ -100,7 +100,7 @@ impl<'a> ScanWorker<'a> {
     pub(super) fn new(scene: &'a ScanInput<'a>) -> Self {
         Self {
             scene,
-            dir: IndexedDir::unknown(),
+            dir: IndexedDir::default(),
             // No directory has this path.
             dir_path: "/".to_owned(),
             buffer: Vec::new(),
@@ -134,7 +134,7 @@ impl<'a> ScanWorker<'a> {
 
     fn enter_directory(&mut self, dir: &str) {
         if self.dir_path != dir {
-            self.dir = self.scene.index.dir(dir).unwrap_or_else(IndexedDir::unknown);
+            self.dir = self.scene.index.dir(dir).unwrap_or_default();
             dir.clone_into(&mut self.dir_path);
         }
     }
@@ -168,6 +168,7 @@ impl<'a> ScanWorker<'a> {
         }
         unreachable!("it is tried once at least")
     }
+
     fn read_once(&mut self, file: &OwnedFd, size: u64) -> rustix::io::Result<(ContentHash, u64)> {
         self.buffer.resize(BUFFER, 0);
         let mut hasher = ContentHasher::default();
@@ -200,6 +201,7 @@ impl<'a> ScanWorker<'a> {
         self
     }
 }
+
 #[derive(Debug, Clone)]
 pub(super) struct SeenFiles(Vec<u64>);
 

@@ -22,6 +22,7 @@ impl IgnoredDirs {
     pub(super) fn new(root: &Path) -> Self {
         Self { rules: HashMap::new(), above: rules_above(root).unwrap_or_default() }
     }
+
     pub(super) fn set(&mut self, path: &Arc<str>, rules: Option<Gitignore>) {
         match rules {
             Some(rules) => drop(self.rules.insert(path.clone(), rules)),

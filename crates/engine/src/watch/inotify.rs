@@ -30,7 +30,7 @@ use surehand_core::RelPath;
 use super::{
     PlacingProgress, WatchTrouble,
     ignored_dirs::{IgnoredDirs, RULES},
-    recent_paths::RecentPaths,
+    recent_paths::{MOST_PATHS, RecentPaths},
 };
 use crate::disk::{root_dir::RootDir, walk::read_rules};
 
@@ -123,7 +123,7 @@ impl WatchedTree {
             wanted: BTreeSet::new(),
             unwatched: BTreeSet::new(),
             several_names: BTreeSet::new(),
-            recent: RecentPaths::default(),
+            recent: RecentPaths::new(MOST_PATHS),
             most_directories: most_directories.min(fair_share().unwrap_or(usize::MAX)),
             begin_again: false,
         })

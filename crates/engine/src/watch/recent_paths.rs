@@ -9,7 +9,7 @@ use std::{
 use surehand_core::RelPath;
 
 /// The kernel's default limit for queued events. Checking everything costs no more than this many hints.
-const MOST_PATHS: usize = 16_384;
+pub(super) const MOST_PATHS: usize = 16_384;
 
 #[derive(Debug)]
 pub(super) struct RecentPaths {
@@ -21,14 +21,8 @@ pub(super) struct RecentPaths {
     most: usize,
 }
 
-impl Default for RecentPaths {
-    fn default() -> Self {
-        Self::with(MOST_PATHS)
-    }
-}
-
 impl RecentPaths {
-    fn with(most: usize) -> Self {
+    pub(super) fn new(most: usize) -> Self {
         Self { by_number: BTreeMap::new(), numbers: HashMap::new(), next: 1, oldest: 1, most }
     }
 
@@ -83,7 +77,7 @@ mod tests {
 
     #[test]
     fn a_fresh_reader_has_missed_something() {
-        let recent = RecentPaths::default();
+        let recent = RecentPaths::new(MOST_PATHS);
         let mut cursor = 0;
         check(&recent, &mut cursor, None);
         check(&recent, &mut cursor, Some(&[]));
@@ -91,7 +85,7 @@ mod tests {
 
     #[test]
     fn every_reader_gets_each_path_once() {
-        let mut recent = RecentPaths::default();
+        let mut recent = RecentPaths::new(MOST_PATHS);
         let (mut one, mut two) = (1, 1);
         noted(&mut recent, &["a", "b", "a"]);
         check(&recent, &mut one, Some(&["b", "a"]));
@@ -103,7 +97,7 @@ mod tests {
 
     #[test]
     fn only_a_reader_that_comes_too_late_has_missed_something() {
-        let mut recent = RecentPaths::with(2);
+        let mut recent = RecentPaths::new(2);
         let (mut late, mut early) = (1, 1);
         noted(&mut recent, &["a"]);
         check(&recent, &mut early, Some(&["a"]));
@@ -117,7 +111,7 @@ mod tests {
 
     #[test]
     fn a_repeated_path_takes_one_place() {
-        let mut recent = RecentPaths::with(2);
+        let mut recent = RecentPaths::new(2);
         let mut cursor = 1;
         noted(&mut recent, &["b"]);
         noted(&mut recent, &["a"; 100]);
@@ -126,7 +120,7 @@ mod tests {
 
     #[test]
     fn lost_events_are_missed_by_all_readers() {
-        let mut recent = RecentPaths::default();
+        let mut recent = RecentPaths::new(MOST_PATHS);
         let (mut one, mut two) = (1, 1);
         recent.forget_all();
         check(&recent, &mut one, None);

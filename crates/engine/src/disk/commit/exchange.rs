@@ -37,16 +37,15 @@ use super::{
     target::{CommitTarget, OldFile, StagedName, identity, is_file_at, rename_to_free_name, same_bytes},
 };
 use crate::disk::{
-    lease::{Lease, LeaseState},
+    lease::LeaseState,
     metadata::Metadata,
-    read_file::{link_count, open_patiently},
+    read_file::{link_count, open_at, open_patiently},
     rescue::{DisplacedFile, ReplacementFile},
     staging,
 };
 
 pub(super) struct FileExchange {
-    old: OldFile,
-    lease: Option<Lease>,
+    pub(super) old: OldFile,
     pub(super) new: File,
     pub(super) written: Stamp,
     pub(super) metadata: Metadata,
@@ -87,7 +86,6 @@ impl FileExchange {
                 let written = place.copy.clock().stamp(&stat);
                 let exchange = Self {
                     old,
-                    lease: None,
                     new,
                     written,
                     metadata,
@@ -118,12 +116,6 @@ impl FileExchange {
 
     pub(super) fn is_exchanged(&self) -> bool {
         matches!(self.phase, ExchangePhase::Staged | ExchangePhase::Exchanged)
-    }
-
-    pub(super) fn check(&mut self, place: &CommitTarget<'_>) -> Result<(), CommitError> {
-        // Without a lease, the verification after the exchange must suffice.
-        self.lease = Lease::take_patiently(&self.old.file).ok();
-        place.check_base(&self.old)
     }
 
     pub(super) fn swap(&mut self, place: &CommitTarget<'_>) -> Result<(), CommitError> {
@@ -178,7 +170,7 @@ impl FileExchange {
         // because `keep_old` did so: some FUSE file systems keep a replaced file under a name of their own while we
         // have it open.
         let is_renamed_over = self.phase == ExchangePhase::RenamedOver;
-        let came_out = verify_old(place, &self.old, self.lease.as_ref(), at, |stat| is_renamed_over || link_count(stat) == 1)?;
+        let came_out = verify_old(place, &self.old, at, |stat| is_renamed_over || link_count(stat) == 1)?;
         self.out = came_out.stamp;
         self.carry_over_metadata(&came_out).map_err(|_| place.changed())
     }
@@ -206,7 +198,7 @@ impl FileExchange {
     }
 
     pub(super) fn roll_back(mut self, place: &CommitTarget<'_>) {
-        if let Some(lease) = self.lease.take() {
+        if let Some(lease) = self.old.lease.take() {
             lease.release(&self.old.file);
         }
         match self.phase {
@@ -342,7 +334,6 @@ pub(super) struct VerifiedOld {
 pub(super) fn verify_old(
     place: &CommitTarget<'_>,
     old: &OldFile,
-    lease: Option<&Lease>,
     (dir, name): (&File, &str),
     may_go: impl Fn(&Stat) -> bool,
 ) -> Result<VerifiedOld, CommitError> {
@@ -353,19 +344,14 @@ pub(super) fn verify_old(
     }
     if identity(&stat) != identity(&old.stat) {
         // Another program has replaced the checked file. A file with the same bytes is as good.
-        let other = open_at(dir, name).filter(|file| same_bytes(file, place.base()).unwrap_or(false));
+        let other = open_patiently(|| open_at(dir, name)).ok().filter(|file| same_bytes(file, place.base()).unwrap_or(false));
         return other.map(|file| VerifiedOld { stat, stamp: None, other: Some(file) }).ok_or_else(|| place.changed());
     }
     // The lease is asked after the stamp was taken, so a later write changes the stamp.
-    match lease.map(|lease| lease.state(&old.file)) {
+    match old.lease.as_ref().map(|lease| lease.state(&old.file)) {
         Some(LeaseState::Held | LeaseState::ReaderWaits) => Ok(VerifiedOld { stat, stamp: Some(stamp), other: None }),
         // A writer waits for the old file. Give way to it, and plan again afterwards.
         Some(LeaseState::Broken) => Err(place.changed()),
         None => place.check_base(old).map(|()| VerifiedOld { stat, stamp: None, other: None }),
     }
-}
-
-fn open_at(dir: &File, name: &str) -> Option<File> {
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    open_patiently(|| sys::openat(dir, name, flags, Mode::empty())).ok().map(File::from)
 }

@@ -30,7 +30,6 @@ use crate::disk::{
 
 pub(super) struct InPlaceWrite {
     pub(super) old: OldFile,
-    lease: Option<Lease>,
     pub(super) old_copy: (StagedName, File),
     new_copy: (StagedName, File),
     pub(super) written: Option<Stamp>,
@@ -60,7 +59,6 @@ impl InPlaceWrite {
         match kept {
             Ok((old_copy, new_copy, old)) => Ok(Self {
                 old,
-                lease: None,
                 old_copy: (staged, old_copy),
                 new_copy: (with_new, new_copy),
                 written: None,
@@ -81,7 +79,7 @@ impl InPlaceWrite {
 
     pub(super) fn check(&mut self, place: &CommitTarget<'_>) -> Result<(), CommitError> {
         match Lease::take_patiently(&self.old.file) {
-            Ok(lease) => self.lease = Some(lease),
+            Ok(lease) => self.old.lease = Some(lease),
             Err(NoLease::IsOpen) if place.copy.state.rescued.leases_exist() => {
                 let why = "has several hard links or belongs to another user, so it can only be written in place, and another \
                            program has it open; try again when it is closed";
@@ -104,7 +102,7 @@ impl InPlaceWrite {
     /// Without a lease, a program may also have written to the open one.
     pub(super) fn verify(&self, place: &CommitTarget<'_>) -> Result<(), CommitError> {
         let is_there = is_file_at(&place.dir, place.name(), &self.old.file);
-        let is_ours = || self.lease.is_some() || same_bytes(&self.old.file, place.content()).unwrap_or(false);
+        let is_ours = || self.old.lease.is_some() || same_bytes(&self.old.file, place.content()).unwrap_or(false);
         if is_there && is_ours() { Ok(()) } else { Err(place.changed()) }
     }
 

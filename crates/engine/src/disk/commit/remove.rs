@@ -13,12 +13,11 @@ use super::{
     exchange::verify_old,
     target::{CommitTarget, OldFile, StagedName, identity, is_file_at, rename_in_other_letters, rename_to_free_name},
 };
-use crate::disk::{lease::Lease, rescue::DisplacedFile};
+use crate::disk::rescue::DisplacedFile;
 
 /// A deletion: the file is moved to the staging place, verified, and removed later.
 pub(super) struct FileRemoval {
-    old: OldFile,
-    lease: Option<Lease>,
+    pub(super) old: OldFile,
     pub(super) staged: StagedName,
     is_taken: bool,
     /// Its stamp after the move, if no other process had it open.
@@ -26,8 +25,7 @@ pub(super) struct FileRemoval {
 }
 
 pub(super) struct FileMove {
-    old: OldFile,
-    lease: Option<Lease>,
+    pub(super) old: OldFile,
     dir_to: Arc<File>,
     name_to: String,
     is_moved: bool,
@@ -38,16 +36,7 @@ impl FileRemoval {
     pub(super) fn stage(place: &CommitTarget<'_>) -> Result<Self, CommitError> {
         let old = place.open_old(OFlags::RDONLY)?;
         let staged = place.stage_on(identity(&old.stat).0);
-        Ok(Self { old, lease: None, staged, is_taken: false, out: None })
-    }
-
-    pub(super) fn written(&self, place: &CommitTarget<'_>) -> Stamp {
-        place.copy.clock().stamp(&self.old.stat)
-    }
-
-    pub(super) fn check(&mut self, place: &CommitTarget<'_>) -> Result<(), CommitError> {
-        self.lease = Lease::take_patiently(&self.old.file).ok();
-        place.check_base(&self.old)
+        Ok(Self { old, staged, is_taken: false, out: None })
     }
 
     pub(super) fn take_out(&mut self, place: &CommitTarget<'_>) -> Result<(), CommitError> {
@@ -65,7 +54,7 @@ impl FileRemoval {
     pub(super) fn verify(&mut self, place: &CommitTarget<'_>) -> Result<(), CommitError> {
         let at = (&*self.staged.dir, self.staged.name.as_str());
         // A file with other hard links loses nothing by losing this name.
-        self.out = verify_old(place, &self.old, self.lease.as_ref(), at, |_| true)?.stamp;
+        self.out = verify_old(place, &self.old, at, |_| true)?.stamp;
         Ok(())
     }
 
@@ -91,20 +80,11 @@ impl FileMove {
         place.make_directories(to)?;
         let dir_to = place.open_parent(to)?;
         let old = place.open_old(OFlags::RDONLY)?;
-        Ok(Self { old, lease: None, dir_to, name_to: to.name().to_owned(), is_moved: false })
-    }
-
-    pub(super) fn written(&self, place: &CommitTarget<'_>) -> Stamp {
-        place.copy.clock().stamp(&self.old.stat)
+        Ok(Self { old, dir_to, name_to: to.name().to_owned(), is_moved: false })
     }
 
     pub(super) fn destination(&self) -> (&Arc<File>, &str) {
         (&self.dir_to, &self.name_to)
-    }
-
-    pub(super) fn check(&mut self, place: &CommitTarget<'_>) -> Result<(), CommitError> {
-        self.lease = Lease::take_patiently(&self.old.file).ok();
-        place.check_base(&self.old)
     }
 
     /// Renames the file, unless something has the new name by now.
@@ -122,7 +102,7 @@ impl FileMove {
 
     pub(super) fn verify(&self, place: &CommitTarget<'_>) -> Result<(), CommitError> {
         let at = (&*self.dir_to, self.name_to.as_str());
-        verify_old(place, &self.old, self.lease.as_ref(), at, |_| true).map(drop)
+        verify_old(place, &self.old, at, |_| true).map(drop)
     }
 
     /// Renames the file back, if it is still the one that we moved. Another program's file stays.

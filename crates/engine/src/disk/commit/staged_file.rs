@@ -111,8 +111,9 @@ impl<'a> StagedFile<'a> {
             WriteStrategy::Create(create) => create.written,
             WriteStrategy::Exchange(exchange) => Some(exchange.written),
             WriteStrategy::InPlace(in_place) => in_place.written,
-            WriteStrategy::Remove(remove) => Some(remove.written(&self.place)),
-            WriteStrategy::Move(moved) => Some(moved.written(&self.place)),
+            WriteStrategy::Remove(FileRemoval { old, .. }) | WriteStrategy::Move(FileMove { old, .. }) => {
+                Some(self.place.copy.clock().stamp(&old.stat))
+            }
         }
     }
 
@@ -142,10 +143,10 @@ impl<'a> StagedFile<'a> {
     pub(super) fn check(&mut self) -> Result<(), CommitError> {
         match &mut self.strategy {
             WriteStrategy::Create(_) => Ok(()),
-            WriteStrategy::Exchange(exchange) => exchange.check(&self.place),
+            WriteStrategy::Exchange(exchange) => exchange.old.check(&self.place),
             WriteStrategy::InPlace(in_place) => in_place.check(&self.place),
-            WriteStrategy::Remove(remove) => remove.check(&self.place),
-            WriteStrategy::Move(moved) => moved.check(&self.place),
+            WriteStrategy::Remove(remove) => remove.old.check(&self.place),
+            WriteStrategy::Move(moved) => moved.old.check(&self.place),
         }
     }
 

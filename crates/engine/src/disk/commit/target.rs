@@ -16,6 +16,7 @@ use surehand_core::{Content, ContentHash, Planned, RelPath, Stamp};
 use super::{CommitError, Durability};
 use crate::disk::{
     journal::{JournalEntry, StagingPlace},
+    lease::Lease,
     read_file::{link_count, open_patiently},
     root_dir::is_other_letters,
     staging,
@@ -31,6 +32,7 @@ pub(super) struct CommitTarget<'a> {
     pub(super) dir: Arc<File>,
     made: Vec<RelPath>,
 }
+
 #[derive(Debug, Clone)]
 pub(super) struct StagedName {
     pub(super) dir: Arc<File>,
@@ -42,6 +44,17 @@ pub(super) struct StagedName {
 pub(super) struct OldFile {
     pub(super) file: File,
     pub(super) stat: Box<Stat>,
+    /// Taken when the file is checked, if the system grants it.
+    pub(super) lease: Option<Lease>,
+}
+
+impl OldFile {
+    /// Takes a lease, and checks that the file still has the content that the plan was made for.
+    pub(super) fn check(&mut self, place: &CommitTarget<'_>) -> Result<(), CommitError> {
+        // Without a lease, the verification after the change must suffice.
+        self.lease = Lease::take_patiently(&self.file).ok();
+        place.check_base(self)
+    }
 }
 
 impl<'a> CommitTarget<'a> {
@@ -207,7 +220,7 @@ impl<'a> CommitTarget<'a> {
         if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
             return Err(self.changed());
         }
-        Ok(OldFile { file, stat: Box::new(stat) })
+        Ok(OldFile { file, stat: Box::new(stat), lease: None })
     }
 
     pub(super) fn stamp_of(&self, file: &File) -> Option<Stamp> {
