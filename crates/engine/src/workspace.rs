@@ -164,9 +164,10 @@ impl Workspace {
             state.notify(Notice::StateSetAside { to: aside.display().to_string() });
         }
         let repo = Arc::new(Mutex::new(RepoStateCache::new(place.below.clone())));
-        let copy = WorkingCopy::new(place, state.clone(), &config.state, config.durability).map_err(bad_state)?;
+        let mut copy = WorkingCopy::new(place, state.clone(), &config.state, config.durability).map_err(bad_state)?;
         let is_in_state_directory = matches!(store, OpenStore::StateDirectory(_));
-        let copy = Arc::new(copy.with_probe(probe));
+        copy.probe = probe;
+        let copy = Arc::new(copy);
         let notices = recover(&copy).map_err(bad_state)?;
         notices.into_iter().for_each(|notice| state.notify(notice));
         let store = if is_for_one_call {

@@ -256,5 +256,5 @@ impl StateParts {
 }
 
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().expect("no code panics while holding it")
+    mutex.lock().expect("no thread panics while it holds the lock")
 }

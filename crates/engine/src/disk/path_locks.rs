@@ -6,12 +6,14 @@ use std::{
     fs::{File, TryLockError},
     io,
     os::{fd::BorrowedFd, unix::fs::FileExt},
-    sync::{Mutex, MutexGuard},
+    sync::Mutex,
     time::{Duration, Instant},
 };
 
 use rustix::fs::{self as sys, Mode, OFlags};
 use surehand_core::{ContentHash, RelPath};
+
+use super::checkout_state::lock;
 
 /// Locks that are held until this is dropped.
 #[derive(Debug)]
@@ -103,7 +105,7 @@ impl LockPool {
     /// Opens a lock file that no other thread of this process uses: two users of one open file would both hold its
     /// lock.
     fn open(&self, dir: BorrowedFd<'_>, stripe: u8) -> io::Result<File> {
-        if let Some(file) = self.idle().remove(&stripe) {
+        if let Some(file) = lock(&self.idle).remove(&stripe) {
             return Ok(file);
         }
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOFOLLOW;
@@ -116,7 +118,7 @@ impl LockPool {
             if file.unlock().is_err() {
                 continue;
             }
-            let mut idle = self.idle();
+            let mut idle = lock(&self.idle);
             if idle.len() >= MOST_IDLE
                 && let Some(other) = idle.keys().next().copied()
             {
@@ -128,11 +130,7 @@ impl LockPool {
 
     /// Forgets all files, because their directory is gone.
     pub(crate) fn clear(&self) {
-        self.idle().clear();
-    }
-
-    fn idle(&self) -> MutexGuard<'_, HashMap<u8, File>> {
-        self.idle.lock().expect("no code panics while holding it")
+        lock(&self.idle).clear();
     }
 }
 

@@ -181,7 +181,7 @@ impl RescueDir {
     }
 
     pub(crate) fn moved(&self, state: Arc<StateDir>) {
-        *self.state.lock().expect("no code panics while holding it") = Some(state);
+        *self.state.lock().expect("no thread panics while it holds the lock") = Some(state);
     }
 
     /// Whether this file system grants leases, tried on a file that no other process can open.
@@ -228,7 +228,7 @@ impl RescueDir {
     }
 
     fn open(&self) -> io::Result<(Arc<StateDir>, Arc<File>)> {
-        let state = self.state.lock().expect("no code panics while holding it").clone().ok_or(Errno::ROFS)?;
+        let state = self.state.lock().expect("no thread panics while it holds the lock").clone().ok_or(Errno::ROFS)?;
         let home = make_dir(&state.checkout, RESCUED)?;
         Ok((state, home))
     }

@@ -103,11 +103,6 @@ impl WorkingCopy {
         })
     }
 
-    /// Adds a probe that is called after every step of a commit.
-    pub(crate) fn with_probe(self, probe: Option<CommitProbe>) -> Self {
-        Self { probe, ..self }
-    }
-
     pub(crate) fn root(&self) -> &RootDir {
         &self.root
     }

@@ -71,37 +71,19 @@ enum ExchangePhase {
 /// Ending of the old file's name in the staging place, on file systems that cannot exchange files.
 pub(in crate::disk) const OLD_NAME: &str = ".old";
 
-pub(super) enum ExchangeStaging {
-    Ready(Box<FileExchange>),
-    /// Owner or attributes of the old file cannot be given to a new one.
-    CannotGiveMetadata,
-}
-
 impl FileExchange {
-    pub(super) fn stage(place: &CommitTarget<'_>, old: OldFile, staged: StagedName) -> Result<ExchangeStaging, CommitError> {
+    /// Stages the new file; `None` if owner or attributes of the old file cannot be given to a new one.
+    pub(super) fn stage(place: &CommitTarget<'_>, old: OldFile, staged: StagedName) -> Result<Option<Box<Self>>, CommitError> {
         place.announce(&staged)?;
-        let written = write_new(place, &old, &staged);
-        match written {
+        match write_new(place, &old, &staged) {
             Ok((new, stat, metadata)) => {
-                let written = place.copy.clock().stamp(&stat);
-                let exchange = Self {
-                    old,
-                    new,
-                    written,
-                    metadata,
-                    has_carried_over: false,
-                    staged,
-                    phase: ExchangePhase::Staged,
-                    out: None,
-                };
-                Ok(ExchangeStaging::Ready(Box::new(exchange)))
+                let (written, phase) = (place.copy.clock().stamp(&stat), ExchangePhase::Staged);
+                Ok(Some(Box::new(Self { old, new, written, metadata, has_carried_over: false, staged, phase, out: None })))
             }
             Err(error) => {
                 staged.remove();
                 match error {
-                    NotWritten::Metadata(Errno::PERM | Errno::ACCESS | Errno::OPNOTSUPP) => {
-                        Ok(ExchangeStaging::CannotGiveMetadata)
-                    }
+                    NotWritten::Metadata(Errno::PERM | Errno::ACCESS | Errno::OPNOTSUPP) => Ok(None),
                     NotWritten::Metadata(errno) => Err(place.failed("write", errno)),
                     NotWritten::Content(error) => Err(place.failed_unless_gone("write", error)),
                 }
@@ -177,10 +159,7 @@ impl FileExchange {
 
     /// Applies changes of the old file's metadata since staging to the new file.
     fn carry_over_metadata(&mut self, came_out: &VerifiedOld) -> io::Result<()> {
-        let now = match &came_out.other {
-            None => Metadata::of(&self.old.file, &came_out.stat)?,
-            Some(file) => Metadata::of(file, &came_out.stat)?,
-        };
+        let now = Metadata::of(came_out.other.as_ref().unwrap_or(&self.old.file), &came_out.stat)?;
         if let Some(change) = now.change_from(&self.metadata) {
             change.apply(&self.new)?;
             (self.metadata, self.has_carried_over) = (now, true);
@@ -210,9 +189,9 @@ impl FileExchange {
                 }
             }
             ExchangePhase::Exchanged => self.exchange_back(place),
-            ExchangePhase::RenamedOver => self.rename_back(place),
-            ExchangePhase::Replaced => {
-                if self.write_back().is_err() || !self.put_over_ours(place) {
+            ExchangePhase::RenamedOver | ExchangePhase::Replaced => {
+                let is_kept_current = self.phase == ExchangePhase::RenamedOver || self.write_back().is_ok();
+                if !is_kept_current || !self.put_over_ours(place) {
                     place.copy.rescue(self.staged.dir.as_fd(), &self.staged.name, place.path());
                 }
             }
@@ -247,12 +226,6 @@ impl FileExchange {
         // A change that cannot be carried over now is tried again at the second look.
         let _ = displaced.carry_over_metadata(&self.new);
         place.copy.displace(displaced);
-    }
-
-    fn rename_back(&self, place: &CommitTarget<'_>) {
-        if !self.put_over_ours(place) {
-            place.copy.rescue(self.staged.dir.as_fd(), &self.staged.name, place.path());
-        }
     }
 
     /// Renames the kept file over the file in place, if that is still ours.

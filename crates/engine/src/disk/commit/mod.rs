@@ -267,7 +267,7 @@ impl<'a> CommitRun<'a> {
     fn failed_to_sync(&self, nth: usize, error: io::Error) -> CommitError {
         let files = self.files.iter().flat_map(|file| file.to_sync_before().into_iter().map(move |_| file));
         match files.into_iter().nth(nth) {
-            Some(file) => file.failed("sync", error),
+            Some(file) => file.place.failed("sync", error),
             None => self.failed("sync", &error),
         }
     }

@@ -11,7 +11,7 @@ use surehand_core::{Content, FileAction, RelPath, Stamp};
 use super::{
     CommitError, FileChange,
     create::FileCreation,
-    exchange::{ExchangeStaging, FileExchange},
+    exchange::FileExchange,
     in_place::InPlaceWrite,
     remove::{FileMove, FileRemoval},
     target::{CommitTarget, StagedName, identity},
@@ -24,7 +24,7 @@ use crate::disk::{
 };
 
 pub(super) struct StagedFile<'a> {
-    place: CommitTarget<'a>,
+    pub(super) place: CommitTarget<'a>,
     strategy: WriteStrategy,
 }
 
@@ -49,10 +49,6 @@ impl<'a> StagedFile<'a> {
         }
     }
 
-    pub(super) fn failed(&self, what: &str, error: impl Into<std::io::Error>) -> CommitError {
-        self.place.failed(what, error)
-    }
-
     pub(super) fn method(&self) -> CommitMethod {
         match &self.strategy {
             WriteStrategy::Create(_) => CommitMethod::Create,
@@ -75,7 +71,7 @@ impl<'a> StagedFile<'a> {
             how: self.method(),
             base: place.planned.base().map(Content::version),
             new: place.planned.after().map(Content::version),
-            place: staged.map_or(StagingPlace::State, |staged| place.place_of(staged)),
+            place: staged.map_or(StagingPlace::State, |staged| place.copy.place_of(&staged.dir, &staged.name)),
             staged: staged.map(|staged| staged.name.clone()),
             inode: written.map_or(0, |stamp| stamp.inode),
             modified: written.map_or(0, |stamp| stamp.modified),
@@ -246,7 +242,7 @@ fn stage_replacement(place: &CommitTarget<'_>) -> Result<WriteStrategy, CommitEr
         return Err(place.failed("write (the file is read-only)", Errno::ACCESS));
     }
     let (has_one_name, staged) = (link_count(&old.stat) == 1, place.stage_on(identity(&old.stat).0));
-    if has_one_name && let ExchangeStaging::Ready(exchange) = FileExchange::stage(place, old, staged.clone())? {
+    if has_one_name && let Some(exchange) = FileExchange::stage(place, old, staged.clone())? {
         return Ok(WriteStrategy::Exchange(exchange));
     }
     InPlaceWrite::stage(place, staged).map(WriteStrategy::InPlace)

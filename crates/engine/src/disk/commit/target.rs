@@ -15,7 +15,7 @@ use surehand_core::{Content, ContentHash, Planned, RelPath, Stamp};
 
 use super::{CommitError, Durability};
 use crate::disk::{
-    journal::{JournalEntry, StagingPlace},
+    journal::JournalEntry,
     lease::Lease,
     read_file::{link_count, open_patiently},
     root_dir::is_other_letters,
@@ -180,12 +180,8 @@ impl<'a> CommitTarget<'a> {
 
     /// Announces a staged file in the journal: recovery never removes one that no entry names.
     pub(super) fn announce(&self, staged: &StagedName) -> Result<(), CommitError> {
-        let (path, place) = (self.copy.in_tree(self.path()).to_string(), self.place_of(staged));
+        let (path, place) = (self.copy.in_tree(self.path()).to_string(), self.copy.place_of(&staged.dir, &staged.name));
         self.write_journal(&JournalEntry::Stage { commit: self.commit, path, place, staged: staged.name.clone() })
-    }
-
-    pub(super) fn place_of(&self, staged: &StagedName) -> StagingPlace {
-        self.copy.place_of(&staged.dir, &staged.name)
     }
 
     /// Where to stage a file for a target on this device, so that both can be exchanged. The state directory is best:
