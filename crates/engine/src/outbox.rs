@@ -204,20 +204,12 @@ fn records(mut content: &[u8]) -> Vec<StoreRecord> {
 
 fn take_group<'a>(content: &mut &'a [u8]) -> Option<&'a [u8]> {
     let length = std::str::from_utf8(take_line(content)?).ok()?.parse().ok()?;
-    take_bytes(content, length)
+    content.split_off(..length)
 }
 
 fn take_line<'a>(content: &mut &'a [u8]) -> Option<&'a [u8]> {
     let end = content.iter().position(|byte| *byte == b'\n')?;
-    let line = take_bytes(content, end)?;
-    take_bytes(content, 1)?;
-    Some(line)
-}
-
-fn take_bytes<'a>(content: &mut &'a [u8], count: usize) -> Option<&'a [u8]> {
-    let (taken, rest) = content.split_at_checked(count)?;
-    *content = rest;
-    Some(taken)
+    content.split_off(..=end).map(|line| &line[..end])
 }
 
 /// The records of a group, all or none.
@@ -235,12 +227,12 @@ fn record_of(line: OutboxEntry<'_>, rest: &mut &[u8]) -> Option<StoreRecord> {
         OutboxEntry::Happened { event, delta } => {
             let mut event = event.into_owned();
             if let Some((prefix, suffix, size)) = delta {
-                event.delta = Some(ContentDelta { prefix, suffix, middle: take_bytes(rest, size)?.to_vec() });
+                event.delta = Some(ContentDelta { prefix, suffix, middle: rest.split_off(..size)?.to_vec() });
             }
             StoreRecord::Happened(event)
         }
         OutboxEntry::Kept { version, at, size } => {
-            let content = take_bytes(rest, size)?.to_vec();
+            let content = rest.split_off(..size)?.to_vec();
             StoreRecord::Kept { version, content: SharedBytes::new(content), at }
         }
     })

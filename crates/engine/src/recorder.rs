@@ -407,7 +407,9 @@ impl Drop for ThreadEnd<'_> {
 }
 
 fn run(mut writer: StoreWriter, queue: &RecordQueue, housekeeping: &dyn Fn(&IdleMoment<'_>) -> bool) {
-    step_back();
+    // Calls are more urgent than records. On other systems, this would change the priority of the whole process.
+    #[cfg(target_os = "linux")]
+    let _ = rustix::process::setpriority_process(None, 10);
     let _end = ThreadEnd(queue);
     let mut busy = true;
     loop {
@@ -489,13 +491,6 @@ impl StoreWriter {
         }
         self.trim() || self.store.with(|store| store.release_space()).unwrap_or(false)
     }
-}
-
-/// Lowers the priority of this thread, because calls are more urgent than records.
-fn step_back() {
-    // On other systems, this would change the priority of the whole process.
-    #[cfg(target_os = "linux")]
-    let _ = rustix::process::setpriority_process(None, 10);
 }
 
 #[cfg(test)]

@@ -117,11 +117,8 @@ impl Workspace {
         let id = || rescue.id.clone();
         match &rescue.place {
             RescuePlace::File { path, .. } => {
-                let read = || {
-                    let state = self.state().dir()?;
-                    rescued_files::read(&state, &file_name(path))
-                };
-                read().map_err(|error| RescueError::Io { id: id(), error })
+                let read = self.state().dir().and_then(|state| rescued_files::read(&state, &file_name(path)));
+                read.map_err(|error| RescueError::Io { id: id(), error })
             }
             RescuePlace::Store(version) => {
                 self.ask(|store| store.version(version))?.ok_or_else(|| RescueError::Gone { id: id() })
@@ -159,11 +156,8 @@ impl Workspace {
         let kind = IncidentKind::RescueDropped { rescue: rescue.id.clone(), version };
         self.notice(rescue.path.clone(), SessionId(PERSON.to_owned()), kind);
         self.flush();
-        let discard = || {
-            let state = self.state().dir()?;
-            rescued_files::discard(&state, &file_name(path))
-        };
-        discard().map_err(|error| RescueError::Io { id: rescue.id.clone(), error })
+        let discarded = self.state().dir().and_then(|state| rescued_files::discard(&state, &file_name(path)));
+        discarded.map_err(|error| RescueError::Io { id: rescue.id.clone(), error })
     }
 
     fn keep_rescued(&self, rescue: &Rescue) -> Result<ContentHash, RescueError> {

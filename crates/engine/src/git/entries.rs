@@ -212,20 +212,14 @@ impl CachedTree {
     fn parse(bytes: &mut &[u8], hash: usize, depth: usize) -> Option<Self> {
         let until = |bytes: &mut &[u8], end: u8| {
             let length = memchr::memchr(end, bytes)?;
-            let (part, rest) = bytes.split_at(length);
-            *bytes = &rest[1..];
-            Some(part.to_vec())
+            bytes.split_off(..=length).map(|part| part[..length].to_vec())
         };
         let number = |digits: Vec<u8>| str::from_utf8(&digits).ok()?.parse::<i64>().ok();
         let name = until(bytes, 0)?;
         let count = number(until(bytes, b' ')?)?;
         let below = number(until(bytes, b'\n')?)?;
         let made = match usize::try_from(count) {
-            Ok(count) => {
-                let (id, rest) = bytes.split_at_checked(hash)?;
-                *bytes = rest;
-                Some((count, ObjectId::from_bytes(id)?))
-            }
+            Ok(count) => Some((count, ObjectId::from_bytes(bytes.split_off(..hash)?)?)),
             Err(_) => None,
         };
         if depth > DEEPEST {

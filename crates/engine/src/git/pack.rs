@@ -46,7 +46,8 @@ impl Pack {
         if head[..8] != *b"\xfftOc\0\0\0\x02" {
             return None;
         }
-        let fanout: Vec<u32> = head[8..].chunks(4).map(|number| u32::from_be_bytes(number.try_into().expect("four"))).collect();
+        let fanout: Vec<u32> =
+            head[8..].chunks(4).map(|number| u32::from_be_bytes(number.try_into().expect("four bytes"))).collect();
         let count = *fanout.last()?;
         if !fanout.is_sorted() {
             return None;
@@ -282,19 +283,16 @@ fn apply_delta(base: &[u8], delta: &[u8], limit: usize) -> Result<Option<Vec<u8>
     }
     let mut rest = &delta[at..];
     let mut result = Vec::with_capacity(result_size as usize);
-    while let Some((&command, after)) = rest.split_first() {
-        rest = after;
+    while let Some(&command) = rest.split_off_first() {
         if command & 0x80 == 0 {
             // Zero is reserved.
-            let (added, after) = rest.split_at_checked(usize::from(command)).filter(|_| command != 0).ok_or(())?;
+            let added = rest.split_off(..usize::from(command)).filter(|_| command != 0).ok_or(())?;
             result.extend_from_slice(added);
-            rest = after;
         } else {
             let (mut from, mut length) = (0_usize, 0_usize);
             for bit in 0..7 {
                 if command & (1 << bit) != 0 {
-                    let (&byte, after) = rest.split_first().ok_or(())?;
-                    rest = after;
+                    let &byte = rest.split_off_first().ok_or(())?;
                     match bit {
                         0..4 => from |= usize::from(byte) << (8 * bit),
                         _ => length |= usize::from(byte) << (8 * (bit - 4)),
