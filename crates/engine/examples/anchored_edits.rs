@@ -11,7 +11,7 @@ use surehand_engine::{
     render,
 };
 
-/// Plays it.
+/// Runs the example.
 pub fn main() -> Result<(), Box<dyn Error>> {
     let dir = tempfile::tempdir()?;
     let file = dir.path().join("list.txt");
@@ -27,7 +27,7 @@ pub fn main() -> Result<(), Box<dyn Error>> {
     let line = LineNo::new(2).ok_or("lines are counted from 1")?;
     let bread = Anchor::of(line, reading.text.line(line));
 
-    // Meanwhile somebody adds a line above: the second line is the third now.
+    // Meanwhile another program adds a line above: the second line is the third now.
     fs::write(&file, "milk\napples\nbread\ncheese\n")?;
 
     // The edit is refused, because a number alone would have meant another line. The refusal says where the line is

@@ -7,7 +7,7 @@ use std::{error::Error, fs};
 
 use surehand_engine::{Call, Config, ListCall, Session, StateHome, ToolNames, Workspace, render};
 
-/// Plays it.
+/// Runs the example.
 pub fn main() -> Result<(), Box<dyn Error>> {
     let dir = tempfile::tempdir()?;
     fs::create_dir_all(dir.path().join("web/src"))?;
@@ -18,13 +18,13 @@ pub fn main() -> Result<(), Box<dyn Error>> {
     let workspace = Workspace::open(dir.path(), Config { state, ..Config::default() })?;
     let mut session = Session::new(workspace);
 
-    // Before the model works on a file: what holds there, parents first.
+    // Before the model works on a file: the instructions that apply there, parents first.
     let told = session.agents_md_if_new("web/src/app.ts").ok_or("there are two files")?;
     println!("{told}");
     assert!(told.find("Run the tests") < told.find("two spaces"));
     assert_eq!(session.agents_md_if_new("web/src/app.ts"), None, "it has them now");
 
-    // Who asks for nothing gets them with the outcome of a call about the directory, once they have changed.
+    // Otherwise the outcome of a call about the directory has them, once they have changed.
     fs::write(dir.path().join("web/AGENTS.md"), "Indent with tabs.\n")?;
     let outcome = session.run(&Call::List(ListCall { path: Some("web".to_owned()), ..ListCall::default() }));
     println!("{}", render::text(&outcome, &ToolNames::default()));

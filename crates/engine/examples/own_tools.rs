@@ -1,7 +1,7 @@
 //! An agent with tools of its own, guarded by the gate.
 //!
-//! The agent reads and writes files itself. It tells a session what its tools have shown and asks before an edit is
-//! made: an edit of a file that the model has not seen, or that has changed since, is refused, and the refusal shows
+//! The agent reads and writes files itself. It reports to a session what its tools have shown, and asks before an edit
+//! is made: an edit of a file that the model has not seen, or that has changed since, is refused, and the refusal shows
 //! the model what it needs.
 //!
 //! Run it: `cargo run -p surehand-engine --example own_tools`
@@ -15,7 +15,7 @@ use surehand_engine::{
     render,
 };
 
-/// Plays it.
+/// Runs the example.
 pub fn main() -> Result<(), Box<dyn Error>> {
     let dir = tempfile::tempdir()?;
     let file = dir.path().join("project/main.rs");
@@ -26,7 +26,7 @@ pub fn main() -> Result<(), Box<dyn Error>> {
     let state = StateHome { user: Some(dir.path().join("state")), ..StateHome::default() };
     let workspace = Workspace::open(&dir.path().join("project"), Config { state, ..Config::default() })?;
     let mut session = Session::new(workspace);
-    // What the model calls its tools: every text that it reads names these.
+    // The model's names for its tools: every text that it reads uses these.
     let names = ToolNames::reading_with("cat").with(Tool::EditFile, "sed").with(Tool::WriteFile, "tee");
 
     // The model has not read the file.

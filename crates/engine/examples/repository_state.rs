@@ -10,12 +10,12 @@ use surehand_engine::{
     core::tokens::estimate, render::snapshot::format_for_prompt,
 };
 
-/// Plays it.
+/// Runs the example.
 pub fn main() -> Result<(), Box<dyn Error>> {
     let dir = tempfile::tempdir()?;
     fs::write(dir.path().join("notes.md"), "# Notes\n")?;
 
-    // Nothing of this needs to outlive the process.
+    // The state need not outlive the process.
     let state = surehand_engine::StateHome { user: Some(dir.path().join(".state")), ..Default::default() };
     let config = Config { state, ..Config::default() };
     let options = WorkspaceOptions { config, store: StoreChoice::InMemory, ..WorkspaceOptions::default() };
@@ -27,7 +27,7 @@ pub fn main() -> Result<(), Box<dyn Error>> {
     session.run(&Call::Tasks(TasksCall { add, story: Some("S-12".to_owned()), ..TasksCall::default() })).result?;
     session.run(&Call::Read(ReadCall::whole("notes.md"))).result?;
     session.edit(&Edit::write("src/parser.rs", "pub fn parse() {}\n")).result?;
-    // Somebody else changes what the session has read.
+    // Another program changes a file that the session has read.
     fs::write(dir.path().join("notes.md"), "# Notes\n\nUse a table.\n")?;
 
     let state = workspace.snapshot();

@@ -69,7 +69,7 @@ pub enum CleanError {
 }
 
 fn in_use_since() -> Millis {
-    now() - i64::try_from(SESSION_IN_USE.as_millis()).expect("it is short")
+    now() - i64::try_from(SESSION_IN_USE.as_millis()).expect("half an hour fits")
 }
 
 impl Workspace {
@@ -169,8 +169,8 @@ fn read_only(state: &Path) -> Result<SqliteStore, StoreError> {
 impl GoneState {
     /// Removes it, unless a process holds a journal in it.
     pub fn remove(&self) -> Result<(), CleanError> {
-        let what = || self.root.display().to_string();
-        let failed = |error| CleanError::Io { what: what(), error };
+        let path = || self.root.display().to_string();
+        let failed = |error| CleanError::Io { what: path(), error };
         let Some(state) = FoundState::open(&self.state).map_err(failed)? else { return Ok(()) };
         let checkouts = state.checkouts().map_err(failed)?;
         let is_meant = |checkout: &&FoundCheckout| self.checkout.as_ref().is_none_or(|name| *name == checkout.name);
@@ -178,11 +178,11 @@ impl GoneState {
             let dir = self.state.join(CHECKOUTS).join(&checkout.name);
             // It may have come back since it was listed.
             if checkout.presence == TreePresence::There || is_in_use(&dir).map_err(failed)? {
-                return Err(CleanError::InUse { what: what() });
+                return Err(CleanError::InUse { what: path() });
             }
         }
         let Some(name) = &self.checkout else {
-            let parent = self.state.parent().expect("it is in a directory");
+            let parent = self.state.parent().expect("it is below another directory");
             return discard(parent, &self.state).map_err(failed);
         };
         if !self.key.is_empty() && self.state.join("state.db").exists() {
@@ -202,12 +202,12 @@ pub fn gone_boards(home: &StateHome) -> io::Result<Vec<BoardUsage>> {
 impl BoardUsage {
     /// Removes it, unless an agent on it is alive.
     pub fn remove(&self) -> Result<(), CleanError> {
-        let what = || self.path.display().to_string();
+        let path = || self.path.display().to_string();
         if self.is_in_use {
-            return Err(CleanError::InUse { what: what() });
+            return Err(CleanError::InUse { what: path() });
         }
-        let parent = self.path.parent().expect("it is in a directory");
-        discard(parent, &self.path).map_err(|error| CleanError::Io { what: what(), error })
+        let parent = self.path.parent().expect("it is below another directory");
+        discard(parent, &self.path).map_err(|error| CleanError::Io { what: path(), error })
     }
 }
 

@@ -34,7 +34,7 @@ pub struct Config {
     pub checkpoint: CheckpointConfig,
     /// Files that no checkpoint keeps, as in a `.gitignore` file.
     pub never_kept: Vec<String>,
-    /// Where the board is, and what is put on it.
+    /// Where the board is, and which data goes there.
     pub board: BoardConfig,
     /// Which files hold instructions, and how many tokens of them a reply may have.
     pub instructions: instructions::InstructionSettings,
@@ -198,7 +198,7 @@ impl Default for CheckpointConfig {
     }
 }
 
-/// Where the board of a repository is, and what is put on it.
+/// Where the board of a repository is, and which data goes there.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct BoardConfig {
     /// Whether agents appear on the board, and see the work of other agents.
@@ -478,7 +478,7 @@ fn find_key(name: &str) -> Result<&'static ConfigKey, &'static str> {
     if let Some(key) = KEYS.iter().find(|key| key.name == name) {
         return Ok(key);
     }
-    // If only a section is given, the section is what was mistyped.
+    // If only a section is given, it is the mistyped part.
     let alike = |known: &str| {
         let section = known.split('.').next().unwrap_or(known);
         distance(if name.contains('.') { known } else { section }, name)

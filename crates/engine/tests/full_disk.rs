@@ -1,5 +1,6 @@
-//! A disk that fills up, and other limits of a process. No file may grow beyond a limit: that is how a full disk looks to one process, without needing
-//! one. The limit is one of the whole process, so these tests have a binary to themselves and take turns.
+//! A disk that fills up, and other limits of a process. No file may grow beyond a limit: to one process, a full disk
+//! looks like that, and none is needed. The limit applies to the whole process, so these tests have a binary of their
+//! own and take turns.
 #![cfg(target_os = "linux")]
 #![expect(clippy::disallowed_methods, reason = "tests play the other programs")]
 
@@ -26,7 +27,7 @@ fn alone(test: impl FnOnce()) {
     test();
 }
 
-/// What `act` gives while no file may grow beyond `bytes`.
+/// The result of `act` while no file may grow beyond `bytes`.
 fn with_room_for<T>(bytes: u64, act: impl FnOnce() -> T) -> T {
     // SAFETY: sets the disposition of one signal to "ignore"; no handler is installed.
     #[expect(unsafe_code, reason = "a write beyond the limit raises a signal that ends the process, and no safe call ignores it")]
@@ -40,7 +41,7 @@ fn with_room_for<T>(bytes: u64, act: impl FnOnce() -> T) -> T {
     result
 }
 
-/// Displaced files wait a moment for their second look, and must not use up what the process may have open.
+/// Displaced files wait for their second look, and must not use up the open files of the process.
 #[test]
 fn a_burst_of_edits_keeps_few_files_open() {
     alone(|| {
@@ -102,14 +103,14 @@ fn a_journal_line_that_could_not_be_written_is_not_glued_to_the_next() {
     });
 }
 
-/// Btrfs takes new room for whatever is written, also to a mapped page: there a full disk could end the process by a
+/// Btrfs allocates new space for every write, also to a mapped page, so a full disk could end the process with a
 /// signal.
 #[test]
 fn a_full_disk_ends_no_session_where_every_write_needs_room() {
     alone(fill_up_btrfs);
 }
 
-/// A displaced file waits a moment for its second look, and takes an inode until then.
+/// A displaced file waits for its second look, and takes an inode until then.
 #[test]
 fn displaced_files_give_way_when_the_disk_is_full() {
     alone(|| {
@@ -149,7 +150,7 @@ fn fill_up_btrfs() {
         assert!(reply.is_error && reply.text.contains("No space left on device"), "{}", reply.text);
         assert_eq!(content(&root, &path), "one\n");
     }
-    // Who only looks needs no room.
+    // Reading needs no space.
     assert_eq!(views_by_session(&Workspace::open_read_only(&root, fast()).unwrap()).unwrap().len(), 1);
     drop(file);
     fs::remove_file(filler).unwrap();

@@ -15,7 +15,7 @@ pub struct ConfigKey {
     pub name: &'static str,
     /// The accepted values, in words.
     pub wanted: &'static str,
-    /// What the key does, for people.
+    /// A description for people.
     pub meaning: &'static str,
     /// Whether a repository may set it, and within which bounds.
     pub repository: RepositoryRule,

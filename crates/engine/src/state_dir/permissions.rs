@@ -84,7 +84,7 @@ fn is_local(_: &File) -> bool {
 pub enum UntrustedDir {
     /// It is not as we would have made it.
     Foreign(String),
-    /// The system refused.
+    /// The operating system reported an error.
     Failed(io::Error),
 }
 
