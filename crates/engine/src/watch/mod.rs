@@ -102,23 +102,17 @@ pub(crate) struct FileWatcher {
 /// The state shared by the thread that adds watches and the callers.
 #[derive(Debug)]
 struct SharedTree {
-    inner: Mutex<WatcherState>,
+    state: Mutex<WatcherState>,
     closed: AtomicBool,
 }
 
 #[derive(Debug)]
-struct WatcherState {
-    phase: WatcherPhase,
-    /// Further paths to watch, requested while the thread has the tree.
-    asked: Vec<RelPath>,
-    trouble: Option<WatchTrouble>,
-}
-
-#[derive(Debug)]
-enum WatcherPhase {
-    Placing,
+enum WatcherState {
+    /// A thread has the tree and adds watches. These paths are to be watched, too.
+    Placing(Vec<RelPath>),
     Watching(Box<WatchedTree>),
-    Lost,
+    /// Nothing is watched. The reason is taken when it is reported.
+    Lost(Option<WatchTrouble>),
 }
 
 #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "there is no tree"))]
@@ -140,8 +134,8 @@ impl FileWatcher {
     }
 
     fn start_with(root: &Path, most_directories: usize) -> Self {
-        let inner = Mutex::new(WatcherState { phase: WatcherPhase::Placing, asked: Vec::new(), trouble: None });
-        let shared = Arc::new(SharedTree { inner, closed: AtomicBool::new(false) });
+        let state = Mutex::new(WatcherState::Placing(Vec::new()));
+        let shared = Arc::new(SharedTree { state, closed: AtomicBool::new(false) });
         let watch = Self { shared, thread: Mutex::new(None) };
         let root: PathBuf = root.to_owned();
         watch.place_in_background(&mut watch.shared.lock(), move || WatchedTree::open(&root, most_directories).map(Box::new));
@@ -155,18 +149,18 @@ impl FileWatcher {
 
     /// The paths that may have changed since this reader's last call, including changes of our own.
     pub(crate) fn hints(&self, cursor: &mut HintCursor) -> WatchHints {
-        let mut inner = self.shared.lock();
+        let mut state = self.shared.lock();
         // The cursor does not move. Once the watches are in place, it gets this answer again, because earlier changes
         // were not reported.
-        let WatcherPhase::Watching(tree) = &mut inner.phase else { return WatchHints::Everything };
+        let WatcherState::Watching(tree) = &mut *state else { return WatchHints::Everything };
         match tree.catch_up() {
             Ok(PlacingProgress::Done) => tree.since(&mut cursor.next).map_or(WatchHints::Everything, WatchHints::Paths),
             Ok(PlacingProgress::MoreToDo) => {
-                self.hand_over(&mut inner);
+                self.hand_over(&mut state);
                 WatchHints::Everything
             }
             Err(trouble) => {
-                inner.stop_watching(trouble);
+                *state = WatcherState::Lost(Some(trouble));
                 WatchHints::Everything
             }
         }
@@ -176,20 +170,20 @@ impl FileWatcher {
     /// noticed. A file with several hard links is part of every answer from now on, because it may change under another
     /// name.
     pub(crate) fn watch_path(&self, path: &RelPath) {
-        let mut inner = self.shared.lock();
-        match &mut inner.phase {
-            WatcherPhase::Placing => inner.asked.push(path.clone()),
-            WatcherPhase::Watching(tree) => {
+        let mut state = self.shared.lock();
+        match &mut *state {
+            WatcherState::Placing(asked) => asked.push(path.clone()),
+            WatcherState::Watching(tree) => {
                 if let Err(trouble) = tree.watch_path(path) {
-                    inner.stop_watching(trouble);
+                    *state = WatcherState::Lost(Some(trouble));
                 }
             }
-            WatcherPhase::Lost => {}
+            WatcherState::Lost(_) => {}
         }
     }
 
     pub(crate) fn trouble(&self) -> Option<WatchTrouble> {
-        self.shared.lock().trouble.take()
+        if let WatcherState::Lost(trouble) = &mut *self.shared.lock() { trouble.take() } else { None }
     }
 
     /// Waits until all watches are in place, or watching has failed.
@@ -201,26 +195,26 @@ impl FileWatcher {
     }
 
     /// Leaves the tree to the thread, because a caller cannot wait that long.
-    fn hand_over(&self, inner: &mut WatcherState) {
-        if let WatcherPhase::Watching(tree) = std::mem::replace(&mut inner.phase, WatcherPhase::Placing) {
-            self.place_in_background(inner, move || Ok(tree));
+    fn hand_over(&self, state: &mut WatcherState) {
+        if let WatcherState::Watching(tree) = std::mem::replace(state, WatcherState::Placing(Vec::new())) {
+            self.place_in_background(state, move || Ok(tree));
         }
     }
 
     fn place_in_background(
         &self,
-        inner: &mut WatcherState,
+        state: &mut WatcherState,
         open: impl FnOnce() -> Result<Box<WatchedTree>, WatchTrouble> + Send + 'static,
     ) {
         let shared = self.shared.clone();
         let run = move || {
             if let Err(trouble) = open().and_then(|tree| shared.watch_tree(tree)) {
-                shared.lock().stop_watching(trouble);
+                *shared.lock() = WatcherState::Lost(Some(trouble));
             }
         };
         match std::thread::Builder::new().name("surehand-watch".to_owned()).spawn(run) {
             Ok(thread) => *self.thread.lock().expect("no thread panics while it holds the lock") = Some(thread),
-            Err(error) => inner.stop_watching(WatchTrouble::System { act: "start a thread", error }),
+            Err(error) => *state = WatcherState::Lost(Some(WatchTrouble::System { act: "start a thread", error })),
         }
     }
 }
@@ -234,7 +228,7 @@ impl Drop for FileWatcher {
 
 impl SharedTree {
     fn lock(&self) -> MutexGuard<'_, WatcherState> {
-        self.inner.lock().expect("no thread panics while it holds the lock")
+        self.state.lock().expect("no thread panics while it holds the lock")
     }
 
     /// Adds all watches, then shares the tree with the callers.
@@ -242,21 +236,18 @@ impl SharedTree {
         let is_closed = || self.closed.load(Ordering::Relaxed);
         loop {
             tree.watch_all(is_closed)?;
-            let mut inner = self.lock();
-            if is_closed() || inner.asked.is_empty() {
-                inner.phase = WatcherPhase::Watching(tree);
+            let mut state = self.lock();
+            let asked = match &mut *state {
+                WatcherState::Placing(asked) if !is_closed() => std::mem::take(asked),
+                _ => Vec::new(),
+            };
+            if asked.is_empty() {
+                *state = WatcherState::Watching(tree);
                 return Ok(());
             }
-            let asked = std::mem::take(&mut inner.asked);
-            drop(inner);
+            drop(state);
             asked.iter().try_for_each(|path| tree.watch_path(path))?;
         }
-    }
-}
-
-impl WatcherState {
-    fn stop_watching(&mut self, trouble: WatchTrouble) {
-        *self = Self { phase: WatcherPhase::Lost, asked: Vec::new(), trouble: Some(trouble) };
     }
 }
 
