@@ -1,4 +1,4 @@
-//! Carries a restore out.
+//! Carries out a restore.
 
 use std::{
     collections::{BTreeSet, HashSet},
@@ -26,32 +26,31 @@ use crate::{
     session::{ATTEMPTS, Session},
 };
 
-/// What came of a restore.
+/// The result of a restore.
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Restored {
-    /// The change as which it is on record, for `undo`; none if nothing was done.
+    /// The recorded change, for `undo`; empty if nothing was done.
     pub changes: Vec<ChangeId>,
-    /// The files that are as they were.
+    /// The files that were restored, with the act for each.
     pub files: Vec<(RelPath, RestoreAct)>,
-    /// What was done to contents.
+    /// The contents that were written.
     pub outcomes: Vec<FileOutcome>,
-    /// What could not be restored, and why.
+    /// The files that could not be restored, with the reasons.
     pub failed: Vec<NotKept>,
-    /// Whether a file took the place of a directory, or the other way round. Undo does not take that back; another restore does.
+    /// Whether a file replaced a directory, or the reverse. Undo cannot revert that; another restore can.
     pub has_swapped: bool,
 }
 
-/// The name of this tool in the log.
 pub(crate) const TOOL: &str = "restore";
 
-/// As what a restore is recorded.
+/// The change and the origin under which a restore is recorded.
 struct RestoreRecord<'a> {
     change: &'a ChangeId,
     origin: &'a ChangeOrigin<'a>,
 }
 
-/// A file with the bytes that it is to have.
+/// A file with its content after the restore.
 struct Wanted<'a> {
     file: &'a RestoreFile,
     content: Option<Bytes>,
@@ -59,15 +58,16 @@ struct Wanted<'a> {
 }
 
 impl Session {
-    /// Carries out what [`Session::plan_restore`] has found. A file that somebody has changed since is restored all the same, and
-    /// what it held is kept for undo.
+    /// Carries out a plan of [`Session::plan_restore`]. Files that changed after the plan are restored all the same,
+    /// and their content is kept for undo.
     pub fn restore(&mut self, plan: &RestorePlan) -> Restored {
         let entries = plan.files.iter().filter_map(|file| Some((file.path.clone(), entry_change(file)?))).collect();
         let origin = ChangeOrigin { entries, ..ChangeOrigin::of(TOOL) };
         self.restore_as(plan, &fresh_change(), &origin, HashSet::new())
     }
 
-    /// The same as a part of this change. What is done to paths besides contents is in `origin`; of those in `recorded` it is on record.
+    /// Like [`Session::restore`], as a part of this change. `origin` describes changes to paths apart from contents;
+    /// the paths in `recorded` already have their events.
     pub(super) fn restore_as(
         &mut self,
         plan: &RestorePlan,
@@ -80,14 +80,14 @@ impl Session {
         let root = self.workspace().clone();
         let root = root.root();
         let mut failed: BTreeSet<RelPath> = BTreeSet::new();
-        // What is in the way of something else goes first.
+        // First remove whatever occupies the place of something else.
         for file in &plan.files {
             let removed = match (&file.have, &file.want) {
                 (Thing::Link { target }, _) => put_back::remove_link(root, &file.path, target),
                 (Thing::Directory { .. }, Thing::File { .. } | Thing::Link { .. } | Thing::Nothing) => {
                     put_back::remove_directory(root, &file.path)
                 }
-                // One that others left there, empty, would be in the way.
+                // An empty directory that another program left there would block the path.
                 (Thing::Nothing, Thing::File { .. } | Thing::Link { .. }) => {
                     let _ = put_back::remove_directory(root, &file.path);
                     Ok(())
@@ -141,7 +141,7 @@ impl Session {
         restored
     }
 
-    /// Records what was done to a path of which no content was written.
+    /// Records the change to a path without a content write.
     fn record_entry(&self, act: &RestoreRecord<'_>, file: &RestoreFile) {
         let version = match &file.want {
             Thing::File { .. } => self.version_at(&file.path),
@@ -156,7 +156,8 @@ impl Session {
         Some(ContentHash::of(&content))
     }
 
-    /// Commits files, all that can be planned at once, until they hold still. Gives those that are on record now.
+    /// Commits the files, as many as possible at once, and retries while they keep changing. Returns the files that are
+    /// recorded.
     fn commit_restore(
         &mut self,
         act: &RestoreRecord<'_>,
@@ -205,7 +206,7 @@ impl Session {
                     last = format!("another program keeps writing {path}");
                 }
                 Err(CommitError::Refused(refusal) | CommitError::NoRoom(refusal)) => {
-                    // One file is in the way of all: it is left out, and the others are tried again.
+                    // One file blocks all: leave it out and try the rest again.
                     let path = refusal.known_path().filter(|path| wanted.iter().any(|want| want.file.path == *path));
                     let Some(path) = path else {
                         last = refusal.to_string();
@@ -239,7 +240,7 @@ impl Session {
         Ok(Wanted { file, content: Some(content), mode: *mode })
     }
 
-    /// The plan for a file as it is now; none if there is nothing to do.
+    /// Plans the write of a file from its present content; `None` if the content is already right.
     fn plan_file(&mut self, want: &Wanted<'_>) -> Result<Option<PlannedFile>, String> {
         let in_words = |refusal: Refusal| refusal.to_string();
         let gathered = self.gather_to_restore(&want.file.path).map_err(in_words)?;
@@ -259,7 +260,7 @@ impl Restored {
     }
 }
 
-/// Whether a file must go before another one can come: a file becomes a directory, or the other way round.
+/// Whether a file must be deleted before another can be written, because a file becomes a directory or the reverse.
 fn is_in_the_way(deletes: &[&RestoreFile], writes: &[&RestoreFile]) -> bool {
     let is_above =
         |above: &RelPath, path: &RelPath| path.as_str().strip_prefix(above.as_str()).is_some_and(|rest| rest.starts_with('/'));
@@ -280,17 +281,17 @@ fn is_in_the_way(deletes: &[&RestoreFile], writes: &[&RestoreFile]) -> bool {
     meets(&deletes, &writes) || meets(&writes, &deletes)
 }
 
-/// A directory that was made for files that are gone goes with them, and so does an empty one that is in the way of a file.
+/// Removes directories that only held deleted files, and empty ones that block a file.
 fn remove_empty_directories(session: &Session, plan: &RestorePlan) {
     let above = |path: &RelPath| std::iter::successors(path.parent(), RelPath::parent);
     let deleted = plan.files.iter().filter(|file| file.act == RestoreAct::Delete);
     let mut directories: BTreeSet<RelPath> = deleted.flat_map(|file| above(&file.path)).collect();
-    let is_no_directory = |file: &&RestoreFile| matches!(file.want, Thing::File { .. } | Thing::Link { .. });
-    let wanted: BTreeSet<&RelPath> = plan.files.iter().filter(is_no_directory).map(|file| &file.path).collect();
+    let is_file_or_link = |file: &&RestoreFile| matches!(file.want, Thing::File { .. } | Thing::Link { .. });
+    let wanted: BTreeSet<&RelPath> = plan.files.iter().filter(is_file_or_link).map(|file| &file.path).collect();
     for empty in plan.empty.iter().filter(|empty| above(empty).any(|dir| wanted.contains(&dir))) {
         directories.extend(above(empty).chain([empty.clone()]));
     }
-    // The innermost first. What is not empty stays.
+    // Innermost directories first. Directories that are not empty stay.
     for dir in directories.into_iter().rev().filter(|dir| !plan.standing.contains(dir)) {
         let _ = put_back::remove_directory(session.workspace().root(), &dir);
     }

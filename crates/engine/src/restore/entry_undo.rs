@@ -1,5 +1,5 @@
-//! Undo of what a change did to paths besides the content of files: links, directories, permissions. A path that was something else
-//! than a file, before or after, comes back as a whole, and only if it is still what the change left.
+//! Undo of changes to paths apart from file contents: links, directories, permissions. A path that was not a regular
+//! file, before or after the change, is restored as a whole, and only if it is still as the change left it.
 
 use std::{collections::HashSet, os::unix::fs::PermissionsExt};
 
@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{change_log::ChangeOrigin, checkpoint::read_file, session::Session, workspace::Workspace};
 
-/// A path that is to be what it was before some changes.
+/// A path to restore to its state before some changes.
 #[derive(Debug, Clone)]
 pub(crate) struct EntryUndo {
     path: RelPath,
@@ -26,12 +26,12 @@ pub(crate) struct EntryUndo {
 }
 
 impl EntryUndo {
-    /// What these events, newest first, did besides contents.
+    /// The changes of these events apart from contents. Events are newest first.
     pub(crate) fn of_events(events: &[FileEvent]) -> Vec<Self> {
         let is_of_mode = |event: &FileEvent| event.entry.as_ref().is_some_and(|entry| entry.modes().is_some());
         let of_kind = events.iter().filter(|event| event.entry.is_some() && !is_of_mode(event));
         let of_kind: HashSet<&RelPath> = of_kind.map(|event| &event.path).collect();
-        // Permissions of a file that comes, goes or moves come and go with it.
+        // The permissions of a file that was created, deleted or moved are restored together with the file.
         let whole = events.iter().filter(|event| event.before.is_none() || event.after.is_none() || event.moved_to.is_some());
         let whole: HashSet<&RelPath> = whole.flat_map(|event| [&event.path, event.name_after()]).collect();
         let mut undos: Vec<Self> = Vec::new();
@@ -63,12 +63,12 @@ impl EntryUndo {
         &self.path
     }
 
-    /// Whether the path was something else than a file. Otherwise only permissions come back.
+    /// Whether the path was not a regular file before or after. Otherwise only its permissions are restored.
     pub(crate) fn is_of_kind(&self) -> bool {
         !matches!((&self.have, &self.want), (Thing::File { .. }, Thing::File { .. }))
     }
 
-    /// Whether the path still is what the changes left; of a file whose permissions come back, its content does not matter.
+    /// Whether the path is still as the changes left it. If only permissions are restored, the content does not matter.
     pub(crate) fn is_as_left(&self, workspace: &Workspace) -> bool {
         let place = workspace.path().join(self.path.as_str());
         let meta = place.symlink_metadata().ok();
@@ -77,19 +77,19 @@ impl EntryUndo {
         };
         match &self.have {
             Thing::Nothing => meta.is_none() || meta.as_ref().is_some_and(std::fs::Metadata::is_dir) && is_empty(&place),
-            Thing::Link { target } => std::fs::read_link(&place).is_ok_and(|there| there.as_os_str() == target.as_str()),
+            Thing::Link { target } => std::fs::read_link(&place).is_ok_and(|actual| actual.as_os_str() == target.as_str()),
             Thing::Directory { .. } => meta.as_ref().is_some_and(std::fs::Metadata::is_dir),
             Thing::File { mode, .. } if !self.is_of_kind() => meta.as_ref().is_some_and(|meta| meta.is_file()) && has_mode(*mode),
             Thing::File { content, mode } => {
-                let there = read_file(workspace, &self.path, u64::MAX).ok().flatten();
-                let there = there.map(|bytes| Content::Version(ContentHash::of(&bytes)));
-                has_mode(*mode) && there.is_some_and(|there| is_same_content(workspace, &self.path, &there, content))
+                let actual = read_file(workspace, &self.path, u64::MAX).ok().flatten();
+                let actual = actual.map(|bytes| Content::Version(ContentHash::of(&bytes)));
+                has_mode(*mode) && actual.is_some_and(|actual| is_same_content(workspace, &self.path, &actual, content))
             }
             Thing::NotKept => false,
         }
     }
 
-    /// What the undo does, for the record.
+    /// The recorded form of this undo.
     pub(crate) fn record(&self) -> EntryChange {
         EntryChange { before: entry(&self.have), after: entry(&self.want) }
     }
@@ -106,8 +106,8 @@ impl EntryUndo {
 }
 
 impl Session {
-    /// Makes paths what they were, as a part of this change. Events of the paths in `recorded` are on record. Gives what was done, and
-    /// what failed.
+    /// Restores paths as a part of this change. The paths in `recorded` already have their events. Returns the outcomes
+    /// and the failures.
     pub(crate) fn undo_entries(
         &mut self,
         entries: &[EntryUndo],
@@ -123,7 +123,7 @@ impl Session {
     }
 }
 
-/// What a restore does to a path besides the content of a file; `None` if nothing.
+/// The effect of a restore on a path apart from file content; `None` if there is none.
 pub(super) fn entry_change(file: &RestoreFile) -> Option<EntryChange> {
     let is_more = match (&file.have, &file.want) {
         (Thing::File { mode: Some(have), .. }, Thing::File { mode: Some(want), .. }) => have != want,
@@ -134,7 +134,7 @@ pub(super) fn entry_change(file: &RestoreFile) -> Option<EntryChange> {
     is_more.then(|| EntryChange { before: entry(&file.have), after: entry(&file.want) })
 }
 
-/// What has become of a path.
+/// The outcome of a restore for a path.
 pub(super) fn outcome(path: &RelPath, have: &Thing, want: &Thing) -> EntryOutcome {
     let is = match (have, want) {
         (_, Thing::Link { target }) => EntryState::Link(target.clone()),
@@ -146,7 +146,7 @@ pub(super) fn outcome(path: &RelPath, have: &Thing, want: &Thing) -> EntryOutcom
     EntryOutcome { path: path.clone(), is }
 }
 
-/// What an event says of a path.
+/// The state of a path that an event describes.
 pub(super) fn thing(entry: &PathEntry, version: Option<ContentHash>) -> Thing {
     match (entry, version) {
         (PathEntry::Link(target), _) => Thing::Link { target: target.clone() },

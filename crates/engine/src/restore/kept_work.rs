@@ -1,4 +1,4 @@
-//! The work that a checkpoint keeps: how its files differ from the commit.
+//! The work that a checkpoint keeps: the differences between its files and the commit.
 
 use surehand_core::{Content, RelPath, file_diff::FileDiff};
 use surehand_store::CheckpointId;
@@ -9,21 +9,21 @@ use super::{
 };
 use crate::workspace::Workspace;
 
-/// So many bytes of files are compared; more are only named.
+/// Up to this many bytes of files are compared; the files after that are only named.
 const MOST_BYTES: usize = 16 << 20;
 
-/// A file that is not as the commit has it.
+/// A file that differs from the commit.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct KeptFile {
-    /// Where it is.
+    /// Path relative to the workspace root.
     pub path: RelPath,
-    /// From the commit to the checkpoint; `None` if there is too much to compare, or if it cannot be read.
+    /// From the commit to the checkpoint; `None` if the files are too large to compare, or cannot be read.
     pub diff: Option<FileDiff>,
 }
 
 impl Workspace {
-    /// The files of a checkpoint whose content is not that of the commit, by path.
+    /// The files of a checkpoint whose content differs from the commit, sorted by path.
     pub fn kept_work(&self, id: &CheckpointId) -> Result<Vec<KeptFile>, RestoreError> {
         let checkpoint = self.ask(|store| store.checkpoint(id))?;
         let checkpoint = checkpoint.ok_or_else(|| RestoreError::Gone(format!("checkpoint {id}")))?;
@@ -54,7 +54,7 @@ impl Workspace {
         Ok(kept)
     }
 
-    /// What a file holds; `None` if there is no file.
+    /// The content of a file; `None` if there is no file.
     fn content_of(&self, path: &RelPath, thing: &Thing) -> Result<Option<Content>, String> {
         match thing {
             Thing::File { content, .. } => content.load(self, path).map(|bytes| Some(Content::new(bytes))),

@@ -1,8 +1,8 @@
-//! Going back: brings files to what they were at a checkpoint, at a time, or right after a change. Deleted and renamed files, binary
-//! ones, permissions, links and empty directories come back as they were.
+//! Restores files to their state at a checkpoint, at a time, or right after a change. Deleted, renamed and binary
+//! files, permissions, links and empty directories are restored, too.
 //!
-//! Before anything is written a checkpoint is taken, so that whatever a restore overwrites or deletes can be had again; contents go
-//! through a commit like every other change, which undo takes back.
+//! Before any write, a checkpoint is taken, so that everything a restore overwrites or deletes can be recovered.
+//! Contents go through a commit like every other change, and undo can revert them.
 
 mod apply;
 mod entry_undo;
@@ -40,61 +40,61 @@ use crate::{
     workspace::Workspace,
 };
 
-/// What is to be restored.
+/// The paths to restore, and the state to restore them to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RestoreRequest {
-    /// Files and directories; none is everything.
+    /// Files and directories; empty means the whole workspace.
     pub paths: Vec<String>,
-    /// To what.
+    /// The time, change or checkpoint to go back to.
     pub to: RestoreTo,
 }
 
-/// What a restore would do.
+/// The effects that a restore would have.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct RestorePlan {
-    /// The moment to which it goes back.
+    /// The time whose state is restored.
     pub moment: Millis,
-    /// The checkpoint that it goes by, if there is one.
+    /// The checkpoint that the plan is based on; `None` if there is none from before that time.
     pub checkpoint: Option<CheckpointInfo>,
-    /// The checkpoint of what is there now, if one was taken.
+    /// The checkpoint of the present state; `None` for a preview.
     pub before: Option<CheckpointId>,
-    /// What happens to each file, by path.
+    /// The files that would change, sorted by path.
     pub files: Vec<RestoreFile>,
-    /// What stays as it is though it was different then, and why.
+    /// The files that differ but stay, with the reasons.
     pub left: Vec<NotKept>,
-    /// Empty directories that were not there then. They stay, unless they are in the way of something.
+    /// Empty directories that did not exist then. They stay, unless they block a restored file.
     empty: Vec<RelPath>,
-    /// Directories that were there, empty, and have something in them now. They stay when that goes.
+    /// Directories that were empty then and have entries now. They stay after the entries are deleted.
     standing: Vec<RelPath>,
 }
 
-/// What a restore does to a file.
+/// The effect of a restore on one path.
 #[derive(Debug)]
 pub struct RestoreFile {
-    /// Where it is.
+    /// Path relative to the workspace root.
     pub path: RelPath,
-    /// What is done.
+    /// The kind of effect.
     pub act: RestoreAct,
     have: Thing,
     want: Thing,
 }
 
-/// What is done to a file.
+/// The kind of effect on a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RestoreAct {
-    /// It is not there and comes back.
+    /// The path does not exist and is created.
     Create,
-    /// It holds something else.
+    /// The content differs and is replaced.
     Overwrite,
-    /// It was not there.
+    /// The path did not exist then and is deleted.
     Delete,
-    /// Only its permissions are others.
+    /// Only the permissions differ and are set.
     SetMode,
 }
 
 impl RestoreAct {
-    /// What it does, in words.
+    /// The name as people read it, such as `set mode`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Create => "create",
@@ -105,29 +105,29 @@ impl RestoreAct {
     }
 }
 
-/// Why nothing can be restored.
+/// Why a restore is impossible.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RestoreError {
-    /// What is there now could not be kept first.
+    /// The checkpoint of the present state failed.
     #[error("what is there now could not be kept, so nothing was restored: {0}")]
     Checkpoint(#[from] CheckpointError),
-    /// A path makes no sense.
+    /// A requested path is invalid.
     #[error(transparent)]
     Path(Box<Refusal>),
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// There is no such checkpoint or change any more.
+    /// The checkpoint or change no longer exists.
     #[error("there is no {0} any more")]
     Gone(String),
-    /// Nothing is known of that time.
+    /// Neither a checkpoint nor a recorded change reaches back to that time.
     #[error("nothing is known of that time: {}", oldest_in_words(.oldest.as_deref()))]
     TooEarly {
-        /// The oldest checkpoint, if there is one.
+        /// The oldest checkpoint; `None` if there is none.
         oldest: Option<Box<CheckpointInfo>>,
     },
-    /// Git does not have the commit any more.
+    /// Git cannot read the commit of the checkpoint.
     #[error("git does not have the commit of the checkpoint: {0}")]
     Git(String),
 }
@@ -139,11 +139,11 @@ fn oldest_in_words(oldest: Option<&CheckpointInfo>) -> String {
     }
 }
 
-/// So many changes are looked at.
+/// The maximum number of events that are read.
 const MOST_EVENTS: usize = 100_000;
 
 impl Session {
-    /// Finds out what a restore would do. A checkpoint of what is there now is taken for that; no file is changed.
+    /// Plans a restore. This takes a checkpoint of the present state, but changes no file.
     pub fn plan_restore(&mut self, request: &RestoreRequest) -> Result<RestorePlan, RestoreError> {
         let occasion = CheckpointRequest { session: None, occasion: "before restore".to_owned(), name: None };
         let before = self.workspace().checkpoint_with_files(&occasion)?;
@@ -151,7 +151,7 @@ impl Session {
         Ok(RestorePlan { before: Some(before.info.id), ..plan })
     }
 
-    /// The same, only to be looked at: no checkpoint is taken.
+    /// Like [`Session::plan_restore`], without taking a checkpoint. For display only.
     pub fn preview_restore(&mut self, request: &RestoreRequest) -> Result<RestorePlan, RestoreError> {
         let present = self.workspace().survey()?;
         self.plan_restore_from(request, &present)
@@ -178,27 +178,28 @@ impl Session {
         Ok(RestorePlan { moment, checkpoint, before: None, files, left, empty, standing })
     }
 
-    /// A plan that gives one file the content of a version that the store has.
+    /// A plan that restores one file to a version that is in the store.
     pub(crate) fn plan_of_version(&self, path: RelPath, version: ContentHash) -> RestorePlan {
         let want = Thing::File { content: Content::Version(version), mode: None };
         let file = RestoreFile { path, act: RestoreAct::Overwrite, have: Thing::NotKept, want };
         RestorePlan::of(vec![file])
     }
 
-    /// The files and directories that were named, by their one spelling.
+    /// The requested files and directories in canonical spelling; empty means the whole workspace.
     fn chosen(&self, paths: &[String]) -> Result<Vec<RelPath>, RestoreError> {
         let mut chosen = Vec::new();
         for path in paths {
             match self.workspace().root().normalize_place(path).map_err(|refusal| RestoreError::Path(Box::new(refusal)))? {
                 Some(path) => chosen.push(path),
-                // The root: all of it.
+                // The root selects the whole workspace.
                 None => return Ok(Vec::new()),
             }
         }
         Ok(chosen)
     }
 
-    /// The checkpoint to start from, the moment that is meant, and how many of the events, newest first, came after it.
+    /// The checkpoint to start from, the time that is meant, and the number of events after it. Events are newest
+    /// first.
     fn base(&self, to: &RestoreTo, events: &[FileEvent]) -> Result<(Option<Checkpoint>, Millis, usize), RestoreError> {
         let workspace = self.workspace();
         let read = |id: &CheckpointId| workspace.ask(|store| store.checkpoint(id));
@@ -207,7 +208,7 @@ impl Session {
                 let checkpoint = read(id)?.ok_or_else(|| RestoreError::Gone(format!("checkpoint {id}")))?;
                 let at = checkpoint.info.at;
                 let later = events.iter().take_while(|event| event.at > at).count();
-                // What was changed in the same millisecond is in the checkpoint or not: the checkpoint says so itself.
+                // A change in the same millisecond may be in the checkpoint or not; the checkpoint decides.
                 return Ok((Some(checkpoint), at, later));
             }
             RestoreTo::Change(change) => {
@@ -234,7 +235,8 @@ impl Session {
         let then_picture = Picture::of(&workspace, then.base).map_err(RestoreError::Git)?;
         let mut by_events = then.by_events();
         if let Some(first) = then.first {
-            // What was there when the oldest checkpoint was taken had been there, unless a change on record is older than that.
+            // A file of the oldest checkpoint existed earlier too, unless a recorded change is older than the
+            // checkpoint.
             let picture = Picture::of(&workspace, Some(first)).map_err(RestoreError::Git)?;
             let oldest = oldest_by_path(&then.events[..then.later]);
             let is_older = |path: &RelPath| oldest.get(path).is_none_or(|at| *at >= first.info.at);
@@ -266,7 +268,7 @@ impl Session {
                 self.judge_nested(&mut found, path, &now_picture, want);
                 continue;
             }
-            // A checkpoint says nothing of a directory with something in it.
+            // A checkpoint lists only empty directories.
             if let (Thing::Nothing, Thing::Directory { .. }) = (&have, &want)
                 && let there @ Thing::Directory { .. } = on_disk(&workspace, &path)
             {
@@ -294,14 +296,14 @@ impl Session {
         Ok(found)
     }
 
-    /// A file of a repository within the workspace comes back if it is gone, or if that repository has its present content.
+    /// A file of a nested repository is restored if it is gone, or if that repository itself has its present content.
     fn judge_nested(&self, found: &mut Found, path: RelPath, now: &Picture<'_>, want: Thing) {
         let have = on_disk(self.workspace(), &path);
         let is_free = match (&have, &want) {
             (Thing::File { content, .. }, Thing::File { content: wanted, .. }) if content == wanted => true,
             (Thing::Nothing, Thing::File { .. } | Thing::Link { .. }) => true,
             (_, Thing::File { .. } | Thing::Link { .. }) => have == want || !now.lists(&path),
-            // It is not known what else was there, and nothing is deleted on a guess.
+            // Other files there are unknown, and nothing is deleted on a guess.
             _ => return,
         };
         if is_free {
@@ -312,8 +314,8 @@ impl Session {
         }
     }
 
-    /// Files that are older than the checkpoint, which does not know of them. What was moved since is deleted, since the same comes back
-    /// under its old name; any other was there, and ignored, so it stays.
+    /// Judges files that are older than the checkpoint but not in it. A file that was moved since is deleted, because
+    /// it is restored under its old name. Any other existed as an ignored file, so it stays.
     fn judge_older(&self, found: &mut Found, older: Vec<(RelPath, Thing)>) {
         if older.is_empty() {
             return;
@@ -342,12 +344,12 @@ impl Session {
         }
     }
 
-    /// Decides what is done to a file that may be deleted if it was not there.
+    /// Decides the effect on a path. A file that did not exist then may be deleted.
     fn judge(&self, found: &mut Found, path: RelPath, have: Thing, want: Thing) {
         let mut leave = |why: String| found.left.push(NotKept { path: path.to_string(), why });
         let act = match (&have, &want) {
             (Thing::Nothing, Thing::Nothing) | (Thing::NotKept, Thing::NotKept) => return,
-            // An empty directory more does no harm.
+            // An extra empty directory does no harm.
             (Thing::Directory { .. }, Thing::Nothing) => return found.empty.push(path),
             (Thing::Directory { mode }, Thing::Directory { mode: wanted }) if mode == wanted => return,
             (Thing::Link { target }, Thing::Link { target: wanted }) if target == wanted => return,
@@ -372,7 +374,8 @@ impl Session {
         }
     }
 
-    /// Whether a file is younger than the checkpoint. Where that cannot be told, it counts as older: nothing is deleted on a guess.
+    /// Whether a file is younger than the checkpoint. If its age is unknown, it counts as older, because nothing is
+    /// deleted on a guess.
     fn is_born_after(&self, path: &RelPath, then: &Then<'_>) -> bool {
         let at = then.base.map_or(Millis::MAX, |base| base.info.at);
         put_back::born(self.workspace().root(), path).is_some_and(|born| born >= at)
@@ -380,8 +383,8 @@ impl Session {
 }
 
 impl Session {
-    /// Takes the files out of a plan whose present content a model must not overwrite: neither git has it, nor has the session written
-    /// or read it. Gives their paths.
+    /// Removes files from a plan whose present content a model must not overwrite: git does not have it, and the
+    /// session has neither written nor read it. Returns their paths.
     pub(crate) fn leave_unread(&mut self, plan: &mut RestorePlan) -> Vec<RelPath> {
         let mut unread = Vec::new();
         plan.files.retain(|file| {
@@ -408,13 +411,13 @@ impl Session {
 }
 
 impl RestorePlan {
-    /// A plan by no checkpoint.
+    /// A plan that is not based on a checkpoint.
     fn of(files: Vec<RestoreFile>) -> Self {
         let (left, empty, standing) = (Vec::new(), Vec::new(), Vec::new());
         Self { moment: now(), checkpoint: None, before: None, files, left, empty, standing }
     }
 
-    /// What a restore has done besides contents.
+    /// The effects of a restore apart from contents.
     pub(crate) fn entries_of(&self, restored: &Restored) -> Vec<EntryOutcome> {
         let is_done = |file: &&RestoreFile| restored.files.iter().any(|(path, _)| *path == file.path);
         let done = self.files.iter().filter(is_done).filter(|file| entry_undo::entry_change(file).is_some());
@@ -422,7 +425,7 @@ impl RestorePlan {
     }
 }
 
-/// What is at a path of the work tree.
+/// The present state of a path in the work tree.
 fn on_disk(workspace: &Workspace, path: &RelPath) -> Thing {
     let Ok(stat) = lstat(workspace, path) else { return Thing::Nothing };
     let mode = stat.st_mode & 0o7777;
@@ -439,19 +442,19 @@ fn on_disk(workspace: &Workspace, path: &RelPath) -> Thing {
     thing.unwrap_or(Thing::NotKept)
 }
 
-/// The state to go back to.
+/// The state to restore.
 struct Then<'a> {
     base: Option<&'a Checkpoint>,
-    /// The oldest checkpoint, if all are younger than that state.
+    /// The oldest checkpoint, if that state is older than every checkpoint.
     first: Option<&'a Checkpoint>,
     /// Newest first.
     events: &'a [FileEvent],
-    /// How many of them came after the moment that is meant.
+    /// The number of events after the time that is meant.
     later: usize,
 }
 
 impl Then<'_> {
-    /// What files were by what is on record, where the checkpoint does not say it: it was made before, or there is none.
+    /// The states that events imply where the checkpoint does not know them: it is older, or there is none.
     fn by_events(&self) -> HashMap<&RelPath, Thing> {
         let mut things = HashMap::new();
         let file = |version: Option<ContentHash>, mode: Option<u32>| match version {
@@ -459,7 +462,7 @@ impl Then<'_> {
             None => Thing::Nothing,
         };
         match self.base {
-            // From the oldest on: the last word counts.
+            // Oldest first, so that the last event of a path wins.
             Some(base) => {
                 let since = self.events[self.later..].iter().take_while(|event| event.at > base.info.at);
                 for event in since.collect::<Vec<_>>().into_iter().rev() {
@@ -473,7 +476,7 @@ impl Then<'_> {
                     things.insert(event.name_after(), after);
                 }
             }
-            // From the newest on: what was there before the first change after the moment counts.
+            // Newest first, so that the state before the first event after that time wins.
             None => {
                 for event in &self.events[..self.later] {
                     if event.moved_to.is_some() {
@@ -491,12 +494,12 @@ impl Then<'_> {
     }
 }
 
-/// The time of the oldest of these events, which are newest first, of each path.
+/// The time of the oldest event of each path. Events are newest first.
 fn oldest_by_path(events: &[FileEvent]) -> HashMap<&RelPath, Millis> {
     events.iter().flat_map(|event| [(&event.path, event.at), (event.name_after(), event.at)]).collect()
 }
 
-/// By what something is known under another name.
+/// Recognizes a file under another name.
 #[derive(PartialEq, Eq, Hash)]
 enum Identity {
     Content(ContentHash),
@@ -511,7 +514,7 @@ struct Found {
     standing: Vec<RelPath>,
 }
 
-/// EventFilter files ignore files name.
+/// Whether ignore files exclude a path; loaded when first needed.
 #[derive(Default)]
 struct Ignored(Option<FileRecheck>);
 
@@ -521,6 +524,6 @@ impl Ignored {
             self.0 = FileRecheck::of(session.workspace().root()).ok();
         }
         let (dir, name) = split_path(path.as_str());
-        self.0.as_mut().is_some_and(|look| look.check(dir, &[name]) == [RecheckResult::Ignored])
+        self.0.as_mut().is_some_and(|recheck| recheck.check(dir, &[name]) == [RecheckResult::Ignored])
     }
 }

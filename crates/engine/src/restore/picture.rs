@@ -1,4 +1,5 @@
-//! What a workspace was: the files of a commit, but for those that a checkpoint lists.
+//! The state of a workspace at a checkpoint: the files of its commit, overridden by the files that the checkpoint
+//! lists.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -11,7 +12,7 @@ use crate::{
     workspace::Workspace,
 };
 
-/// What was at a path.
+/// The state of a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Thing {
     Nothing,
@@ -21,18 +22,18 @@ pub(super) enum Thing {
     NotKept,
 }
 
-/// Where the content of a file is.
+/// The place where the content of a file is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Content {
     Version(ContentHash),
     Blob(ObjectId),
 }
 
-/// So much of a file is read from git.
+/// The maximum size of a blob that is read from git.
 const MOST_OF_BLOB: usize = 256 << 20;
 
 impl Content {
-    /// The bytes; an error says why they cannot be had.
+    /// The bytes. The error says why they are not available.
     pub(super) fn load(&self, workspace: &Workspace, path: &RelPath) -> Result<Vec<u8>, String> {
         match self {
             Content::Version(version) => {
@@ -51,7 +52,7 @@ impl Content {
     }
 }
 
-/// Whether both are the same bytes.
+/// Whether both have the same bytes.
 pub(super) fn is_same_content(workspace: &Workspace, path: &RelPath, one: &Content, other: &Content) -> bool {
     match (one, other) {
         (Content::Version(one), Content::Version(other)) => one == other,
@@ -62,7 +63,7 @@ pub(super) fn is_same_content(workspace: &Workspace, path: &RelPath, one: &Conte
     }
 }
 
-/// What a workspace was at a checkpoint.
+/// The state of a workspace at a checkpoint.
 pub(super) struct Picture<'a> {
     listed: HashMap<&'a RelPath, &'a FileState>,
     committed: BTreeMap<RelPath, TreeEntry>,
@@ -71,7 +72,7 @@ pub(super) struct Picture<'a> {
 }
 
 impl<'a> Picture<'a> {
-    /// An error says why git cannot tell.
+    /// Without a checkpoint, nothing is listed. The error says why git cannot read the commit.
     pub(super) fn of(workspace: &Workspace, checkpoint: Option<&'a Checkpoint>) -> Result<Self, String> {
         let listed = checkpoint.iter().flat_map(|checkpoint| &checkpoint.files).map(|file| (&file.path, &file.state)).collect();
         let umask = workspace.copy.umask();
@@ -79,7 +80,7 @@ impl<'a> Picture<'a> {
         if let Some(commit) = checkpoint.and_then(|checkpoint| checkpoint.info.commit.as_ref()) {
             let git = workspace.git_dirs().ok_or("there is no git repository any more")?;
             let objects = Objects::of(&git.common);
-            let commit = ObjectId::from_hex(commit).ok_or("this is no commit")?;
+            let commit = ObjectId::from_hex(commit).ok_or("this is not a commit")?;
             let tree = tree_of(&objects, &commit).map_err(|error| error.to_string())?;
             let files = files_of(&objects, &tree).map_err(|error| error.to_string())?;
             let below = workspace.copy.below.as_ref();
@@ -89,12 +90,11 @@ impl<'a> Picture<'a> {
         Ok(picture)
     }
 
-    /// Whether the checkpoint itself says what was there.
+    /// Whether the checkpoint itself lists the path.
     pub(super) fn lists(&self, path: &RelPath) -> bool {
         self.listed.contains_key(path)
     }
 
-    /// What was at a path.
     pub(super) fn at(&self, path: &RelPath) -> Thing {
         match self.listed.get(path) {
             Some(FileState::File { content: FileContent::Version(version), mode, .. }) => {
@@ -112,7 +112,7 @@ impl<'a> Picture<'a> {
         }
     }
 
-    /// What the commit has at a path.
+    /// The state of a path in the commit.
     pub(super) fn committed_at(&self, path: &RelPath) -> Thing {
         self.committed.get(path).map_or(Thing::Nothing, |entry| self.of_commit(entry))
     }
@@ -135,7 +135,7 @@ impl<'a> Picture<'a> {
         }
     }
 
-    /// Files that the two commits do not have in common.
+    /// Files that differ between the two commits.
     pub(super) fn committed_otherwise(&self, other: &Self) -> Vec<RelPath> {
         let differs = |one: &BTreeMap<RelPath, TreeEntry>, other: &BTreeMap<RelPath, TreeEntry>| {
             let paths = one.iter().filter(|(path, entry)| other.get(*path) != Some(*entry));
@@ -147,7 +147,8 @@ impl<'a> Picture<'a> {
     }
 }
 
-/// A path of the work tree as one of the root. What git calls by a name of its own is none: a commit can be made to have it.
+/// Converts a path of the work tree to one of the root. Names that git itself reserves are excluded, because a crafted
+/// commit can contain them.
 fn in_root(path: &[u8], below: Option<&RelPath>) -> Option<RelPath> {
     let path = str::from_utf8(path).ok()?;
     let is_strange = |part: &str| matches!(part, "" | "." | "..") || crate::disk::export_dir::is_internal(part);

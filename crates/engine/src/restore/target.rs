@@ -1,4 +1,4 @@
-//! What a person names to go back to: a time, a change or a checkpoint.
+//! The restore targets that a person can name: a time, a change or a checkpoint.
 
 use jiff::{Timestamp, Zoned, civil, tz::TimeZone};
 use surehand_core::ChangeId;
@@ -9,34 +9,35 @@ use crate::{
     workspace::Workspace,
 };
 
-/// What is restored.
+/// The state to restore.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RestoreTo {
-    /// What was there at this moment.
+    /// The state at this time.
     Time(Millis),
-    /// What was there right after this change.
+    /// The state right after this change.
     Change(ChangeId),
-    /// What a checkpoint says.
+    /// The state that a checkpoint kept.
     Checkpoint(CheckpointId),
 }
 
-/// Why it cannot be told what is meant.
+/// Why a restore target could not be resolved.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RestoreToError {
-    /// There is nothing of this name.
+    /// The input is neither a time nor the id or name of a log entry.
     #[error("{typed}: neither a time (10m, 14:05, 2026-01-31T14:05:00Z) nor a checkpoint or change that `surehand log` lists")]
     Unknown {
-        /// What was typed.
+        /// The input as the person typed it.
         typed: String,
     },
-    /// The log cannot be read, or several entries are meant.
+    /// The log could not be read, or the input matches several entries.
     #[error(transparent)]
     Id(IdError),
 }
 
 impl RestoreTo {
-    /// What a person means: a time, if it reads like one, or else what the log lists. Times of day are those of `now`.
+    /// Resolves the input: a time if it reads like one, otherwise an entry of the log. Times of day are in the time
+    /// zone of `now`.
     pub fn find(workspace: &Workspace, typed: &str, now: &Zoned) -> Result<Self, RestoreToError> {
         match time(typed.trim(), now) {
             Some(moment) => Ok(Self::Time(moment.as_millisecond())),
@@ -49,7 +50,7 @@ impl RestoreTo {
     }
 }
 
-/// Whether a person who types this means a time. A checkpoint of this name would not be found.
+/// Whether the input reads as a time. A checkpoint with this name could not be found by it.
 pub fn reads_as_time(typed: &str, now: &Zoned) -> bool {
     time(typed.trim(), now).is_some()
 }
@@ -63,7 +64,7 @@ impl From<LogId> for RestoreTo {
     }
 }
 
-/// A time as people write it: how long ago, a time of day, a date with a time or without.
+/// Parses a time as people write it: an age, a time of day, or a date with or without a time.
 fn time(text: &str, now: &Zoned) -> Option<Timestamp> {
     let ago = text.strip_suffix("ago").unwrap_or(text).trim_end();
     if let Some((number, unit)) = ago.split_at_checked(ago.len().saturating_sub(1))
@@ -84,7 +85,7 @@ fn time(text: &str, now: &Zoned) -> Option<Timestamp> {
         let padded = if text.matches(':').count() == 1 { format!("{text}:00") } else { text.to_owned() };
         let padded = if padded.find(':') == Some(1) { format!("0{padded}") } else { padded };
         let moment = zone(now.time_zone(), now.date().to_datetime(padded.parse().ok()?))?;
-        // A time of day that is still to come was yesterday's.
+        // A time of day later than now means yesterday.
         return match moment > now.timestamp() {
             true => zone(now.time_zone(), now.date().yesterday().ok()?.to_datetime(padded.parse().ok()?)),
             false => Some(moment),

@@ -1,5 +1,6 @@
-//! Takes changes back out of a file that others have changed since: goes back through its history from the present text to the oldest of
-//! them, with an [`UndoDraft`], and leaves what is not proven to be theirs.
+//! Undoes changes in a file that others have changed since. It walks back through the history of the file, from the
+//! present text to the oldest of these changes, with an [`UndoDraft`], and leaves every line that is not proven to come
+//! from them.
 
 use std::collections::{HashMap, HashSet};
 
@@ -16,41 +17,40 @@ use crate::{
     workspace::Workspace,
 };
 
-/// A file of which changes are taken back, with all that happened to it.
+/// A file in which changes are undone, with its history.
 pub(super) struct FileHistory {
-    /// Its number in the log.
+    /// The number of the file in the log.
     file: usize,
-    /// Newest first, with the differences between the contents, down to the oldest that is taken back.
+    /// Newest first, with deltas between the contents, down to the oldest change that is undone.
     events: Vec<FileEvent>,
-    /// The changes that are taken back.
+    /// The changes to undo.
     chosen: HashSet<ChangeId>,
-    /// The name that it has, or had last.
+    /// The present name of the file, or its last one.
     pub(super) name: RelPath,
     /// Whether another file has that name now.
     has_lost_name: bool,
 }
 
-/// What a file is to become.
+/// The state of a file after the undo.
 #[derive(Debug)]
 pub(super) struct LineUndo {
-    /// The text; `None` if the file goes.
+    /// `None` if the file is deleted.
     pub(super) text: Option<Text>,
-    /// From the present text to that one, if it is known exactly.
+    /// From the present text to the new one, if it is known exactly.
     pub(super) lines: Option<LineMap>,
-    /// The name.
     pub(super) name: RelPath,
-    /// The mode, if the file was deleted and comes back.
+    /// The mode, if the file was deleted and is restored.
     pub(super) mode: Option<u32>,
-    /// What was taken back by lines.
+    /// The hunks that were undone.
     pub(super) undone: Vec<UndonePart>,
-    /// The lines that were left.
+    /// The hunks that were left.
     pub(super) left: Vec<LeftHunk>,
-    /// Why the name was left, if it was to be another.
+    /// Why the file keeps its name, if the undo would have changed it.
     pub(super) name_left: Option<NotUndoneCause>,
 }
 
 impl FileHistory {
-    /// The file of these events, which are newest first and are all about it.
+    /// The history of the file that `chosen` events are about; they are newest first.
     pub(super) fn of(workspace: &Workspace, log: &EventLog, file: usize, chosen: &[&FileEvent]) -> Self {
         let mut events = log.events_of(file);
         let name = events.first().map_or_else(|| chosen[0].name_after().clone(), |last| last.name_after().clone());
@@ -62,7 +62,7 @@ impl FileHistory {
         Self { file, events, chosen, name, has_lost_name }
     }
 
-    /// The changes that are taken back, newest first.
+    /// The changes to undo, newest first.
     pub(super) fn changes(&self) -> Vec<ChangeId> {
         let mut changes: Vec<ChangeId> = Vec::new();
         for event in self.events.iter().filter(|event| self.is_chosen(event)) {
@@ -77,14 +77,14 @@ impl FileHistory {
         self.chosen.contains(&event.change)
     }
 
-    /// Takes the changes back out of what is there now; an error says why the whole file has to be left.
+    /// Undoes the changes in the present content. The error says why the whole file has to stay.
     pub(super) fn take_back(&self, workspace: &Workspace, log: &EventLog, present: &Present) -> Result<LineUndo, NotUndoneCause> {
         let now = match present {
             Present::Text(_) | Present::Blob(..) | Present::Unreadable(_) if self.has_lost_name => {
                 return Err(NotUndoneCause::Deleted);
             }
             Present::Text(text) => Some(text.clone()),
-            // Only the one who deleted it may bring it back.
+            // Only a change that deleted the file may restore it.
             Present::Absent if self.events.first().is_some_and(|last| last.after.is_none() && self.is_chosen(last)) => None,
             Present::Absent => return Err(NotUndoneCause::Deleted),
             Present::Blob(..) | Present::Unreadable(_) => return Err(NotUndoneCause::NotText),
@@ -123,20 +123,20 @@ impl FileHistory {
         })
     }
 
-    /// Goes back over an undo: the lines that it brought back are those that were taken away.
+    /// Steps back over an undo: the lines that it restored are the lines that the undone change had removed.
     fn note_put_back(&self, draft: &mut UndoDraft, from: &[FileEvent]) {
         let Some((undo, older)) = from.split_first() else { return };
         if !undo.undone.is_empty() {
             draft.note_put_back(&undo.undone);
         } else if let Some(oldest) = undo.undoes.last().filter(|_| has_effect(undo))
-            // What others did may have stayed.
+            // Other changes in between may have stayed.
             && older.iter().any(|event| event.change == *oldest && event.before == undo.after)
         {
             draft.note_all_put_back(oldest);
         }
     }
 
-    /// The name that the file had before it was moved by the changes; or the one it has, and why it keeps that.
+    /// The name that the file had before the changes moved it, or its present name and the reason why it keeps that.
     fn old_name(&self, workspace: &Workspace) -> (RelPath, Option<NotUndoneCause>) {
         let (mut name, mut reached) = (self.name.clone(), self.name.clone());
         for event in &self.events {
@@ -156,27 +156,28 @@ impl FileHistory {
         }
     }
 
-    /// What is left of the file.
+    /// The parts of the changes that stay.
     pub(super) fn left(&self, text: Option<Text>, hunks: Vec<LeftHunk>, why: Option<NotUndoneCause>) -> Option<NotUndone> {
         let is_left = !hunks.is_empty() || why.is_some();
         is_left.then(|| NotUndone { path: self.name.clone(), text: text.filter(|_| !hunks.is_empty()), hunks, why })
     }
 }
 
-/// The way back through the history of a file.
+/// A walk back through the history of a file.
 struct HistoryWalk<'a> {
     workspace: &'a Workspace,
     draft: UndoDraft,
-    /// The version at the point that it has reached.
+    /// The version at the current point of the walk.
     version: Option<ContentHash>,
-    /// What the file held there, if that is at hand.
+    /// The content there, if it is loaded.
     bytes: Option<Vec<u8>>,
     /// The name of the file there.
     name: RelPath,
 }
 
 impl HistoryWalk<'_> {
-    /// Goes to what an event left. If that is not what was there before the next one, others wrote in between.
+    /// Goes to the state after an event. If that differs from the state before the next event, another program wrote in
+    /// between.
     fn reach(&mut self, event: &FileEvent) {
         if event.after != self.version {
             let now = self.text();
@@ -200,7 +201,7 @@ impl HistoryWalk<'_> {
         let before = self.text_before(event);
         let (Some(before), Some(after)) = (before, after) else { return Err(self.why_unknown(event)) };
         if event.after.is_none() && self.draft.text().bytes().is_empty() {
-            // It comes back with its encoding.
+            // The old text replaces the draft as a whole, so that its encoding is restored, too.
             self.draft.replace(before, None);
             return Ok(());
         }
@@ -210,7 +211,7 @@ impl HistoryWalk<'_> {
         Ok(())
     }
 
-    /// Goes back over a change that stays.
+    /// Steps back over a change that stays.
     fn pass(&mut self, event: &FileEvent) {
         if event.before == event.after {
             return;
@@ -225,7 +226,7 @@ impl HistoryWalk<'_> {
         }
     }
 
-    /// Goes to what was there before an event.
+    /// Goes to the state before an event.
     fn step_back(&mut self, event: &FileEvent) {
         if event.before != event.after {
             self.bytes = match (&event.delta, self.bytes.take()) {
@@ -237,7 +238,7 @@ impl HistoryWalk<'_> {
         self.name.clone_from(&event.path);
     }
 
-    /// The text at this point; `None` if it is not kept, or no text.
+    /// The text at this point; `None` if it is not kept, or not a text.
     fn text(&mut self) -> Option<Text> {
         let Some(version) = self.version else { return Some(no_text()) };
         if let Some(bytes) = &self.bytes
@@ -269,7 +270,7 @@ impl HistoryWalk<'_> {
         }
     }
 
-    /// Why the texts of an event are not known.
+    /// The reason why the texts of an event are not available.
     fn why_unknown(&self, event: &FileEvent) -> NotUndoneCause {
         let is_blob = |path: &RelPath, version: Option<ContentHash>| {
             version.and_then(|version| self.workspace.content_at(path, &version)).is_some_and(|content| content.text().is_none())
@@ -281,12 +282,12 @@ impl HistoryWalk<'_> {
     }
 }
 
-/// A file that is not there is an empty text.
+/// An absent file counts as an empty text.
 fn no_text() -> Text {
     Text::of(String::new()).expect("an empty text is a text")
 }
 
-/// Adds the differences between contents to the events of a file.
+/// Loads the deltas of these events from the store.
 fn add_deltas(workspace: &Workspace, log: &EventLog, events: &mut [FileEvent]) {
     let Some(oldest) = events.last().cloned() else { return };
     let names: HashSet<RelPath> = events.iter().map(|event| event.path.clone()).collect();

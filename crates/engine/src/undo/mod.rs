@@ -1,5 +1,5 @@
-//! Undo takes changes back: as a whole where nothing else has happened to the file, else line by line, as far as the lines are proven to
-//! be theirs. It overwrites later work only if the caller asks for that.
+//! Undo reverts changes: as a whole if nothing else has happened to the file, else line by line, as far as the lines
+//! are proven to come from these changes. It overwrites later work only if the caller asks for that.
 
 mod by_lines;
 
@@ -27,55 +27,55 @@ use crate::{
     session::{PlanBasis, Session},
 };
 
-/// The most changes in a row that may have been reverted by hand.
+/// The maximum number of changes in a row that are skipped because they were already reverted by hand.
 const MOST_WITHOUT_EFFECT: usize = 1000;
 
-/// Changes that are to be taken back, and what that takes.
+/// The changes to undo, and the writes that this takes.
 #[derive(Debug)]
 pub(crate) struct UndoPlan {
     pub files: Vec<PlannedFile>,
     pub undid: Vec<UndoneChange>,
-    /// What is left of them.
+    /// The parts of the changes that stay.
     pub left: Vec<NotUndone>,
-    /// Whether it takes changes back, or undos.
+    /// Whether it undoes changes, or undoes undos.
     pub kind: UndoKind,
-    /// What to record with each file that is written.
+    /// Recorded with each file that is written.
     records: HashMap<RelPath, UndoRecord>,
-    /// What to record of files that are not written.
+    /// Recorded for files that are not written.
     unwritten: Vec<UnwrittenUndo>,
-    /// What comes back besides contents.
+    /// Paths to restore apart from file contents: links, directories, permissions.
     pub entries: Vec<EntryUndo>,
     events: Vec<FileEvent>,
     force: bool,
 }
 
-/// An undo of which a file needs no write, or none that can be made.
+/// The record of an undo that does not write to a file: no write is needed, or none is possible.
 #[derive(Debug, Clone)]
 pub(crate) struct UnwrittenUndo {
     path: RelPath,
-    /// What is there.
+    /// The present version of the file.
     version: Option<ContentHash>,
     record: UndoRecord,
 }
 
-/// What it takes to undo changes of one file.
+/// The undo of the changes to one file.
 struct FileUndo {
     /// Newest first.
     changes: Vec<ChangeId>,
     extent: UndoExtent,
     files: Vec<PlannedFile>,
-    /// The names under which it is recorded.
+    /// The paths under which it is recorded.
     paths: Vec<RelPath>,
     record: UndoRecord,
-    /// What is there now.
+    /// The present version of the file.
     version: Option<ContentHash>,
     left: Option<NotUndone>,
-    /// Whether the path was something else than a file, and comes back as a whole.
+    /// Whether the path was not a regular file before or after the changes, and is restored as a whole.
     is_entry: bool,
 }
 
 impl UndoPlan {
-    /// The tool under whose name it is recorded, and what it takes back of each file.
+    /// The tool under whose name it is recorded, with the record for each path.
     pub(crate) fn origin(&self) -> ChangeOrigin<'static> {
         let tool = match self.kind {
             UndoKind::Undo => Tool::Undo.name(),
@@ -85,24 +85,23 @@ impl UndoPlan {
         ChangeOrigin { tool, undoes: self.records.clone(), entries }
     }
 
-    /// The paths of which something is recorded with the contents.
+    /// The paths that are recorded together with the contents.
     pub(crate) fn paths(&self) -> HashSet<RelPath> {
         let written = self.files.iter().map(|file| file.planned.path());
         written.chain(self.unwritten.iter().map(|file| &file.path)).cloned().collect()
     }
 
-    /// What is on record of files that are not written.
     pub(crate) fn unwritten(&self) -> &[UnwrittenUndo] {
         &self.unwritten
     }
 }
 
-/// What takes an undo back, in the log.
+/// The name in the log of an undo that undoes an undo.
 const REDO: &str = "redo";
 
 impl Session {
-    /// Plans to take changes back. Changes that were already reverted by hand are skipped when the last change is looked for. If none
-    /// is left, no file is changed.
+    /// Plans an undo. The search for the last change skips changes that were already reverted by hand. If only such
+    /// changes are found, the plan writes no file.
     pub(crate) fn plan_undo(&mut self, undo: &UndoRequest) -> Result<UndoPlan, Refusal> {
         let selection = self.selection(undo)?;
         let log = self.workspace().event_log().map_err(|error| cannot(error.to_string()))?;
@@ -211,13 +210,13 @@ impl Session {
         self.plan_undo_of(&log, plan.events, plan.force)
     }
 
-    /// Marks changes that were reverted by hand as undone, so that they are not found again and again.
+    /// Marks changes that were reverted by hand as undone, so that the next undo does not find them again.
     pub(crate) fn mark_all_undone(&self, plan: &UndoPlan) -> Refusal {
         self.mark_unwritten(&fresh_change(), &plan.origin(), plan.unwritten());
         cannot("the files are already what they were before".to_owned())
     }
 
-    /// Records what was undone or left without a write.
+    /// Records the parts that were undone or left without a write.
     pub(crate) fn mark_unwritten(&self, change: &ChangeId, origin: &ChangeOrigin<'_>, unwritten: &[UnwrittenUndo]) {
         for UnwrittenUndo { path, version, record } in unwritten {
             self.workspace().record(StoreRecord::Happened(FileEvent {
@@ -230,7 +229,7 @@ impl Session {
         }
     }
 
-    /// Plans the undo for each file but those that were something else.
+    /// Plans the undo for each file, except for paths in `others`, which were not regular files.
     fn plan_files(
         &mut self,
         log: &EventLog,
@@ -250,7 +249,7 @@ impl Session {
             let place = BatchPlace { edit: index + 1, of, kind: BatchKind::Undo };
             let in_batch = |refusal: Refusal| if of > 1 { refusal.at(place) } else { refusal };
             let file = events.iter().find(|event| *event.name_after() == net.path_after).and_then(|event| log.file_of(event));
-            // Others may have moved the file in between, so that it comes twice.
+            // If others moved the file in between, it has two entries in `nets`.
             let is_shared =
                 file.is_some_and(|file| nets.iter().filter(|other| file_of(log, events, other) == Some(file)).count() > 1);
             let gathered = self.gather_by_name(PlanBasis::Disk, net.path_after.as_str()).map_err(in_batch)?;
@@ -272,7 +271,7 @@ impl Session {
         Ok(files)
     }
 
-    /// Plans to bring a file to what it was before, as a whole.
+    /// Plans to restore a file as a whole.
     fn plan_whole(
         &mut self,
         events: &[FileEvent],
@@ -283,7 +282,7 @@ impl Session {
         let version = gathered.present.content().as_ref().map(Content::version);
         let is_as_before = version == net.before && net.path_before == net.path_after;
         let wanted = match net.before {
-            // Of a file whose permissions alone have changed, only git may have the content.
+            // If only the permissions have changed, the content may be in git alone.
             Some(version) if !is_as_before => Some(self.kept(&net.path_before, version)?),
             _ => None,
         };
@@ -315,7 +314,8 @@ impl Session {
         Ok(undo)
     }
 
-    /// A file that was moved gets its name back, and its content if that changed as well. Says why not, if another file has the name.
+    /// Plans to give a moved file its old name, and its content if that changed as well. The inner error is the reason
+    /// if another file has the name.
     fn plan_move_back(
         &mut self,
         net: &NetChange,
@@ -328,7 +328,7 @@ impl Session {
             let why = NotUndoneCause::NameTaken(net.path_before.clone());
             let left = NotUndone { path: net.path_after.clone(), text: None, hunks: Vec::new(), why: Some(why.clone()) };
             return match force {
-                // To overwrite the other file as well is more than was asked for.
+                // The caller did not ask to overwrite the other file.
                 true => Err(Refusal::of(&net.path_before, Cause::ChangedSince { undo: UndoKind::Undo, left: vec![left] })),
                 false => Ok(Err(why)),
             };
@@ -336,7 +336,7 @@ impl Session {
         self.plan_move(gathered, there, wanted, net.mode).map(Ok)
     }
 
-    /// Gives a file another name and content. `None` removes it.
+    /// Plans to give a file another name and content. If `wanted` is `None`, the file is removed.
     fn plan_move(
         &mut self,
         gathered: GatheredFile,
@@ -359,7 +359,7 @@ impl Session {
         Ok(plans)
     }
 
-    /// Plans to take lines back out of a file that others have changed.
+    /// Plans to undo lines in a file that others have changed since.
     fn plan_by_lines(&mut self, log: &EventLog, history: &FileHistory) -> Result<FileUndo, Refusal> {
         let gathered = self.gather_by_name(PlanBasis::Disk, history.name.as_str())?;
         let changes = history.changes();
@@ -398,14 +398,14 @@ impl Session {
         Ok(FileUndo { changes, extent, files, paths, record, version, left, is_entry: false })
     }
 
-    /// A version that was replaced. What is too large to be shown comes back as bytes.
+    /// The content of a replaced version. A text that is too large to be shown is restored as bytes.
     fn kept(&self, path: &RelPath, version: ContentHash) -> Result<Content, Refusal> {
         let limit = self.limits().file_bytes;
-        let as_it_is = |content: Content| match content {
+        let restorable = |content: Content| match content {
             Content::Text(text) if text.bytes().len() as u64 > limit => Content::Blob(Blob::new(text.bytes().to_vec())),
             content => content,
         };
-        self.workspace().content_at(path, &version).map(as_it_is).ok_or_else(|| {
+        self.workspace().content_at(path, &version).map(restorable).ok_or_else(|| {
             let why = format!(
                 "version {} is no longer kept (see versions.bytes and versions.days in surehand.toml); nothing was undone",
                 version.short()
@@ -416,7 +416,7 @@ impl Session {
 }
 
 impl FileUndo {
-    /// A file that was made and taken away again.
+    /// The undo for a file that the changes created and deleted again.
     fn nothing(net: NetChange) -> Self {
         Self {
             extent: UndoExtent::Whole,
@@ -430,7 +430,7 @@ impl FileUndo {
         }
     }
 
-    /// A path that comes back as a whole.
+    /// The undo for a path that is restored as a whole.
     fn of_entry(entry: &EntryUndo) -> Self {
         Self {
             changes: entry.changes.clone(),
@@ -444,7 +444,7 @@ impl FileUndo {
         }
     }
 
-    /// A path that is something else by now.
+    /// The refused undo for a path that has changed since.
     fn of_changed_entry(entry: &EntryUndo) -> Self {
         Self {
             extent: UndoExtent::Partly,
@@ -455,7 +455,7 @@ impl FileUndo {
         }
     }
 
-    /// A file that has to be left as a whole.
+    /// The refused undo for a file that stays as a whole.
     fn left_whole(net: &NetChange, gathered: &GatheredFile, why: NotUndoneCause) -> Self {
         Self {
             changes: net.changes.clone(),
@@ -469,14 +469,14 @@ impl FileUndo {
         }
     }
 
-    /// Whether some of a change was taken back.
+    /// Whether at least a part of a change was undone.
     fn is_done(&self, change: &ChangeId) -> bool {
         let has_hunks = |part: &UndonePart| part.change == *change && !part.hunks.is_empty();
         self.record.undoes.contains(change) || self.record.undone.iter().any(has_hunks)
     }
 }
 
-/// What is taken back of each change, newest first.
+/// The extent to which each change was undone, newest first.
 fn undone_changes(log: &EventLog, events: &[FileEvent], files: &[FileUndo]) -> Vec<UndoneChange> {
     let mut undone: Vec<UndoneChange> = Vec::new();
     for event in events {
@@ -496,7 +496,7 @@ fn undone_changes(log: &EventLog, events: &[FileEvent], files: &[FileUndo]) -> V
     undone
 }
 
-/// Whether a file is what the changes left, and nothing else was done to it in between.
+/// Whether a file is as the changes left it, or as it was before them, and nobody else changed it in between.
 fn is_as_left(net: &NetChange, gathered: &GatheredFile) -> bool {
     let now = gathered.present.content().as_ref().map(Content::version);
     let is_before = now == net.before && net.path_before == net.path_after;
@@ -507,7 +507,7 @@ fn file_of(log: &EventLog, events: &[FileEvent], net: &NetChange) -> Option<usiz
     events.iter().find(|event| *event.name_after() == net.path_after).and_then(|event| log.file_of(event))
 }
 
-/// From what the changes of a file left to what was there before them, if all of them are sums of edits.
+/// The line map from the content that the changes left to the content before them, if each event has a line map.
 fn way_back(events: &[FileEvent], net: &NetChange) -> Option<LineMap> {
     let mut way: Option<LineMap> = None;
     let mut version = net.after;
@@ -522,7 +522,7 @@ fn way_back(events: &[FileEvent], net: &NetChange) -> Option<LineMap> {
     way.filter(|_| version == net.before).map(|way| way.inverse())
 }
 
-/// A name that two of the files have or had: they cannot get their places back all at once.
+/// A name that two of the files have or had, which makes it impossible to restore both at once.
 fn used_twice(files: &[NetChange]) -> Option<&RelPath> {
     let mut seen = HashSet::new();
     files.iter().flat_map(|file| HashSet::from([&file.path_before, &file.path_after])).find(|name| !seen.insert(*name))
