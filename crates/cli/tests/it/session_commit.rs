@@ -457,7 +457,7 @@ fn without_git_there_is_a_diff_and_no_commit() {
     assert_snapshot!(transcript(&stage, &["commit", "--session", "alice", "-m", "x"]), @"
     $ surehand commit --session alice -m x
     [standard error]
-    error: this is no work tree of git
+    error: this is not a git work tree
     [exit 2]
     ");
 }

@@ -1,8 +1,8 @@
-//! Blame: who wrote each line of a file, and when.
+//! Blame: the author of each line of a file, and the time.
 //!
-//! A line that a recorded change put in belongs to that change. All others are the commit's that has them or, if none has, another
-//! program's. Which commit it was git says itself (`git blame`): to follow a line through renames and merges, with mail maps and
-//! ignored revisions, is what it does well, and it is asked only about such lines.
+//! A line that a recorded change inserted belongs to that change. Any other line belongs to the commit that has it or,
+//! if none does, to another program. Git itself names the commit (`git blame`), because it follows lines through
+//! renames and merges, with mail maps and ignored revisions. It is asked only about such lines.
 
 use std::ops::Range;
 
@@ -21,19 +21,19 @@ use crate::{
     workspace::Workspace,
 };
 
-/// Who wrote the lines of a file.
+/// The authors of all lines of a file.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Blame {
-    /// The file.
+    /// Path relative to the workspace root, after links are resolved.
     pub path: RelPath,
-    /// Its text; of a file that is gone, the last one.
+    /// The present text; for a deleted file, its last one.
     pub text: Text,
-    /// The lines in runs, from top to bottom.
+    /// Runs of lines with one author, from top to bottom.
     pub lines: Vec<BlamedLines>,
-    /// Who removed the file, if it is gone.
+    /// The author of the deletion, if the file was deleted.
     pub removed_by: Option<LineAuthor>,
-    /// Why git could not say which commits wrote lines.
+    /// The reason why git could not name the commits that wrote lines.
     pub git_trouble: Option<String>,
 }
 
@@ -41,77 +41,78 @@ pub struct Blame {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BlamedLines {
-    /// The lines, as indexes.
+    /// Zero-based indexes.
     pub lines: Range<usize>,
-    /// Who wrote them.
+    /// The author of all these lines.
     pub by: LineAuthor,
 }
 
-/// Who wrote a line.
+/// The author of a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LineAuthor {
-    /// A session, itself or by a command.
+    /// A session, directly or by a command.
     Session {
-        /// The session.
+        /// The id of the session.
         session: SessionId,
-        /// With which tool.
+        /// The tool that wrote the line; for a command, `command` and its first line.
         tool: String,
-        /// The change.
+        /// The id of the recorded change.
         change: ChangeId,
-        /// When.
+        /// When the change was recorded.
         at: Millis,
     },
-    /// A person, or a program that Surehand knows nothing of; or it was so long ago that nothing is kept of it.
+    /// A person or a program that Surehand does not track, or a change so old that its record was deleted.
     Outside {
-        /// Not later than this: then it was noticed, or the next change was made, or the file was last written.
+        /// The latest possible time: when the change was noticed, or the next change was made, or the file was last
+        /// written.
         by: Option<Millis>,
     },
-    /// A commit; `None` if git could not say which.
+    /// A commit; `None` if git could not name it.
     Commit(Option<CommitInfo>),
 }
 
-/// Why it cannot be said who wrote the lines of a file.
+/// Why the authors of a file are not available.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BlameError {
-    /// There is no such file, and never was as far as is known.
+    /// The file does not exist, and no record says that it ever did.
     #[error("{path}: no such file")]
     NotFound {
-        /// The path.
+        /// The requested path, relative to the workspace root.
         path: RelPath,
     },
-    /// It has another name now.
+    /// The file was renamed.
     #[error("{path}: it was renamed to {to}")]
     Renamed {
-        /// The path.
+        /// The requested path, relative to the workspace root.
         path: RelPath,
-        /// Its present name.
+        /// The name after the rename.
         to: RelPath,
     },
-    /// It has no lines.
+    /// The file is binary.
     #[error("{path}: a binary file has no lines")]
     Binary {
-        /// The path.
+        /// The requested path, relative to the workspace root.
         path: RelPath,
     },
-    /// It is too large.
+    /// The file is too large, or is not a regular file.
     #[error("{path}: larger than limits.file_bytes ({limit} bytes), or not a regular file")]
     Unreadable {
-        /// The path.
+        /// The requested path, relative to the workspace root.
         path: RelPath,
-        /// The limit.
+        /// The value of `limits.file_bytes`.
         limit: u64,
     },
-    /// It is gone, and its last content is no longer kept.
+    /// The file was deleted, and its last content is no longer kept.
     #[error("{path}: it was removed, and its content is no longer kept")]
     Forgotten {
-        /// The path.
+        /// The requested path, relative to the workspace root.
         path: RelPath,
     },
-    /// It cannot be read.
+    /// The file could not be read.
     #[error("{path}: {error}")]
     Io {
-        /// The path.
+        /// The requested path, relative to the workspace root.
         path: RelPath,
         /// The error of the system.
         error: std::io::Error,
@@ -122,7 +123,7 @@ pub enum BlameError {
 }
 
 impl Blame {
-    /// The runs of these lines with one author. The ranges of indexes go from top to bottom.
+    /// The authors of these ranges of line indexes, which are sorted. Each item is a run of lines with one author.
     pub fn runs<'a>(&'a self, wanted: &'a [Range<usize>]) -> impl Iterator<Item = (Range<usize>, &'a LineAuthor)> {
         wanted.iter().flat_map(|wanted| {
             let first = self.lines.partition_point(|run| run.lines.end <= wanted.start);
@@ -133,9 +134,9 @@ impl Blame {
 }
 
 impl Workspace {
-    /// Says who wrote each line of a file.
+    /// Finds the author of each line of a file.
     pub fn blame(&self, path: &RelPath) -> Result<Blame, BlameError> {
-        // A link stands for its file.
+        // For a link, the authors of its target.
         let resolved = self.root().resolve(path);
         let path = resolved.as_ref().unwrap_or(path);
         let file = BlamedFile::read(self, path)?;
@@ -173,7 +174,7 @@ impl Workspace {
     }
 }
 
-/// A file, or what was there last, with its history up to that.
+/// A file, or its last content if it was deleted, with its history.
 struct BlamedFile {
     text: Text,
     steps: Vec<FileStep>,
@@ -212,13 +213,13 @@ impl BlamedFile {
     }
 }
 
-/// When a file was last written.
+/// The modification time of a file.
 fn written_at(workspace: &Workspace, path: &RelPath) -> Option<Millis> {
     let written = workspace.path().join(path.as_str()).symlink_metadata().ok()?.modified().ok()?;
     Some(written.duration_since(std::time::UNIX_EPOCH).ok()?.as_millis() as Millis)
 }
 
-/// The name that a file got by which it is there now.
+/// The new name of a file that was renamed.
 fn new_name(workspace: &Workspace, path: &RelPath) -> Result<Option<RelPath>, StoreError> {
     let which = EventFilter { path: Some(path.clone()), ..EventFilter::default() };
     let last = workspace.ask(|store| store.events(&which, 1))?;
@@ -226,13 +227,13 @@ fn new_name(workspace: &Workspace, path: &RelPath) -> Result<Option<RelPath>, St
     Ok(to)
 }
 
-/// The text that a commit has of a file.
+/// The text of a file in a commit.
 struct CommittedText {
     name: RelPath,
     text: Text,
 }
 
-/// The text at HEAD under the last name of the file that is there.
+/// The text at HEAD under the most recent name that HEAD has.
 fn head_text(workspace: &Workspace, head: &HeadCommit, names: &[RelPath], present: &Text) -> Option<CommittedText> {
     let found = names.iter().find_map(|name| {
         let file = head.file(&workspace.copy.in_tree(name)).ok()??;
@@ -241,7 +242,7 @@ fn head_text(workspace: &Workspace, head: &HeadCommit, names: &[RelPath], presen
     found.map(|(name, text)| CommittedText { name: name.clone(), text: as_checked_out(&text, present) })
 }
 
-/// The lines of the commit that no session has written for certain: a command may have fetched them.
+/// The committed lines that no session wrote for certain: a command such as `git pull` may have fetched them.
 fn lines_to_ask_about(history: &LineHistory<'_>, owned: &[OwnedLines]) -> Vec<Range<usize>> {
     let mut asked: Vec<Range<usize>> = Vec::new();
     for lines in owned.iter().filter(|lines| may_be_fetched(history.author(lines.step))) {
@@ -255,7 +256,7 @@ fn lines_to_ask_about(history: &LineHistory<'_>, owned: &[OwnedLines]) -> Vec<Ra
     asked
 }
 
-/// Whether lines of such a step may have been written by another, in a commit.
+/// Whether lines of this step may have been written by another author, in a commit.
 fn may_be_fetched(by: Option<&StepAuthor>) -> bool {
     match by {
         None | Some(StepAuthor::Outside { .. }) => true,
@@ -263,7 +264,7 @@ fn may_be_fetched(by: Option<&StepAuthor>) -> bool {
     }
 }
 
-/// The authors of lines that came in one step.
+/// The authors of lines that one step inserted.
 fn authors(
     history: &LineHistory<'_>,
     owned: &OwnedLines,
@@ -285,8 +286,8 @@ fn authors(
     let (mut found, mut next) = (Vec::new(), base);
     let here = |line: usize| owned.lines.start + (line - base);
     let mut push = |lines: Range<usize>, commit: Option<&CommitInfo>| {
-        // What a session wrote and committed afterwards is the session's.
-        // Git counts in seconds.
+        // Lines that a session wrote and then committed belong to the session. Commit times have a resolution of one
+        // second.
         let is_older = |commit: &CommitInfo| at.is_none_or(|at| commit.committed_at + 1000 <= at);
         let by = match commit {
             Some(commit) if is_older(commit) => LineAuthor::Commit(Some(commit.clone())),

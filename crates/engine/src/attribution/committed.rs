@@ -1,4 +1,4 @@
-//! What the commit at HEAD has of a file.
+//! The content of files in the commit at HEAD.
 
 use surehand_core::{Content, RelPath, Text, text::LineEnding};
 
@@ -7,7 +7,7 @@ use crate::{
     workspace::Workspace,
 };
 
-/// The commit at HEAD, with its files.
+/// The commit at HEAD, with its tree.
 pub(crate) struct HeadCommit {
     objects: Objects,
     pub id: ObjectId,
@@ -22,15 +22,15 @@ pub(crate) struct CommittedFile {
     pub id: ObjectId,
 }
 
-/// So much of a file is read from git.
+/// The maximum size of a blob that is read from git.
 const MOST_OF_BLOB: usize = 256 << 20;
 
 impl HeadCommit {
-    /// The commit of a workspace's checkout; `None` without git, and on a branch that has no commit yet.
+    /// The commit of a workspace's checkout; `None` without git, or on a branch without a commit.
     pub(crate) fn of(workspace: &Workspace) -> Result<Option<Self>, CannotTell> {
         let Some(dirs) = workspace.git_dirs() else { return Ok(None) };
         let head = match git::head_of(&dirs) {
-            // Git may know what this reader does not.
+            // Git may understand formats that this reader does not.
             Err(unknown) => match head_by_git(workspace.copy.tree.path()) {
                 Ok(head) => head.map_or(Head::Unborn, Head::Commit),
                 Err(_) => return Err(unknown),
@@ -43,7 +43,7 @@ impl HeadCommit {
         Ok(Some(Self { objects, id, tree }))
     }
 
-    /// Whether the path is that of a submodule, or lies in one.
+    /// Whether a path is a submodule, or lies in one.
     pub(crate) fn is_in_submodule(&self, in_tree: &RelPath) -> Result<bool, CannotTell> {
         let mut above = Some(in_tree.clone());
         while let Some(path) = above {
@@ -55,7 +55,7 @@ impl HeadCommit {
         Ok(false)
     }
 
-    /// What the commit has at a path of the work tree, unless it is a directory or a submodule.
+    /// The content of a path of the work tree in the commit; `None` for a directory or a submodule.
     pub(crate) fn file(&self, in_tree: &RelPath) -> Result<Option<CommittedFile>, CannotTell> {
         let Some(entry) = git::entry_at(&self.objects, &self.tree, in_tree.as_str())? else { return Ok(None) };
         if !matches!(entry.mode, 0o100_644 | 0o100_755 | 0o100_664 | 0o120_000) {
@@ -66,7 +66,8 @@ impl HeadCommit {
     }
 }
 
-/// A committed text as git would check it out beside the present one: where git keeps `\n` and the work tree has `\r\n`, with these.
+/// A committed text as git would check it out: with `\r\n` if the committed text has only `\n` and the present text
+/// only `\r\n`.
 pub(crate) fn as_checked_out(committed: &Text, present: &Text) -> Text {
     let has_only_crlf = present.line_count() > 0
         && present.lines().all(|(line, _)| matches!(present.ending(line), LineEnding::CrLf | LineEnding::None))

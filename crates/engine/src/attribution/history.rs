@@ -1,7 +1,7 @@
-//! The lines of a file through its history: a weave that was led through all steps that can be told.
+//! Follows the lines of a file through its history, as a weave that was built from the known steps.
 //!
-//! Most changes say which line became which, so the texts in between are not needed. They are computed only for changes that do not,
-//! and for lines that are gone and might be those of a commit.
+//! Most changes record a line map, so the texts in between are not needed. They are computed only for changes without
+//! one, and to compare deleted lines with those of a commit.
 
 use std::{
     cell::OnceCell,
@@ -21,25 +21,25 @@ use crate::workspace::Workspace;
 pub(crate) struct LineHistory<'a> {
     workspace: &'a Workspace,
     pub weave: Weave,
-    /// The steps that the weave was led through.
+    /// The steps that the weave was built from.
     steps: Vec<FileStep>,
-    /// The text that it has come to.
+    /// The text after the last step.
     pub present: Text,
-    /// Which lines the file had in some of its versions.
+    /// The lines that the file had in some of its versions.
     states: HashMap<ContentHash, WeaveState>,
-    /// The lines that steps have put in, by step and index.
+    /// The lines that steps inserted, by step and index.
     written: OnceCell<HashMap<(usize, usize), String>>,
 }
 
-/// What a step did to the lines.
+/// The effect of a step on the lines.
 enum StepLines {
     Map(LineMap),
-    /// The file was removed.
+    /// The file was deleted.
     Gone,
 }
 
 impl<'a> LineHistory<'a> {
-    /// Follows the lines of a file to its present text. Which lines it had at the versions `marked` is remembered.
+    /// Follows the lines of a file to its present text, and remembers the lines of the versions in `marked`.
     pub(crate) fn follow(workspace: &'a Workspace, mut steps: Vec<FileStep>, present: Text, marked: &[ContentHash]) -> Self {
         steps.retain(|step| !step.is_rename());
         let maps = TextWalk::new(workspace, &steps, &present).maps();
@@ -52,7 +52,7 @@ impl<'a> LineHistory<'a> {
                     break;
                 }
                 Ok(_) => first = steps.len(),
-                // What was before the text that it is about cannot be followed.
+                // The history before the step that does not fit cannot be followed.
                 Err(misfit) => first += misfit.max(1),
             }
         }
@@ -61,29 +61,28 @@ impl<'a> LineHistory<'a> {
         Self { workspace, weave, steps, present, states, written: OnceCell::new() }
     }
 
-    /// A step; they are counted from 1.
+    /// A step, counted from 1.
     pub(crate) fn step(&self, step: usize) -> Option<&FileStep> {
         self.steps.get(step.checked_sub(1)?)
     }
 
-    /// How many steps there are.
     pub(crate) fn step_count(&self) -> usize {
         self.steps.len()
     }
 
-    /// Who did a step.
+    /// The author of a step.
     pub(crate) fn author(&self, step: usize) -> Option<&StepAuthor> {
         self.step(step).map(|step| &step.by)
     }
 
-    /// The text of a version that the file had, if it can be had.
+    /// The text of a version that the file had, if it is available.
     pub(crate) fn text_of(&self, version: ContentHash) -> Option<Text> {
         let mut walk = TextWalk::new(self.workspace, &self.steps, &self.present);
         let step = (0..=self.steps.len()).rev().find(|step| walk.version_after(*step) == Some(version))?;
         walk.text_after(step).cloned()
     }
 
-    /// When the first step was made that is known.
+    /// The time of the first known step.
     pub(crate) fn begins_at(&self) -> Option<Millis> {
         self.steps.first().and_then(|step| match step.by {
             StepAuthor::Change { at, .. } => Some(at),
@@ -91,7 +90,7 @@ impl<'a> LineHistory<'a> {
         })
     }
 
-    /// Where the lines of another text are in this history.
+    /// Finds the lines of another text in this history.
     pub(crate) fn place(&self, base: &Text) -> Places {
         match self.states.get(&base.version()) {
             Some(state) => Places::from(state),
@@ -99,7 +98,7 @@ impl<'a> LineHistory<'a> {
         }
     }
 
-    /// All lines that were ever put in, as far as there is room.
+    /// All lines that were ever inserted, up to the limit.
     fn written(&self) -> &HashMap<(usize, usize), String> {
         self.written.get_or_init(|| {
             let maps = TextWalk::new(self.workspace, &self.steps, &self.present).maps();
@@ -120,7 +119,7 @@ impl<'a> LineHistory<'a> {
     }
 }
 
-/// Takes lines of the text after a step, as long as there is room. What is not kept any more is passed over.
+/// Takes lines of the text after a step; `false` if there is no more room. Texts that are no longer kept are skipped.
 fn take_lines(
     walk: &mut TextWalk<'_>,
     step: usize,
@@ -138,13 +137,13 @@ fn take_lines(
     true
 }
 
-/// So many bytes of lines that are gone are remembered, those of the latest changes first.
+/// The maximum number of bytes of deleted lines that are remembered. The latest changes come first.
 const MOST_WRITTEN: usize = 64 << 20;
 
-/// What a line takes besides its text.
+/// The memory that a line takes apart from its text.
 const LINE_OVERHEAD: usize = 64;
 
-/// A weave that was led through steps.
+/// A weave that was built from steps.
 struct Led {
     weave: Weave,
     states: HashMap<ContentHash, WeaveState>,
@@ -155,9 +154,9 @@ impl Led {
         Self { weave: Weave::new(lines), states: HashMap::new() }
     }
 
-    /// An error is the index of a step that does not fit what came before it.
+    /// The error is the index of a step that does not fit the one before it.
     fn through(steps: &[FileStep], lines: &[StepLines], marked: &[ContentHash]) -> Result<Self, usize> {
-        // Programs that replace whole files, git above all, bring lines back.
+        // Programs that replace whole files, such as git, bring lines back.
         let returns = steps.iter().filter(|step| step.lines.is_none()).filter_map(|step| step.after);
         let wanted: HashSet<ContentHash> = returns.chain(marked.iter().copied()).collect();
         let lines_before = match lines.first() {
@@ -185,11 +184,11 @@ impl Led {
     }
 }
 
-/// Goes back through the texts of a file, from the present one.
+/// A walk back through the texts of a file, from the present one.
 struct TextWalk<'a> {
     workspace: &'a Workspace,
     steps: &'a [FileStep],
-    /// The text after so many steps; `None` if it is no longer kept.
+    /// The text after this number of steps; `None` if it is no longer kept.
     at: (usize, Option<Text>),
 }
 
@@ -198,7 +197,7 @@ impl<'a> TextWalk<'a> {
         Self { workspace, steps, at: (steps.len(), Some(present.clone())) }
     }
 
-    /// What each step did to the lines, the oldest first. Begins with the first step from which on that is known.
+    /// The effect of each step on the lines, oldest first. Starts with the first step from which all effects are known.
     fn maps(mut self) -> Vec<StepLines> {
         let mut maps = Vec::with_capacity(self.steps.len());
         for step in (1..=self.steps.len()).rev() {
@@ -221,7 +220,7 @@ impl<'a> TextWalk<'a> {
         Some(LineMap::between(self.text_after(step - 1)?, &after))
     }
 
-    /// The text after so many steps. What comes after that is not asked for again.
+    /// The text after this number of steps. Callers go back only, so later texts are dropped.
     fn text_after(&mut self, step: usize) -> Option<&Text> {
         if self.at.0 != step {
             let text = self.go_back_to(step).or_else(|| self.kept(step));
@@ -230,7 +229,7 @@ impl<'a> TextWalk<'a> {
         self.at.1.as_ref()
     }
 
-    /// Goes back by what the steps say of themselves.
+    /// Goes back by the deltas that the steps recorded.
     fn go_back_to(&self, step: usize) -> Option<Text> {
         let passed = self.steps.get(step..self.at.0)?;
         let mut content = self.at.1.as_ref()?.bytes().to_vec();

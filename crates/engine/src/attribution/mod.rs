@@ -1,4 +1,4 @@
-//! Who wrote which lines: the sessions, commands and other programs in the log, and the commits of git.
+//! Attribution of lines: to the sessions, commands and other programs in the log, and to commits of git.
 
 mod blame;
 mod committed;

@@ -1,9 +1,9 @@
 //! Commits the work of one session, and nothing else.
 //!
-//! Git makes the commit, from a second index that has what the commit at HEAD has and the lines of the session: so hooks, signatures
-//! and settings are git's business. The index of the checkout gets the same lines before, so that whenever this ends, also by a
-//! crash, what the session wrote is either staged or committed, and never taken back by the next commit. If git does not commit,
-//! the index is put back as it was. The work tree is not touched.
+//! Git makes the commit from a second index, which has the content of HEAD and the lines of the session, so hooks,
+//! signatures and settings apply. The index of the checkout gets the same lines first. Therefore, whenever this ends,
+//! even by a crash, the work of the session is either staged or committed, and the next commit cannot revert it. If git
+//! does not commit, the previous index is restored. The work tree is not touched.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -30,97 +30,97 @@ use crate::{
     workspace::Workspace,
 };
 
-/// What is to be committed.
+/// The work to commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionCommitRequest {
-    /// Whose work.
+    /// The session whose work is committed.
     pub session: SessionId,
-    /// Only of these files and of what is in these directories; none is everything.
+    /// Commits only these files and directories; empty means everything.
     pub paths: Vec<RelPath>,
 }
 
-/// What would be committed.
+/// The content of a session commit.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct SessionCommitPlan {
-    /// The files with work to commit, by path.
+    /// The files with work to commit, sorted by path.
     pub files: Vec<SessionFile>,
-    /// The files of which something is left out; some of them are also in `files`.
+    /// The files with work that is left out. Some of them are also in `files`.
     pub left: Vec<SessionFile>,
     head: Option<ObjectId>,
     entries: Vec<PlannedEntry>,
 }
 
 impl SessionCommitPlan {
-    /// How many paths of the commit change. A renamed file has two.
+    /// The number of paths that the commit changes. A renamed file has two.
     pub fn entries(&self) -> usize {
         self.entries.len()
     }
 }
 
-/// A commit that was made.
+/// A commit of a session's work.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SessionCommit {
-    /// Its id, in hexadecimal digits.
+    /// The commit id, in hexadecimal digits.
     pub id: String,
-    /// The files that it changes, those that hooks have added included.
+    /// The files that the commit changes, including those that hooks added.
     pub files: Vec<String>,
 }
 
-/// Why the work of a session is not committed. Nothing has changed then.
+/// Why the work of a session was not committed. Except for `NotPutBack`, nothing has changed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SessionCommitError {
-    /// There is no repository of git.
-    #[error("this is no work tree of git")]
+    /// The workspace is not in a git work tree.
+    #[error("this is not a git work tree")]
     NoRepository,
-    /// Git is in the middle of something that a commit would end.
+    /// Git is in the middle of an operation that a commit would end.
     #[error("a {what} is in progress; finish or abort it first")]
     InProgress {
-        /// What.
+        /// The operation, such as `merge` or `rebase`.
         what: &'static str,
     },
-    /// Files of a merge are not resolved.
+    /// A merge left conflicts that are not resolved.
     #[error("some files have conflicts that are not resolved; resolve them first")]
     Conflicts,
-    /// There is nothing to commit.
+    /// The session has no uncommitted work in these paths.
     #[error("there is nothing to commit")]
     Nothing,
-    /// Git did not commit, or a hook refused. It has said why.
+    /// Git did not commit, or a hook refused. Git has printed the reason.
     #[error("git made no commit; the index is as it was")]
     Refused,
-    /// Git did not commit, and the index could not be put back.
+    /// Git did not commit, and the previous index could not be restored.
     #[error("git made no commit, and the index cannot be put back as it was ({error}): the lines of the session are staged now")]
     NotPutBack {
-        /// Why not.
+        /// Why the index could not be restored.
         error: GitError,
     },
-    /// Others keep committing.
+    /// Other commits were made during each attempt.
     #[error("other commits came in between each time; try again")]
     HeadMoves,
-    /// What the session did cannot be told.
+    /// The work of the session could not be determined.
     #[error(transparent)]
     Work(#[from] SessionWorkError),
     /// Git failed.
     #[error(transparent)]
     Git(#[from] GitError),
-    /// What git has cannot be read.
+    /// Git's files could not be read.
     #[error("git's files cannot be read: {why}")]
     Unreadable {
-        /// Why.
+        /// The reason.
         why: String,
     },
 }
 
-/// A path whose entry in the commit changes.
+/// A path that the commit changes.
 #[derive(Debug)]
 struct PlannedEntry {
-    /// From the top of the work tree.
+    /// Relative to the top of the work tree.
     path: String,
-    /// What the commit is to have.
+    /// The file in the commit; `None` if it is deleted.
     commit: Option<NewFile>,
-    /// What the index of the checkout has.
+    /// The entry in the index of the checkout.
     index_before: Option<StagedFile>,
     index_after: IndexAfter,
 }
@@ -131,22 +131,22 @@ struct NewFile {
     content: Content,
 }
 
-/// What becomes of a file in the index of the checkout.
+/// The effect on a file in the index of the checkout.
 #[derive(Debug, PartialEq, Eq)]
 enum IndexAfter {
-    /// It stays: what is staged has been staged by the person.
+    /// Unchanged, because it has changes that the person staged.
     Kept,
-    /// As in the commit.
+    /// Like the commit.
     Committed,
-    /// The lines of the session on what is staged.
+    /// The staged content with the lines of the session.
     Staged(NewFile),
 }
 
-/// So often others may commit in between.
+/// The maximum number of attempts, if others commit in between.
 const ATTEMPTS: usize = 3;
 
 impl Workspace {
-    /// What a commit of a session's work would contain.
+    /// Plans a commit of a session's work.
     pub fn plan_session_commit(&self, request: &SessionCommitRequest) -> Result<SessionCommitPlan, SessionCommitError> {
         let git = self.git_dirs().ok_or(SessionCommitError::NoRepository)?;
         if let Some(what) = operation_in(&git) {
@@ -180,7 +180,8 @@ impl Workspace {
         Ok(SessionCommitPlan { files, left, head: head.map(|head| head.id), entries })
     }
 
-    /// Commits the work of a session with these messages, a paragraph each. If others commit in between, it is planned again.
+    /// Commits the work of a session. Each message is a paragraph. If others commit in between, the work is planned
+    /// again.
     pub fn commit_session(
         &self,
         request: &SessionCommitRequest,
@@ -220,13 +221,14 @@ impl Workspace {
             return Err(SessionCommitError::Refused);
         };
         if !is_committed? {
-            // Somebody else has committed, and git has noticed that.
+            // Another process has committed, and git noticed that.
             staged.take_back(&index)?;
             return Err(SessionCommitError::HeadMoves);
         }
         let parent = parent_of(tree, &commit)?;
         if parent != plan.head {
-            // It was made on top of a commit that it does not know, and so takes that back.
+            // Another process has committed, and git did not notice: the parent is a commit that was not planned for,
+            // and this commit reverts it.
             if let Some(parent) = parent {
                 move_head(tree, &commit, &parent)?;
             }
@@ -245,7 +247,7 @@ fn is_at_or_below(name: &RelPath, path: &RelPath) -> bool {
 }
 
 impl SessionFile {
-    /// Leaves all that is the session's out.
+    /// Leaves out all work of the session.
     fn leave_out(&mut self, why: LeftWhy) {
         self.path_after = self.path_before.clone();
         self.after = self.before.clone();
@@ -253,7 +255,7 @@ impl SessionFile {
     }
 }
 
-/// Plans what becomes of files in the commit and in the index.
+/// Plans the entries of files in the commit and in the index.
 struct EntryPlanner<'a> {
     workspace: &'a Workspace,
     objects: Objects,
@@ -278,7 +280,7 @@ impl<'a> EntryPlanner<'a> {
         Ok(Self { workspace, objects: Objects::of(&git.common), staged, ignored })
     }
 
-    /// The entries of a file; an inner error if it has to be left out.
+    /// The entries of a file. The inner error is the reason to leave it out.
     fn plan(&self, file: &SessionFile) -> Result<Result<Vec<PlannedEntry>, LeftWhy>, SessionCommitError> {
         if !file.is_changed() {
             return Ok(Ok(Vec::new()));
@@ -311,7 +313,7 @@ impl<'a> EntryPlanner<'a> {
         Ok(Ok(entries))
     }
 
-    /// What is staged of a file that the session has removed stays.
+    /// If the session deleted a file, other staged changes of it stay.
     fn index_after_removal(
         &self,
         before: Option<&WorkSide>,
@@ -323,7 +325,7 @@ impl<'a> EntryPlanner<'a> {
         })
     }
 
-    /// What becomes of a file in the index; `None` if other changes are staged in the same place.
+    /// The effect on a file in the index; `None` if other changes are staged in the same place.
     fn index_after(
         &self,
         file: &SessionFile,
@@ -333,7 +335,7 @@ impl<'a> EntryPlanner<'a> {
     ) -> Result<Option<IndexAfter>, SessionCommitError> {
         let staged = match (before, staged) {
             (None, None) => return Ok(Some(IndexAfter::Committed)),
-            // The person has staged its removal.
+            // The person has staged the deletion.
             (Some(_), None) => return Ok(Some(IndexAfter::Kept)),
             (_, Some(staged)) => staged,
         };
@@ -344,7 +346,7 @@ impl<'a> EntryPlanner<'a> {
         }
         let content = self.blob(staged)?;
         let mode = if before.is_some_and(|before| before.mode == staged.mode) { after.mode } else { staged.mode };
-        // An entry without content says no more than that the file is to be added.
+        // An entry without content only marks a file to be added (`git add --intent-to-add`).
         if before.is_none() && content.is_empty() {
             return Ok(Some(IndexAfter::Staged(NewFile { mode: after.mode, content: after.stored.clone() })));
         }
@@ -361,22 +363,22 @@ impl<'a> EntryPlanner<'a> {
     }
 
     fn blob(&self, staged: StagedFile) -> Result<Vec<u8>, SessionCommitError> {
-        // An entry of a file that is only to be added names an object that need not be there.
+        // An entry of `git add --intent-to-add` names an object that may not exist.
         let found = self.objects.blob(&staged.id, usize::MAX);
         Ok(found.map_err(|error| SessionCommitError::Unreadable { why: error.to_string() })?.unwrap_or_default())
     }
 }
 
-/// Both changes of a content; `None` if they conflict.
+/// Merges both changes of a content; `None` if they conflict.
 fn merged(base: &[u8], one: &[u8], other: &[u8]) -> Option<Vec<u8>> {
     let merge = merge3(base, one, other).ok().filter(Merge3::is_clean)?;
     Some(merge.text(MarkerNames { mine: "", theirs: "" }))
 }
 
-/// The lines of the session on a staged text, if all of its work is on record by lines and none is left out.
+/// Applies the lines of the session to a staged text, if all of its work is recorded by lines and nothing is left out.
 fn own_lines_on(file: &SessionFile, staged: &[u8]) -> Option<Vec<u8>> {
-    let is_stored_as_it_is = |side: &Option<WorkSide>| side.as_ref().is_none_or(|side| side.content == side.stored);
-    let is_plain = file.left.is_empty() && is_stored_as_it_is(&file.before) && is_stored_as_it_is(&file.after);
+    let is_stored_unchanged = |side: &Option<WorkSide>| side.as_ref().is_none_or(|side| side.content == side.stored);
+    let is_plain = file.left.is_empty() && is_stored_unchanged(&file.before) && is_stored_unchanged(&file.after);
     let own = file.own_lines.as_ref().filter(|_| is_plain)?;
     let staged = Text::new(staged.to_vec()).ok()?;
     let text = own.put_on(&staged)?;
@@ -384,7 +386,8 @@ fn own_lines_on(file: &SessionFile, staged: &[u8]) -> Option<Vec<u8>> {
 }
 
 impl SessionCommitPlan {
-    /// What the index for the commit gets, and what the index of the checkout gets. Writes the contents into the object database.
+    /// The updates for the index of the commit and for the index of the checkout. Writes the contents into the object
+    /// database.
     fn updates(&self, tree: &std::path::Path) -> Result<(IndexUpdate, IndexUpdate), GitError> {
         let files = self.entries.iter().flat_map(|entry| {
             let staged = match &entry.index_after {
@@ -395,7 +398,7 @@ impl SessionCommitPlan {
         });
         let contents: Vec<&[u8]> = files.flatten().map(|file| file.content.bytes()).collect();
         let mut ids = write_blobs(tree, &contents)?.into_iter();
-        let mut file = |file: &NewFile| StagedFile { mode: file.mode, id: ids.next().expect("each content has got an id") };
+        let mut file = |file: &NewFile| StagedFile { mode: file.mode, id: ids.next().expect("each content has an id") };
         let (mut for_commit, mut for_index) = (Vec::new(), Vec::new());
         for entry in &self.entries {
             let committed = entry.commit.as_ref().map(&mut file);
@@ -410,7 +413,7 @@ impl SessionCommitPlan {
     }
 }
 
-/// The index of the checkout with the lines of a session, and the way back.
+/// The index of the checkout with the lines of a session, and the update that reverts it.
 struct PreStaged {
     before: Option<Vec<u8>>,
     after: Option<Vec<u8>>,
@@ -426,7 +429,7 @@ impl PreStaged {
         Ok(Self { before, after: index.bytes()?, way_back })
     }
 
-    /// Puts the index back, byte by byte if nobody else has written it.
+    /// Restores the index, byte by byte if no other process has written it.
     fn take_back(self, index: &StagingArea<'_>) -> Result<(), SessionCommitError> {
         let put_back = || match index.bytes()? == self.after {
             true => index.put_back(self.before.as_deref()),
@@ -436,7 +439,7 @@ impl PreStaged {
     }
 }
 
-/// Files that hooks have changed in the commit are changed in the index as well, unless something else is staged.
+/// Applies changes that hooks made in the commit to the index as well, unless something else is staged.
 fn follow_hooks(index: &StagingArea<'_>, git: &GitDirs, changed: &[ChangedEntry], planned: &IndexUpdate) -> Result<(), GitError> {
     let planned: BTreeMap<&str, Option<StagedFile>> = planned.iter().map(|(path, file)| (path.as_str(), *file)).collect();
     let by_hooks: Vec<&ChangedEntry> =

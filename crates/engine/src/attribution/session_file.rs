@@ -1,5 +1,5 @@
-//! The work of one session on one file: what of it belongs to the session by the history of the file, and what that makes of another
-//! version of it.
+//! The work of one session on one file: the part that belongs to the session by the history of the file, and its
+//! application to another version.
 
 use std::collections::HashSet;
 
@@ -21,27 +21,27 @@ use crate::{
     workspace::Workspace,
 };
 
-/// A file of a session, with its history.
+/// A file that a session worked on, with its history.
 pub(crate) struct FileReading {
     path: RelPath,
     present: Present,
     steps: Vec<FileStep>,
-    /// For each step whether it is the session's.
+    /// For each step, whether the session made it.
     is_chosen: Vec<bool>,
     modes: Vec<OwnModeStep>,
-    /// The file as the commit has it, and under which name.
+    /// The file in the commit, with its name there.
     committed: Option<(RelPath, CommittedFile)>,
     is_in_submodule: bool,
 }
 
-/// A change of the mode, and whether it is the session's.
+/// A change of the mode, and whether the session made it.
 struct OwnModeStep {
     is_chosen: bool,
     before: u32,
     after: u32,
 }
 
-/// What is at a path now.
+/// The present state of a path.
 enum Present {
     File(Content, u32),
     /// A link, or a file that is too large.
@@ -49,7 +49,7 @@ enum Present {
     Nothing,
 }
 
-/// The lines of a session, ready to be put on other texts.
+/// The lines of a session, ready to be applied to other texts.
 #[derive(Debug, Clone)]
 pub(crate) struct OwnLines {
     weave: Weave,
@@ -61,7 +61,7 @@ pub(crate) struct OwnLines {
 }
 
 impl FileReading {
-    /// Reads a file; `None` if nothing of it is the session's.
+    /// Reads a file; `None` if the session has no part in it.
     pub(crate) fn read(sources: &WorkSources<'_>, path: &RelPath) -> Result<Option<Self>, SessionWorkError> {
         let workspace = sources.workspace;
         let present = Present::read(workspace, path)?;
@@ -87,7 +87,7 @@ impl FileReading {
             reading.is_in_submodule |= head.is_in_submodule(&in_tree(path)).unwrap_or_default();
             let found = names.iter().filter_map(|name| Some((name.clone(), head.file(&in_tree(name)).ok()??)));
             let found: Vec<_> = found.collect();
-            // A name may have belonged to another file before.
+            // The name may have belonged to another file before.
             let known = reading.versions();
             let place = found.iter().position(|(_, file)| known.contains(&file.content.version())).unwrap_or_default();
             reading.committed = found.into_iter().nth(place);
@@ -99,7 +99,7 @@ impl FileReading {
         &self.path
     }
 
-    /// The name under which the commit has the file, if it has another one now.
+    /// The name of the file in the commit, if it has another one now.
     pub(crate) fn old_name(&self) -> Option<&RelPath> {
         let is_there = !matches!(self.present, Present::Nothing);
         self.committed.as_ref().map(|(name, _)| name).filter(|name| **name != self.path && is_there)
@@ -115,7 +115,7 @@ impl FileReading {
         self.steps.iter().flat_map(|step| [step.before, step.after]).flatten().collect()
     }
 
-    /// The work of the session on it; `None` if it has none that matters.
+    /// The work of the session on the file; `None` if it makes no difference.
     pub(crate) fn work(self, sources: &WorkSources<'_>) -> Result<Option<SessionFile>, SessionWorkError> {
         let first = self.is_chosen.iter().position(|is_chosen| *is_chosen);
         let (name, before, is_on_commit) = match (&self.committed, sources.base) {
@@ -128,11 +128,11 @@ impl FileReading {
                 let Some(side) = self.found(sources.workspace, step) else {
                     return Ok(Some(self.left(step.name_before.clone(), None, LeftWhy::NotKept, Vec::new())));
                 };
-                // Of a file that the session made, a commit would have nothing yet.
+                // A commit has nothing yet of a file that the session created.
                 let is_on_commit = side.is_none() && sources.head.is_some();
                 (step.name_before.clone(), side, is_on_commit)
             }
-            // Nothing but its mode is the session's.
+            // The session changed only the mode.
             _ => match &self.present {
                 Present::File(content, mode) => {
                     (self.path.clone(), Some(WorkSide::of(content.clone(), self.mode_found(*mode))), false)
@@ -145,7 +145,7 @@ impl FileReading {
         Ok(Some(file).filter(|file| file.is_changed() || !file.left.is_empty()))
     }
 
-    /// What the session found when it came; the outer `None` if that is not kept.
+    /// The file as the session found it. The outer `None` means that this content is not kept.
     fn found(&self, workspace: &Workspace, step: &FileStep) -> Option<Option<WorkSide>> {
         let Some(version) = step.before else { return Some(None) };
         let mode = match &self.present {
@@ -156,18 +156,18 @@ impl FileReading {
         Some(Some(WorkSide::of(content, mode)))
     }
 
-    /// The mode that the file had before the session set it, if it did; else the present one.
+    /// The mode before the session set it, or else the present one.
     fn mode_found(&self, present: u32) -> u32 {
         self.modes.iter().find(|step| step.is_chosen).map_or(present, |step| step.before)
     }
 
-    /// The mode that the file has by the session's work: the present one, if the session set it, or made the file.
+    /// The mode after the session's work: the present one if the session set it or created the file.
     fn mode_after(&self, before: Option<&WorkSide>, present: u32) -> u32 {
         let is_own = self.modes.last().is_some_and(|step| step.is_chosen && step.after == present);
         before.map_or(present, |before| if is_own { present } else { before.mode })
     }
 
-    /// A version that is only kept as the way back from the present one.
+    /// A version of which only the deltas from the present one are kept.
     fn walked_back(&self, workspace: &Workspace, version: ContentHash) -> Option<Content> {
         let Present::File(Content::Text(text), _) = &self.present else { return None };
         let history = LineHistory::follow(workspace, self.steps.clone(), text.clone(), &[]);
@@ -212,7 +212,7 @@ impl FileReading {
         }
     }
 
-    /// After how many steps the file was what it was before the work; `None` if that is not known.
+    /// The number of steps after which the file was as before the work; `None` if that is unknown.
     fn begins_at(&self, before: Option<&WorkSide>) -> Option<usize> {
         let version = before.map(|before| before.content.version());
         let at = |step: usize| match step.checked_sub(1) {
@@ -222,12 +222,13 @@ impl FileReading {
         (0..=self.steps.len()).rev().find(|step| at(*step) == version)
     }
 
-    /// The others by whom and the session a file was removed and made again after so many steps.
+    /// The other author, if a file was deleted and created again after this number of steps, once by the session and
+    /// once by another.
     fn recreated_with(&self, from: usize) -> Option<Vec<LineAuthor>> {
         for removal in from..self.steps.len().saturating_sub(1) {
             let (gone, made) = (&self.steps[removal], &self.steps[removal + 1]);
             let is_gone = gone.after.is_none() && gone.before.is_some() && made.after.is_some();
-            // What came back as it was is the same file.
+            // A file that came back with a previous content is the same file.
             let came_back = || self.steps[..=removal].iter().any(|step| step.before == made.after);
             if is_gone && self.is_chosen[removal] != self.is_chosen[removal + 1] && !came_back() {
                 let other = if self.is_chosen[removal] { made } else { gone };
@@ -237,7 +238,7 @@ impl FileReading {
         None
     }
 
-    /// The name that the session alone has given the file, and who else has moved it.
+    /// The name that the session alone gave the file, and the others who moved it.
     fn name_after(&self, before: &RelPath) -> (RelPath, Vec<LineAuthor>) {
         let moves = self.steps.iter().zip(&self.is_chosen).filter(|(step, _)| step.name_before != step.name_after);
         let mut moves: Vec<_> = moves.collect();
@@ -253,13 +254,13 @@ impl FileReading {
         (before.clone(), others)
     }
 
-    /// A file that is gone.
+    /// A file that was deleted.
     fn removed(&self, name: RelPath, before: Option<WorkSide>, from: Option<usize>) -> SessionFile {
         let removal = self.steps.iter().rposition(|step| step.after.is_none());
         match removal {
             Some(removal) if self.is_chosen[removal] => SessionFile { after: None, ..Self::file(name, before) },
             _ if before.is_none() => Self::file(name, before),
-            // Whatever the session did before is in the commit.
+            // The commit already has all earlier work of the session.
             Some(removal) if from.is_some_and(|from| !self.is_chosen[from..removal].contains(&true)) => Self::file(name, before),
             removal => {
                 let others = removal.map(|removal| LineAuthor::of(&self.steps[removal].by)).into_iter().collect();
@@ -268,7 +269,7 @@ impl FileReading {
         }
     }
 
-    /// A file whose lines cannot be told apart.
+    /// A file that has no lines.
     fn as_whole(
         &self,
         sources: &WorkSources<'_>,
@@ -319,7 +320,7 @@ impl FileReading {
         let Ok(text) = model.with(part.content.clone()) else {
             return Ok(self.left(name, before, LeftWhy::Converted, Vec::new()));
         };
-        // Nothing of a file that others made is no file.
+        // A file of others without the lines of this session is not a file.
         if before.is_none() && text.line_count() == 0 && !self.is_made_by_session() {
             file.after = None;
             return Ok(file);
@@ -334,7 +335,7 @@ impl FileReading {
         Ok(file)
     }
 
-    /// The part as git stores it; `None` if git changes the lines so that they cannot be found again.
+    /// The part as git stores it; `None` if git converts the lines so that they cannot be found again.
     fn stored_part(
         &self,
         sources: &WorkSources<'_>,
@@ -342,17 +343,17 @@ impl FileReading {
         (present, part): (&Text, &Text),
         part_of: &dyn Fn(&Text, &Text) -> Part,
     ) -> Result<Option<Content>, GitError> {
-        let as_it_is = || Ok(Some(Content::Text(part.clone())));
+        let unconverted = || Ok(Some(Content::Text(part.clone())));
         let in_tree = sources.workspace.copy.in_tree(&self.path);
         let conversion = sources.conversions.as_ref().and_then(|found| Some((found, found.kind(in_tree.as_str())?)));
-        let Some((conversions, kind)) = conversion else { return as_it_is() };
+        let Some((conversions, kind)) = conversion else { return unconverted() };
         let is_same_form = before.is_some_and(|before| before.content == before.stored);
         if kind == ConversionKind::Endings && is_same_form {
-            return as_it_is();
+            return unconverted();
         }
         let stored = |text: &Text| conversions.stored(in_tree.as_str(), text.bytes()).map(Content::new);
         let Some(before) = before else { return stored(part).map(Some) };
-        // Line by line, lines of the commit stay what they are in it.
+        // Working line by line keeps the stored form of the commit's own lines.
         let now = stored(present)?;
         if let (Some(old), Some(new)) = (before.stored.text(), now.text())
             && (old.line_count(), new.line_count()) == (base.line_count(), present.line_count())
@@ -398,7 +399,7 @@ impl FileReading {
 }
 
 impl OwnLines {
-    /// The lines of the session on another text; `None` if some of them have no place in it.
+    /// Applies the lines of the session to another text; `None` if some of them have no place in it.
     pub(crate) fn put_on(&self, base: &Text) -> Option<String> {
         let origins = self.weave.origins(&self.places);
         let places = self.weave.place(base, &self.present, |step, line| {
@@ -416,7 +417,7 @@ impl WorkSources<'_> {
     }
 }
 
-/// Whether a path lies in a repository of its own, below the root.
+/// Whether a path lies in a nested repository.
 fn is_in_repository_below(workspace: &Workspace, path: &RelPath) -> bool {
     let mut above = std::iter::successors(path.parent(), RelPath::parent);
     above.any(|dir| workspace.path().join(dir.as_str()).join(".git").symlink_metadata().is_ok())
@@ -428,8 +429,8 @@ impl Present {
         let content = read_file(workspace, path, workspace.config().limits.file_bytes).map_err(io)?;
         Ok(match (content, mode_at(workspace, path)) {
             (Some(content), Some(mode)) => Self::File(Content::new(content), mode),
-            // Where there is a directory now, the file is gone.
-            _ if workspace.path().join(path.as_str()).symlink_metadata().is_ok_and(|there| !there.is_dir()) => Self::Other,
+            // If a directory took its place, the file is gone.
+            _ if workspace.path().join(path.as_str()).symlink_metadata().is_ok_and(|meta| !meta.is_dir()) => Self::Other,
             _ => Self::Nothing,
         })
     }

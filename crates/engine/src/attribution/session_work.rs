@@ -1,7 +1,8 @@
-//! The work of one session: its lines, and nothing that others did to the same files.
+//! The work of one session: its lines, without the changes of others to the same files.
 //!
-//! For each file it is put on what the commit at HEAD has: that is what a commit of the session would contain. Or it is put on what
-//! the file was before the session came, committed or not. What cannot be told apart from the work of others is left out, and named.
+//! The work on each file is applied to one of two bases: to the content at HEAD, which gives the content of a commit of
+//! the session, or to the content that the session found, committed or not. Work that cannot be separated from the work
+//! of others is left out and reported.
 
 use std::{
     collections::{BTreeMap, HashSet},
@@ -28,22 +29,23 @@ use crate::{
     workspace::Workspace,
 };
 
-/// On what the work of a session is put.
+/// The base that the work of a session is applied to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WorkBase {
-    /// The commit at HEAD: what is left to commit. A file that no commit has is compared with what the session found.
+    /// The commit at HEAD: the work left to commit. For a file without a commit, the base is the content that the
+    /// session found.
     Commit,
-    /// What the session found: all of its work, committed or not.
+    /// The content that the session found: all of its work, committed or not.
     Found,
 }
 
-/// What a session has done to the files.
+/// The work of a session on all files.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct SessionWork {
-    /// The files, by path. Those with nothing but lines that are left out have two equal sides.
+    /// Sorted by path. If all work on a file is left out, its two sides are equal.
     pub files: Vec<SessionFile>,
-    /// Why git could not say what it has.
+    /// The reason why git's data could not be read.
     pub git_trouble: Option<String>,
 }
 
@@ -51,19 +53,19 @@ pub struct SessionWork {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct SessionFile {
-    /// Its path before.
+    /// The path before the work, relative to the workspace root.
     pub path_before: RelPath,
-    /// Its path after.
+    /// The path after the work, relative to the workspace root.
     pub path_after: RelPath,
-    /// What was there before; `None` if there was no file.
+    /// The base; `None` if there was no file.
     pub before: Option<WorkSide>,
-    /// The same with the work of the session; `None` if it has removed the file.
+    /// The base with the work of the session; `None` if it deleted the file.
     pub after: Option<WorkSide>,
-    /// What is left out, from top to bottom.
+    /// The work that is left out, from top to bottom.
     pub left: Vec<LeftWork>,
-    /// Whether `before` is what the commit at HEAD has.
+    /// Whether `before` is the content at HEAD.
     pub is_on_commit: bool,
-    /// Its lines, for putting them on other texts.
+    /// The lines of the session, for applying them to other texts.
     pub(crate) own_lines: Option<Box<OwnLines>>,
 }
 
@@ -71,11 +73,11 @@ pub struct SessionFile {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WorkSide {
-    /// As it would be in the work tree.
+    /// The content in the work tree.
     pub content: Content,
-    /// As git stores it. It differs where git converts line endings, encodings or, by filters, anything.
+    /// The content in git's object database. It differs if git converts line endings or encodings, or runs filters.
     pub stored: Content,
-    /// The mode, as git knows it: 100644, 100755 or 120000.
+    /// As git records it: 0o100644, 0o100755 or 0o120000.
     pub mode: u32,
 }
 
@@ -83,13 +85,13 @@ pub struct WorkSide {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LeftWork {
-    /// The lines in the present file, as indexes; empty if it is about the whole file, or about lines that are gone.
+    /// Zero-based indexes of lines in the present file; empty if this concerns the whole file or deleted lines.
     pub lines: Range<usize>,
-    /// The lines that were removed, as indexes in the file before.
+    /// Zero-based indexes of removed lines in the base.
     pub removed: Range<usize>,
-    /// Why.
+    /// The reason for leaving it out.
     pub why: LeftWhy,
-    /// Whose work it cannot be told apart from.
+    /// The authors whose work it cannot be separated from.
     pub others: Vec<LineAuthor>,
 }
 
@@ -98,33 +100,33 @@ pub struct LeftWork {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum LeftWhy {
-    /// The lines replaced lines of others that are not in the commit.
+    /// The lines replaced lines of others that the commit does not have.
     ReplacesOthers,
     /// Others have replaced the lines since.
     ReplacedByOthers,
-    /// The lines are among lines of others that are not in the commit.
+    /// The lines are among lines of others that the commit does not have.
     AmongOthers,
-    /// The file has no lines, and others have changed it, too.
+    /// The file is binary, and others have changed it, too.
     NotText,
-    /// Others have removed or moved the file since.
+    /// Others have deleted or moved the file since.
     Removed,
-    /// The file was removed and made again, by the session and others.
+    /// The file was deleted and created again, once by the session and once by others.
     Recreated,
-    /// The file has got another name from the session and from others.
+    /// Both the session and others moved the file.
     Moved,
-    /// Others made the file, and the commit does not have it.
+    /// Others created the file, and the commit does not have it.
     NotCommitted,
     /// Git ignores the file.
     Ignored,
     /// The index has other changes in the same place.
     Staged,
-    /// Git stores the file in another form, and lines cannot be found in it.
+    /// Git converts the file, and its lines cannot be found in the stored form.
     Converted,
-    /// What the file was before is no longer kept.
+    /// The content before the work is no longer kept.
     NotKept,
-    /// There is a link or something else that is no file, or a file that is too large.
+    /// The path is not a regular file, or the file is too large.
     NotAFile,
-    /// The file belongs to a submodule, or to another repository inside of this one.
+    /// The file belongs to a submodule, or to another nested repository.
     Submodule,
 }
 
@@ -139,22 +141,21 @@ impl From<LeftCause> for LeftWhy {
 }
 
 impl LeftWork {
-    /// About a file as a whole.
     pub(crate) fn whole(why: LeftWhy, others: Vec<LineAuthor>) -> Self {
         Self { lines: 0..0, removed: 0..0, why, others }
     }
 }
 
-/// Why the work of a session cannot be shown.
+/// Why the work of a session is not available.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SessionWorkError {
-    /// A file cannot be read.
+    /// A file could not be read.
     #[error("{path}: {error}")]
     Io {
-        /// The path.
+        /// Path relative to the workspace root.
         path: RelPath,
-        /// The error of the system.
+        /// The error of the operating system.
         error: std::io::Error,
     },
     /// Git failed.
@@ -166,12 +167,12 @@ pub enum SessionWorkError {
 }
 
 impl SessionFile {
-    /// Whether anything of the file is the session's and not left out.
+    /// Whether the file has work of the session that is not left out.
     pub fn is_changed(&self) -> bool {
         self.before != self.after || self.path_before != self.path_after
     }
 
-    /// The difference, as the work tree would show it.
+    /// The difference between the two sides, by their content in the work tree.
     pub fn diff(&self) -> FileDiff {
         let content = |side: &Option<WorkSide>| side.as_ref().map(|side| side.content.clone());
         let (before, after) = (content(&self.before), content(&self.after));
@@ -181,18 +182,18 @@ impl SessionFile {
     }
 }
 
-/// What reading files takes.
+/// The sources for reading the work of a session.
 pub(crate) struct WorkSources<'a> {
     pub workspace: &'a Workspace,
     pub head: Option<&'a HeadCommit>,
     pub conversions: Option<Conversions<'a>>,
-    /// The changes of the session.
+    /// The ids of the session's changes.
     pub changes: HashSet<ChangeId>,
     pub base: WorkBase,
 }
 
 impl Workspace {
-    /// What a session has done to the files of this workspace.
+    /// Collects the work of a session on the files of this workspace.
     pub fn session_work(&self, session: &SessionId, base: WorkBase) -> Result<SessionWork, SessionWorkError> {
         let log = self.event_log()?;
         let (changes, names) = (log.work_of(session), log.names_changed_by(session));
@@ -222,7 +223,7 @@ impl Workspace {
         let moved: HashSet<RelPath> = readings.iter().filter_map(FileReading::old_name).cloned().collect();
         let mut files = BTreeMap::new();
         for reading in readings {
-            // It is the old name of another one.
+            // This path is the old name of another file in the list.
             if moved.contains(reading.path()) && reading.old_name().is_none() {
                 continue;
             }
@@ -233,7 +234,7 @@ impl Workspace {
         Ok(SessionWork { files: files.into_values().collect(), git_trouble })
     }
 
-    /// The patch with the work of a session on these files, as `git apply` takes it, with paths from the top of the work tree.
+    /// The work of a session on these files as a patch for `git apply`, with paths from the top of the work tree.
     pub fn patch_of(&self, files: &[SessionFile]) -> Result<Vec<u8>, GitError> {
         fn tree<'a>(sides: &'a [(RelPath, &'a WorkSide)]) -> Vec<TreeFile<'a>> {
             let file = |(path, side): &'a (RelPath, &'a WorkSide)| TreeFile {
@@ -256,7 +257,7 @@ impl Workspace {
 }
 
 impl Workspace {
-    /// The patch of recorded changes, as `git apply` takes it.
+    /// Recorded changes as a patch for `git apply`.
     pub fn patch_of_changes(&self, changes: &[NetChange]) -> Result<Vec<u8>, PatchError> {
         let side = |path: &RelPath, version: Option<ContentHash>| -> Result<Option<Content>, PatchError> {
             let Some(version) = version else { return Ok(None) };
@@ -282,14 +283,14 @@ impl Workspace {
     }
 }
 
-/// Why there is no patch of changes.
+/// Why a patch of changes is not available.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PatchError {
-    /// A version is gone.
+    /// A version is no longer kept.
     #[error("{path}: what it was is no longer kept")]
     NotKept {
-        /// The file.
+        /// Path relative to the workspace root.
         path: RelPath,
     },
     /// Git failed.
@@ -297,7 +298,7 @@ pub enum PatchError {
     Git(#[from] GitError),
 }
 
-/// The mode of a file, as git knows it.
+/// The mode of a regular file, as git records it.
 pub(super) fn mode_at(workspace: &Workspace, path: &RelPath) -> Option<u32> {
     use std::os::unix::fs::PermissionsExt;
     let meta = workspace.path().join(path.as_str()).symlink_metadata().ok().filter(std::fs::Metadata::is_file)?;
@@ -313,7 +314,7 @@ impl WorkSide {
         self.content.text()
     }
 
-    /// What the commit has, as it would be checked out.
+    /// The committed file, as git would check it out.
     pub(crate) fn committed(
         sources: &WorkSources<'_>,
         path: &RelPath,

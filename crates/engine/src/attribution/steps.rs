@@ -1,17 +1,18 @@
-//! The steps of one file's history: the recorded changes, the oldest first, under all names that the file has had. Where a change did
-//! not begin with what the one before it had left, a program that Surehand knows nothing of was there in between.
+//! The steps of a file's history: the recorded changes, oldest first, under all names that the file has had. If a
+//! change did not start from the version that the previous one left, another program changed the file in between, which
+//! is a step as well.
 
 use surehand_core::{ContentHash, LineMap, RelPath};
 use surehand_store::{ChangeId, ContentDelta, EventFilter, FileEvent, IncidentKind, Millis, SessionId, StoreError};
 
 use crate::{git::git_mode, restore::TOOL as RESTORE, workspace::Workspace};
 
-/// What changed a file.
+/// The author of a step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum StepAuthor {
     /// A recorded change.
     Change { change: ChangeId, session: SessionId, tool: String, at: Millis },
-    /// Another program, not later than at this moment.
+    /// A program that Surehand does not track, no later than this time.
     Outside { by: Option<Millis> },
 }
 
@@ -19,44 +20,43 @@ pub(crate) enum StepAuthor {
 #[derive(Debug, Clone)]
 pub(crate) struct FileStep {
     pub by: StepAuthor,
-    /// The version before; `None` if there was no file.
+    /// `None` if there was no file.
     pub before: Option<ContentHash>,
-    /// The version after; `None` if there is no file any more.
+    /// `None` if the file was deleted.
     pub after: Option<ContentHash>,
-    /// Its name before and after.
     pub name_before: RelPath,
     pub name_after: RelPath,
-    /// Which line became which, if the change itself says so.
+    /// The line map, if the change recorded one.
     pub lines: Option<LineMap>,
-    /// How to get from the content after back to the one before.
+    /// From the content after the step back to the content before it.
     pub delta: Option<ContentDelta>,
 }
 
-/// A change that made a file executable, or took that away.
+/// A change of the executable bit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ModeStep {
     pub change: ChangeId,
-    /// As git has them.
+    /// File modes as git records them.
     pub before: u32,
     pub after: u32,
 }
 
-/// The history of a file, as far as it is recorded.
+/// The recorded history of a file.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct FileSteps {
-    /// From the oldest to the latest.
+    /// Oldest first.
     pub steps: Vec<FileStep>,
-    /// Changes of the mode, from the oldest to the latest.
+    /// Oldest first.
     pub modes: Vec<ModeStep>,
-    /// The names that the file has had, from the present one back.
+    /// The names that the file has had, newest first.
     pub names: Vec<RelPath>,
 }
 
-/// The most events of a file that are looked at.
+/// The maximum number of events of a file that are read.
 const MAX_EVENTS: usize = 100_000;
 
 impl FileSteps {
-    /// The history of the file that has this name and this version now; no version if there is no file.
+    /// Reads the history of the file at this path. `present` is its version now; `None` if there is no file.
     pub(crate) fn read(workspace: &Workspace, path: &RelPath, present: Option<ContentHash>) -> Result<Self, StoreError> {
         workspace.flush();
         workspace.store.import_outboxes();
@@ -75,7 +75,7 @@ impl FileSteps {
                 }
                 steps.push(FileStep::outside(&name, left, step.before));
             }
-            // A file that only got another name has the same lines.
+            // A file that was only renamed has the same lines.
             if step.before != step.after || step.name_before != step.name_after {
                 steps.push(step);
             }
@@ -127,20 +127,21 @@ impl FileStep {
         }
     }
 
-    /// Whether a restore brought back what no recorded step had left. Then another program had made it of what the last step left,
-    /// before it was lost, and a checkpoint kept it. Otherwise every line would be the restore's.
+    /// Whether a restore brought back a version that no recorded step had left. In that case, another program had made
+    /// it from the version of the last step, and a checkpoint kept it before it was lost. Otherwise every line would
+    /// count as the restore's.
     fn brings_back_unrecorded(&self, steps: &[Self]) -> bool {
         let is_restore = matches!(&self.by, StepAuthor::Change { tool, .. } if tool == RESTORE);
         is_restore && self.after.is_some() && !steps.iter().any(|step| step.before == self.after || step.after == self.after)
     }
 
-    /// Whether it changed nothing but the name.
+    /// Whether only the name changed.
     pub(crate) fn is_rename(&self) -> bool {
         self.before == self.after && self.name_before != self.name_after
     }
 }
 
-/// The events of a file and its names, the oldest event first. Follows renames back.
+/// The events of a file, oldest first, and its names. Follows renames back.
 fn events_of(workspace: &Workspace, path: &RelPath) -> Result<(Vec<FileEvent>, Vec<RelPath>), StoreError> {
     let (mut names, mut newest_first) = (vec![path.clone()], Vec::<FileEvent>::new());
     let mut renamed_in: Option<ChangeId> = None;
@@ -175,8 +176,8 @@ fn events_of(workspace: &Workspace, path: &RelPath) -> Result<(Vec<FileEvent>, V
     Ok((newest_first, names))
 }
 
-/// The name that a file had before an event, if the event gave it this one. A command that moves a file is recorded as one that
-/// deletes it and creates another with the same content.
+/// The name of a file before an event that gave it this name. If a command moves a file, the record has a deletion and
+/// a creation with the same content.
 fn name_before(workspace: &Workspace, event: &FileEvent, name: &RelPath) -> Result<Option<RelPath>, StoreError> {
     if event.moved_to.as_ref() == Some(name) {
         return Ok(Some(event.path.clone()));
@@ -191,7 +192,7 @@ fn name_before(workspace: &Workspace, event: &FileEvent, name: &RelPath) -> Resu
     Ok(events.iter().find(is_source).map(|source| source.path.clone()))
 }
 
-/// A file that was moved away is gone from this name.
+/// For the old name, a move is a deletion.
 fn without_move_away(event: FileEvent, name: &RelPath) -> FileEvent {
     match &event.moved_to {
         Some(to) if to != name => FileEvent { moved_to: None, after: None, lines: None, delta: None, ..event },
@@ -199,7 +200,7 @@ fn without_move_away(event: FileEvent, name: &RelPath) -> FileEvent {
     }
 }
 
-/// Gives the steps of other programs a moment: when they were noticed, else that of the next change.
+/// Sets the times of steps of other programs: when they were noticed, or else when the next change was made.
 fn note_when_noticed(workspace: &Workspace, steps: &mut [FileStep]) -> Result<(), StoreError> {
     let incidents = workspace.ask(|store| store.incidents(usize::MAX))?;
     let mut next = None;

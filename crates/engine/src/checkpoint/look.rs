@@ -1,4 +1,4 @@
-//! One thread of the walk of a checkpoint: passes over the files that git has as they are, and notes all others.
+//! One thread of a checkpoint's walk: it skips files that git has unchanged, and collects all others.
 
 use std::collections::HashSet;
 
@@ -13,48 +13,48 @@ use crate::{
     git::{GitIndex, HeadTree},
 };
 
-/// What the threads of a walk share.
+/// The context that the threads of a walk share.
 pub(crate) struct Scene<'a> {
     pub index: &'a GitIndex,
     pub head: &'a HeadTree,
     pub clock: FileClock,
-    /// The directory of the work tree that is walked, with a slash at its end; empty for its top.
+    /// The directory of the work tree that is walked, with a trailing slash; empty for the top.
     pub below: &'a str,
     pub umask: u32,
 }
 
-/// Something that git does not have as it is, or not where it is committed.
+/// A file or link that differs from the commit, or that the commit does not have.
 #[derive(Debug, Clone)]
 pub(crate) struct Candidate {
     pub path: String,
     pub is_link: bool,
-    /// Permissions of a file.
+    /// The permissions of a file.
     pub mode: u32,
     pub stamp: Stamp,
-    /// Whether an ignore file names it.
+    /// Whether ignore files exclude it.
     pub is_ignored: bool,
-    /// The repository within the workspace that it is in, by its number.
+    /// The number of the nested repository that it is in.
     pub nested: Option<usize>,
-    /// The place of its entry in git's index.
+    /// The position of its entry in git's index.
     pub place: Option<usize>,
-    /// Whether git vouches for its content: only its permissions are unusual.
+    /// Whether the commit has its content, so that only its permissions are unusual.
     pub is_committed: bool,
 }
 
-/// One thread of a walk, and what it has found.
+/// One thread of a walk, and its results.
 pub(crate) struct Looker<'a> {
     scene: &'a Scene<'a>,
     key: String,
-    /// EventFilter entries of git's index were met with, one bit each.
+    /// The entries of git's index that were visited, one bit each.
     pub seen: Vec<u64>,
     pub candidates: Vec<Candidate>,
-    /// Directories, and those in which there is something.
+    /// Directories that were visited, and those that have entries.
     pub directories: Vec<String>,
     pub filled: Vec<String>,
     pub unreadable: Vec<(String, String)>,
 }
 
-/// The permissions that a new file of git's has.
+/// The default permissions of a file that git creates.
 pub(crate) fn usual_mode(is_executable: bool, umask: u32) -> u32 {
     (if is_executable { 0o777 } else { 0o666 }) & !umask
 }
@@ -94,13 +94,13 @@ impl<'a> Looker<'a> {
         }
     }
 
-    /// The directories in which nothing was met: those that are empty, and repositories that the walk has passed over.
+    /// The directories without entries: empty ones, and repositories that the walk skipped.
     pub(crate) fn unfilled(&self) -> Vec<&str> {
         let filled: HashSet<&str> = self.filled.iter().map(String::as_str).collect();
         self.directories.iter().map(String::as_str).filter(|path| !filled.contains(path)).collect()
     }
 
-    /// Takes over what another thread has found.
+    /// Merges the results of another thread.
     pub(crate) fn add(&mut self, other: Looker<'_>) {
         self.seen.iter_mut().zip(other.seen).for_each(|(word, other)| *word |= other);
         self.candidates.extend(other.candidates);
@@ -109,7 +109,7 @@ impl<'a> Looker<'a> {
         self.unreadable.extend(other.unreadable);
     }
 
-    /// The directory of this path has something in it. A walk visits many files of one directory in a row.
+    /// Notes that the directory of this path has entries. A walk visits many files of a directory in a row.
     fn fill(&mut self, path: &str) {
         let directory = path.rsplit_once('/').map_or("", |(directory, _)| directory);
         if !directory.is_empty() && self.filled.last().is_none_or(|last| last != directory) {
@@ -120,13 +120,13 @@ impl<'a> Looker<'a> {
     fn look(&mut self, entry: &WalkEntry<'_>, is_ignored: bool) {
         match entry.lstat() {
             Ok(stat) => self.judge(entry.path, &stat, is_ignored),
-            // It is gone again.
+            // It was deleted meanwhile.
             Err(rustix::io::Errno::NOENT) => {}
             Err(errno) => self.unreadable.push((entry.path.to_owned(), std::io::Error::from(errno).to_string())),
         }
     }
 
-    /// Notes what is at a path, unless git has it.
+    /// Collects a path, unless git has it unchanged.
     pub(crate) fn judge(&mut self, path: &str, stat: &Stat, is_ignored: bool) {
         let kind = FileType::from_raw_mode(stat.st_mode);
         if !matches!(kind, FileType::RegularFile | FileType::Symlink) {
@@ -150,7 +150,7 @@ impl<'a> Looker<'a> {
             is_link: kind == FileType::Symlink,
             mode,
             stamp: self.scene.clock.stamp(stat),
-            // What git tracks is not ignored, whatever ignore files say.
+            // Files that git tracks are not ignored, whatever ignore files say.
             is_ignored: is_ignored && place.is_none(),
             nested: None,
             place,

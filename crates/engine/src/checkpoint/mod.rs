@@ -1,8 +1,8 @@
 //! Checkpoints: the state of a workspace's files at one moment, so that it can be restored.
 //!
-//! What git can give back, the files of the commit at HEAD, is not copied: the commit is noted. Of everything else the content
-//! goes into the store, unless it is there. One walk finds it, by the stamps that git's index and the last checkpoint have, so
-//! that a checkpoint costs about what `git status` does.
+//! Files that git can restore, those of the commit at HEAD, are not copied: the checkpoint names the commit. All other
+//! content goes into the store, unless the store has it. One walk finds these files by the stamps in git's index and in
+//! the last checkpoint, so a checkpoint costs about as much as `git status`.
 
 mod look;
 mod nested;
@@ -36,14 +36,14 @@ use crate::{
     workspace::Workspace,
 };
 
-/// For whom a checkpoint is taken, and on what occasion.
+/// Who takes a checkpoint, and why.
 #[derive(Debug, Clone, Default)]
 pub struct CheckpointRequest {
-    /// The session that is about to do something.
+    /// The session that is about to act.
     pub session: Option<SessionId>,
-    /// What it is about to do, for the log.
+    /// The action that follows, for the log.
     pub occasion: String,
-    /// The name that a person gives it. One with a name is made even if nothing has changed since the last.
+    /// A name given by a person. A checkpoint with a name is made even if nothing has changed since the last one.
     pub name: Option<String>,
 }
 
@@ -51,50 +51,50 @@ pub struct CheckpointRequest {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CheckpointError {
-    /// The workspace is only looked at.
+    /// The state of the workspace cannot be written.
     #[error("{root}: the state cannot be written")]
     ReadOnly {
-        /// The root.
+        /// Absolute path of the workspace root.
         root: String,
     },
-    /// The root cannot be walked.
+    /// The root could not be walked.
     #[error("{root}: cannot walk the workspace: {error}")]
     Walk {
-        /// The root.
+        /// Absolute path of the workspace root.
         root: String,
-        /// What the system said.
+        /// The error of the operating system.
         error: io::Error,
     },
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// What should be there was not written.
+    /// The checkpoint is missing from the store after it was written.
     #[error("{root}: the checkpoint could not be written")]
     NotWritten {
-        /// The root.
+        /// Absolute path of the workspace root.
         root: String,
     },
 }
 
-/// A file that an ignore file names is kept up to this size.
+/// The maximum size of an ignored file that is kept, unless a session has seen it.
 const MOST_OF_IGNORED: u64 = 1 << 20;
 
-/// So many of the files that a session saw last are kept though they are ignored.
+/// The number of files that a session saw last and that are kept even if they are ignored.
 const MOST_SEEN: usize = 10_000;
 
-/// So much is handed to the store at once.
+/// The number of bytes that are read before they go to the store.
 const BATCH: usize = 16 << 20;
 
-/// So many files with unusual permissions are noted. Where there are more, those are usual there.
+/// The maximum number of files with unusual permissions. If there are more, these are usual in this workspace.
 const MOST_UNUSUAL: usize = 10_000;
 
 impl Workspace {
-    /// Takes a checkpoint. Where nothing has changed since the last one, that one stands.
+    /// Takes a checkpoint. If nothing has changed since the last one, that one is extended and returned.
     pub fn checkpoint(&self, request: &CheckpointRequest) -> Result<CheckpointInfo, CheckpointError> {
         Ok(self.checkpoint_with_files(request)?.info)
     }
 
-    /// The same, with what it says of the files.
+    /// Like [`Workspace::checkpoint`], with the states of the files.
     pub(crate) fn checkpoint_with_files(&self, request: &CheckpointRequest) -> Result<Checkpoint, CheckpointError> {
         let root = || self.root().path().display().to_string();
         if self.state().is_read_only() {
@@ -117,7 +117,7 @@ impl Workspace {
         Ok(checkpoint)
     }
 
-    /// What a checkpoint would say now. None is taken, and no content is kept.
+    /// The content of a checkpoint that would be taken now. Nothing is recorded or kept.
     pub(crate) fn survey(&self) -> Result<Checkpoint, CheckpointError> {
         self.look(&CheckpointRequest::default(), self.last_checkpoint()?.as_ref(), ContentUse::Compare)
     }
@@ -165,7 +165,8 @@ impl Workspace {
         self.ask(|store| store.checkpoints(limit))
     }
 
-    /// Whether a checkpoint is due before a command that may write: if they are slow here, only before one that may destroy.
+    /// Whether a checkpoint is due before a command that may write. If checkpoints are slow here, one is due only
+    /// before a command that may destroy something.
     pub fn is_checkpoint_due(&self, may_destroy: impl FnOnce() -> bool) -> bool {
         let last = self.ask(|store| store.checkpoints(1));
         let is_slow = |last: &CheckpointInfo| u64::from(last.took) > self.config().checkpoint.slow;
@@ -175,10 +176,10 @@ impl Workspace {
         }
     }
 
-    /// What git says of the work tree, if there is git.
+    /// The git directories of the work tree; `None` without git.
     pub(crate) fn git_dirs(&self) -> Option<GitDirs> {
         let tree = self.copy.tree.path().to_owned();
-        // The tree has been found before: whether it is the home does not matter here.
+        // The tree was discovered before, so the rule about the home directory need not be applied again.
         git::discover(&tree, None).filter(|found| found.root == tree)?.git
     }
 }
@@ -189,8 +190,8 @@ impl Session {
         self.checkpoint_for("session start".to_owned());
     }
 
-    /// Takes a checkpoint before a command, unless the command is known to only read. Where checkpoints are slow, only one is taken
-    /// that is needed: before a command that may delete or overwrite what it is not about.
+    /// Takes a checkpoint before a command, unless the command is known to only read. If checkpoints are slow, one is
+    /// taken only before a command that may delete or overwrite files that it is not about.
     pub fn checkpoint_before(&self, command: &str) {
         if !shell::only_reads(command) && self.workspace().is_checkpoint_due(|| shell::may_destroy(command)) {
             let line = command.trim().lines().next().unwrap_or_default();
@@ -199,7 +200,7 @@ impl Session {
         }
     }
 
-    /// A checkpoint that fails keeps nobody from anything. It is told.
+    /// A checkpoint that fails stops nothing; the next reply reports it.
     fn checkpoint_for(&self, occasion: String) {
         let request = CheckpointRequest { session: Some(self.id()), occasion, name: None };
         if let Err(error) = self.workspace().checkpoint(&request) {
@@ -208,10 +209,10 @@ impl Session {
     }
 }
 
-/// So many characters of a command are noted.
+/// The maximum number of characters of a command that are recorded.
 const LONGEST_OCCASION: usize = 200;
 
-/// What git knows of a work tree.
+/// The state of a git repository.
 pub(crate) struct GitState {
     pub objects: Objects,
     pub commit: Option<ObjectId>,
@@ -233,23 +234,23 @@ impl GitState {
         Ok(Self { objects, commit, index, head })
     }
 
-    /// Where git cannot be understood: nothing is known to be kept by it.
+    /// For a repository that cannot be understood: git is assumed to have no content.
     fn unknown(git: &GitDirs) -> Self {
         let index = GitIndex::empty();
         Self { objects: Objects::of(&git.common), commit: None, head: HeadTree::none(&index), index }
     }
 }
 
-/// What the contents that are read are for.
+/// The use of contents that are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ContentUse {
     /// They go into the store.
     Keep,
-    /// Only their version is wanted.
+    /// They are only compared by version.
     Compare,
 }
 
-/// A checkpoint that is being made.
+/// A checkpoint that is being taken.
 struct Taking<'a> {
     workspace: &'a Workspace,
     content_use: ContentUse,
@@ -260,11 +261,11 @@ struct Taking<'a> {
     files: Vec<CheckpointFile>,
     not_kept: Vec<NotKept>,
     is_whole: bool,
-    /// How much the files take that are in the store for it.
+    /// The total size of the files whose content the store keeps for this checkpoint.
     bytes: u64,
 }
 
-/// What was read of a file.
+/// A file that was read.
 struct Fresh {
     candidate: Candidate,
     path: RelPath,
@@ -288,7 +289,7 @@ impl<'a> Taking<'a> {
         Self { workspace, content_use, git, nested, last, candidates, files, not_kept, is_whole, bytes: 0 }
     }
 
-    /// Finds what is not as the commit has it.
+    /// Finds all files that differ from the commit.
     fn find(&mut self, request: &CheckpointRequest) -> io::Result<()> {
         let below = self.workspace.copy.below.as_ref().map(|below| format!("{below}/")).unwrap_or_default();
         let git = self.git.take();
@@ -323,7 +324,7 @@ impl<'a> Taking<'a> {
         Ok(())
     }
 
-    /// Files that git tracks and that the walk has not met: they are gone, or ignored.
+    /// Notes files that git tracks and that the walk did not visit: they are deleted or ignored.
     fn find_what_the_walk_passed(&mut self, all: &mut Looker<'_>, scene: &Scene<'_>) {
         let mut met: HashSet<String> = all.candidates.iter().map(|candidate| candidate.path.clone()).collect();
         let entries = scene.index.entries();
@@ -342,9 +343,9 @@ impl<'a> Taking<'a> {
                     met.insert(path.to_owned());
                     all.judge(path, &stat, false);
                 }
-                // An empty directory is noted as one.
+                // An empty directory is noted elsewhere.
                 Ok(_) if !all.filled.iter().any(|filled| filled == path) => {}
-                // A directory with something in it is in its place, or there is nothing.
+                // The path does not exist, or has become a directory with entries.
                 Ok(_) | Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => {
                     let is_committed = place.is_none_or(|place| scene.head.has(place));
                     if is_committed && !is_skipped && absent.insert(path.to_owned()) {
@@ -368,7 +369,7 @@ impl<'a> Taking<'a> {
         }
     }
 
-    /// Files that a session has seen: those that are ignored and, without git, all.
+    /// Adds files that sessions have seen: ignored ones and, without git, all of them.
     fn find_what_was_seen(&mut self, all: &mut Looker<'_>, scene: &Scene<'_>, request: &CheckpointRequest) {
         let paths = self.workspace.ask(|store| {
             if !self.is_whole {
@@ -391,7 +392,7 @@ impl<'a> Taking<'a> {
                 continue;
             }
             if !met.insert(path.to_string()) {
-                // It is kept whatever its size, though it is ignored.
+                // A file that a session has seen is kept at any size, even if it is ignored.
                 if let Some(candidate) = all.candidates.iter_mut().find(|candidate| candidate.path == path.as_str()) {
                     candidate.is_ignored = false;
                 }
@@ -403,8 +404,8 @@ impl<'a> Taking<'a> {
         }
     }
 
-    /// Keeps what was found, as far as there is room: first of the work tree itself, then of repositories within it. What nobody
-    /// ignores comes first, and of that the small files.
+    /// Keeps the files that were found, as far as there is room: first those of the work tree itself, then those of
+    /// nested repositories; in each, files that are not ignored first, and small ones first.
     fn keep_all(&mut self) -> Result<(), StoreError> {
         let mut candidates = std::mem::take(&mut self.candidates);
         let unusual = candidates.iter().filter(|candidate| candidate.is_committed).count();
@@ -421,7 +422,7 @@ impl<'a> Taking<'a> {
             }
             let content = match read_file(self.workspace, &path, self.workspace.config().checkpoint.file_bytes) {
                 Ok(Some(content)) => content,
-                // It is gone again, or has grown.
+                // It was deleted, or has grown.
                 Ok(None) => continue,
                 Err(error) => {
                     self.leave(&path, format!("it cannot be read: {error}"));
@@ -450,8 +451,9 @@ impl<'a> Taking<'a> {
         self.store(fresh)
     }
 
-    /// What can be said of a file without reading it. The inner `None`: nothing is to be said.
-    #[expect(clippy::option_option, reason = "not known, or nothing to be said")]
+    /// The state of a file as far as it is known without reading it. The inner `None` means that the file is left out
+    /// of the checkpoint.
+    #[expect(clippy::option_option, reason = "not known, or known and left out")]
     fn known(
         &mut self,
         candidate: &Candidate,
@@ -507,7 +509,7 @@ impl<'a> Taking<'a> {
         }
     }
 
-    /// The blob of the commit that a file was as, if it still is the same.
+    /// Whether the commit still has this blob for the file.
     fn is_at_head(&self, candidate: &Candidate, id: &str) -> bool {
         candidate.nested.is_none() && self.blob_at_head(candidate).is_some_and(|blob| blob.to_string() == id)
     }
@@ -533,12 +535,12 @@ impl<'a> Taking<'a> {
         git.head.others.get(key.as_bytes()).map(|entry| entry.id)
     }
 
-    /// The blob that the commit has at the path of a file, if it holds the same.
+    /// The blob of the commit for a file, if it has the same content.
     fn committed_as(&self, candidate: &Candidate, content: &[u8]) -> Option<ObjectId> {
         let git = self.git_of(candidate)?;
         let blob = self.blob_at_head(candidate)?;
         if let Some(place) = candidate.place.filter(|place| git.head.has(*place)) {
-            // Mostly a look at the length is enough. Git notes none for a file that it does not trust.
+            // Usually the length decides. Git records no length for a file that it does not trust.
             let size = git.index.entries()[place].size();
             if size != 0 && size != content.len() as u32 {
                 return None;
@@ -548,7 +550,7 @@ impl<'a> Taking<'a> {
         (committed == content).then_some(blob)
     }
 
-    /// Hands over what the store does not have.
+    /// Sends contents to the store that it does not have.
     fn store(&mut self, fresh: Vec<Fresh>) -> Result<(), StoreError> {
         let held =
             |store: &dyn Store| fresh.iter().map(|fresh| store.has_version(&fresh.version)).collect::<Result<Vec<bool>, _>>();
@@ -574,13 +576,13 @@ impl<'a> Taking<'a> {
     }
 }
 
-/// What the system says of whatever is at a path. No link on the way is followed.
+/// The metadata of a path, without following links.
 pub(crate) fn lstat(workspace: &Workspace, path: &RelPath) -> rustix::io::Result<Stat> {
     let dir = workspace.root().open_parent(path)?;
     sys::statat(&dir, path.name(), AtFlags::SYMLINK_NOFOLLOW)
 }
 
-/// The bytes of a regular file that is not larger; `None` where there is none.
+/// The bytes of a regular file up to the limit; `None` if there is none.
 pub(crate) fn read_file(workspace: &Workspace, path: &RelPath, limit: u64) -> io::Result<Option<Vec<u8>>> {
     let opened = workspace.root().open_at(path.as_str(), OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY);
     let file = match opened {
@@ -596,7 +598,7 @@ pub(crate) fn read_file(workspace: &Workspace, path: &RelPath, limit: u64) -> io
     Ok((content.len() as u64 <= limit).then_some(content))
 }
 
-/// What is kept first where there is not room for all.
+/// The order in which files are kept while there is room.
 fn rank(candidate: &Candidate) -> (bool, bool, u64, &str) {
     (candidate.nested.is_some(), candidate.is_ignored, candidate.stamp.size, &candidate.path)
 }
@@ -605,7 +607,7 @@ fn names_are(names: usize) -> String {
     if names == 1 { "1 name is".to_owned() } else { format!("{names} names are") }
 }
 
-/// The patterns of files that are never kept. One that makes no sense is passed over.
+/// The patterns of files that are never kept. Invalid patterns are ignored.
 fn excluded(patterns: &[String]) -> ignore::gitignore::Gitignore {
     let mut builder = ignore::gitignore::GitignoreBuilder::new("");
     for pattern in patterns {

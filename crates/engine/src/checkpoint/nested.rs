@@ -1,5 +1,6 @@
-//! Repositories that lie within the workspace: clones, submodules, worktrees. Each has checkpoints of its own when a session works
-//! there, but these are deleted with it. So a checkpoint of the workspace around it keeps its changed and untracked files as well.
+//! Nested repositories: clones, submodules and worktrees within the workspace. A session that works there takes
+//! checkpoints of its own, but these are deleted together with the repository. So a checkpoint of the outer workspace
+//! keeps its changed and untracked files as well.
 
 use std::{collections::HashMap, fs};
 
@@ -16,21 +17,20 @@ use crate::{
     workspace::Workspace,
 };
 
-/// Git itself does not look into repositories that are no submodules. Of these, so many bytes of indexes are compared with the files,
-/// about 20,000 entries in all, the small ones first.
+/// The maximum size of the indexes of nested repositories other than submodules, about 20,000 entries in all. Small
+/// indexes come first. Git itself does not look into such repositories.
 const MOST_INDEX_BYTES: u64 = 2 << 20;
 
-/// So many repositories in all.
 const MOST_REPOSITORIES: usize = 1000;
 
 /// A repository within the workspace.
 pub(super) struct NestedRepository {
-    /// Its top, with a slash at its end.
+    /// Its top directory, with a trailing slash.
     inside: String,
     pub git: GitState,
 }
 
-/// A repository that the walk has passed over.
+/// A repository that the walk skipped.
 struct FoundRepository {
     top: RelPath,
     git: GitDirs,
@@ -39,14 +39,14 @@ struct FoundRepository {
 }
 
 impl NestedRepository {
-    /// The name of a file within it.
+    /// The path of a file relative to the top of the repository.
     pub(super) fn name_inside<'a>(&self, path: &'a str) -> &'a str {
         &path[self.inside.len()..]
     }
 }
 
 impl Taking<'_> {
-    /// Finds the changed and untracked files of the repositories that the walk has passed over.
+    /// Finds the changed and untracked files of the repositories that the walk skipped.
     pub(super) fn find_in_repositories(&mut self, all: &mut Looker<'_>, scene: &Scene<'_>) {
         let mut tops: Vec<String> = all.unfilled().into_iter().map(str::to_owned).collect();
         let (mut left, mut index_bytes) = (MOST_REPOSITORIES, 0);
@@ -76,7 +76,7 @@ impl Taking<'_> {
         Some(FoundRepository { top: RelPath::new(top).ok()?, git, is_submodule, index_bytes })
     }
 
-    /// Finds what a repository has not as its commit. Gives the repositories within it.
+    /// Finds the files of a repository that differ from its commit. Returns the repositories within it.
     fn find_in_repository(&mut self, repository: &FoundRepository, all: &mut Looker<'_>, scene: &Scene<'_>) -> Vec<String> {
         let top = &repository.top;
         let read = GitState::read(&repository.git).map_err(|error| error.why.clone());
@@ -89,7 +89,8 @@ impl Taking<'_> {
         };
         let inside = format!("{top}/");
         let inner = Scene { index: &git.index, head: &git.head, clock: scene.clock, below: "", umask: scene.umask };
-        // Should a link be there by now, nothing is read through it: contents are read by their path from the root.
+        // If a link has taken the directory's place, nothing is read through it: contents are read by their path from
+        // the root.
         let walked = RootDir::open(&self.workspace.path().join(top.as_str()))
             .and_then(|root| walk(&root, None, &Globs::all(), || Looker::new(&inner)));
         let Ok(walked) = walked else { return Vec::new() };
@@ -105,7 +106,7 @@ impl Taking<'_> {
             let why = format!("{} not UTF-8, or too long", names_are(walked.left_out.unnamed));
             self.not_kept.push(NotKept { path: top.to_string(), why });
         }
-        // Permissions alone are not worth a copy of what its commit has.
+        // Changed permissions alone do not justify a copy of committed content.
         let changed = found.candidates.into_iter().filter(|candidate| !candidate.is_committed);
         let in_workspace =
             |candidate: Candidate| Candidate { path: format!("{inside}{}", candidate.path), nested: Some(number), ..candidate };
@@ -115,7 +116,7 @@ impl Taking<'_> {
     }
 }
 
-/// Whether a path of the workspace lies in a repository of its own, as files are now. Remembers directories.
+/// Whether a path lies in a nested repository at present. Results are cached by directory.
 #[derive(Default)]
 pub(crate) struct NestedPaths(HashMap<RelPath, bool>);
 
