@@ -1,4 +1,4 @@
-//! What the helper reads of a workspace to report it on the board.
+//! The data of a workspace that the helper reports on the board.
 
 use std::io::{self, Read};
 
@@ -13,30 +13,30 @@ use crate::{
 };
 
 impl Workspace {
-    /// A number that rises with every recorded change, whichever process made it.
+    /// A number that rises with every change that any process records.
     pub fn change_count(&self) -> u64 {
         self.state().dir().map(|dir| ChangeCounter::load(&dir).changed).unwrap_or_default()
     }
 
-    /// The last events of all processes, newest first.
+    /// The latest events of all processes, newest first.
     pub fn last_events(&self, most: usize) -> Result<Vec<FileEvent>, StoreError> {
         self.store.import_outboxes();
         self.ask(|store| store.events(&EventFilter::default(), most))
     }
 
-    /// The branch that is checked out.
+    /// The branch that is checked out; `None` without git, or with a detached HEAD.
     pub fn branch(&self) -> Option<String> {
         let head = git::reference(&self.git_dirs()?, "HEAD").ok()?;
         head.name.strip_prefix("refs/heads/").map(str::to_owned)
     }
 
-    /// Whether its directory is still there.
+    /// Whether the directory of the workspace still exists.
     pub fn is_there(&self) -> bool {
         self.root_now() == crate::RootStatus::Same
     }
 }
 
-/// What a helper keeps of the agents of a repository, so that the next helper knows them, too.
+/// The agents of a repository that a helper saves for the next helper.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SavedReports(pub Vec<serde_json::Value>);
 
@@ -44,13 +44,13 @@ const REPORTS: &str = "agents.json";
 const MAX_REPORTS: u64 = 4 << 20;
 
 impl Workspace {
-    /// Keeps the reports of agents in the state of the repository.
+    /// Saves the reports of agents in the state of the repository.
     pub fn save_reports(&self, reports: &SavedReports) -> io::Result<()> {
         let dir = self.repository_dir()?;
         replace_file::put((&dir, &format!("{REPORTS}.new")), (&dir, REPORTS), &serde_json::to_vec(reports)?)
     }
 
-    /// The reports that an earlier helper has kept.
+    /// The reports that an earlier helper saved.
     pub fn saved_reports(&self) -> SavedReports {
         let read = || -> io::Result<SavedReports> {
             let mut text = Vec::new();

@@ -1,9 +1,9 @@
-//! The local copy as a hook needs it: what concerns a few files, found without reading the rest. So a hook reads the same
-//! number of bytes from the board of a large fleet as from that of a small one.
+//! An index of the local copy for hooks: the entries about a few files can be found without reading the rest. So a hook
+//! reads the same number of bytes from the board of a large fleet as from that of a small one.
 //!
-//! The file has a head, a table of slots, and records. A record is found by the hash of its key; its slot is the range of
-//! the file that holds all records with this hash. Claims are kept under the directory where their patterns begin to
-//! have wildcards, so the claims on a path are those of its parents.
+//! The file has a head, a table of slots, and records. A record is found by the hash of its key: its slot is the range
+//! of the file that holds all records with this hash. A claim is stored under the literal directory of its pattern, so
+//! the claims on a path are those of its parents.
 
 use std::{collections::BTreeMap, fs::File, io, os::unix::fs::FileExt};
 
@@ -21,13 +21,13 @@ use crate::{
 
 const MAX_BYTES: u64 = 1 << 30;
 
-/// The beginning of the file, with the number of its format.
+/// The first bytes of the file. They end with the number of the format.
 const FORMAT: u64 = u64::from_be_bytes(*b"SHBIDX02");
 
-/// More records with the same hash than this are not read.
+/// The maximum number of bytes that are read from one slot.
 const MOST_IN_SLOT: u64 = 32 << 20;
 
-/// What is known under one key.
+/// The entries under one key.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 struct Record {
@@ -37,7 +37,7 @@ struct Record {
     claims: Vec<PathClaim>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     lost: Vec<LostClaim>,
-    /// The checkouts and agents of the above, and the short names that they have among all.
+    /// The checkouts and agents that the entries mention, and their short names, which are unique among all agents.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     checkouts: Vec<Checkout>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -57,7 +57,7 @@ struct Head {
 
 pub(super) const HEAD: usize = 6 * 8;
 
-/// The version of the copy in the beginning of its index; `None` if it is of another format.
+/// The version of the copy that an index belongs to; `None` if the file has another format.
 pub(super) fn version_in(head: &[u8; HEAD]) -> Option<CopyVersion> {
     Head::of(head).map(|head| head.version)
 }
@@ -68,7 +68,7 @@ impl Workspace {
         replace_file::put((&dir, &format!("{name}.new")), (&dir, &name), &content(copy)?)
     }
 
-    /// What the board has on these files of the work tree; `None` if there is no index.
+    /// The entries of the board about these files of the work tree; `None` if there is no index.
     pub fn board_about(&self, paths: &[RelPath]) -> io::Result<Option<LocalCopy>> {
         let keys = paths.iter().flat_map(|path| [Key::File(path)].into_iter().chain(parents(path).map(Key::ClaimsIn)));
         self.look_up(keys)
@@ -97,7 +97,7 @@ impl Workspace {
     }
 }
 
-/// What a record is about.
+/// The subject of a record.
 enum Key<'a> {
     File(&'a RelPath),
     ClaimsIn(&'a str),
@@ -114,7 +114,7 @@ impl Key<'_> {
     }
 }
 
-/// The path itself and all its parents, with the root as the empty one.
+/// The path itself and all its parents. The root is the empty string.
 fn parents(path: &RelPath) -> impl Iterator<Item = &str> {
     let path = path.as_str();
     let ends = path.match_indices('/').map(|(at, _)| at);
@@ -128,10 +128,11 @@ fn literal_part(pattern: &PathPattern) -> &str {
     pattern[..wildcard].rfind('/').map_or("", |end| &pattern[..end])
 }
 
-/// By a hash that is the same in every build: the helper that writes the file and the hook that reads it may be two.
+/// The slot of a key. The hash must be equal in every build, because the helper that writes the file and the hook that
+/// reads it may be different versions.
 fn slot_of(key: &str, slots: u64) -> u64 {
     let hash = ContentHash::of(key.as_bytes());
-    let (first, _) = hash.as_bytes().split_first_chunk().expect("it has 32 bytes");
+    let (first, _) = hash.as_bytes().split_first_chunk().expect("a hash has 32 bytes");
     u64::from_le_bytes(*first) % slots
 }
 
@@ -156,7 +157,7 @@ impl Head {
         let Some(length @ 1..=MOST_IN_SLOT) = end.checked_sub(start) else { return Ok(None) };
         let mut bytes = vec![0; length as usize];
         file.read_exact_at(&mut bytes, start)?;
-        // Each record is two lines: JSON has no line breaks of its own, and neither has a key.
+        // A record has two lines. Neither JSON nor an escaped key contains a line break.
         let mut lines = bytes.split(|byte| *byte == b'\n');
         while let (Some(found), Some(record)) = (lines.next(), lines.next()) {
             if found == line_of(key).as_bytes() {
@@ -167,7 +168,7 @@ impl Head {
     }
 }
 
-/// A key on one line.
+/// Escapes a key so that it fits on one line.
 fn line_of(key: &str) -> String {
     key.replace('\\', "\\\\").replace('\n', "\\n")
 }
@@ -204,9 +205,9 @@ fn records(copy: &LocalCopy) -> BTreeMap<String, Record> {
             let record = records.entry(Key::File(path).text()).or_default();
             record.changes.push((checkout.clone(), change.clone()));
             record.checkouts.extend(board.checkouts.get(checkout).cloned());
-            // The one that made the change, or else the first one there.
-            let there = agents_in.get(checkout).into_iter().flatten();
-            let by = there.into_iter().find(|presence| change.by.as_ref().is_none_or(|by| *by == presence.agent.id));
+            // The agent that made the change, or else the first one in the checkout.
+            let candidates = agents_in.get(checkout).into_iter().flatten();
+            let by = candidates.into_iter().find(|presence| change.by.as_ref().is_none_or(|by| *by == presence.agent.id));
             record.agents.extend(by.map(|presence| (*presence).clone()));
             record.names.extend(change.by.as_ref().map(name));
         }

@@ -1,7 +1,7 @@
-//! What a checkout has changed since its fork point: the paths and lines, committed or not.
+//! The changes of a checkout since its fork point: paths and lines, committed or not.
 //!
-//! One walk finds the files by the stamps in git's index, as `git status` does. After an edit, only its file is looked
-//! at again.
+//! One walk finds the files by the stamps in git's index, as `git status` does. After an edit, only the edited file is
+//! checked.
 
 use std::{
     cell::OnceCell,
@@ -35,23 +35,23 @@ pub struct BranchChanges {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct KnownChange {
     change: FileChange,
-    /// The stamp of the file that was compared, if there is one.
+    /// The stamp of the file that was compared; `None` if the file does not exist.
     stamp: Option<Stamp>,
 }
 
-/// More files are not reported.
+/// The maximum number of files that are reported.
 const MOST_FILES: usize = 20_000;
 
 /// The lines of a larger file are not compared: it counts as binary.
 const MOST_BYTES: u64 = 16 << 20;
 
-/// More text of one file is not put on a board.
+/// The maximum size of the text of one file that is put on a board.
 const MOST_TEXT: usize = 1 << 20;
 
 const SUBMODULE: u32 = 0o160_000;
 
 impl BranchChanges {
-    /// Finds what a checkout has changed.
+    /// Finds the changes of a checkout.
     pub fn find(workspace: &Workspace) -> Result<Self, ForkPointError> {
         let fork = workspace.fork_point()?;
         let mut changes = Self { fork, files: BTreeMap::new() };
@@ -64,14 +64,14 @@ impl BranchChanges {
         self.files.values().map(|known| &known.change)
     }
 
-    /// Looks at all files again, and returns those whose change is not what it was. Files that are as at the fork point
+    /// Checks all files again, and returns those whose change is different now. Files that are as at the fork point
     /// again are [`ContentChange::Same`].
     pub fn refresh(&mut self, workspace: &Workspace) -> Result<Vec<FileChange>, ForkPointError> {
         let git = workspace.git_dirs().ok_or(ForkPointError::NoRepository)?;
         let objects = Objects::of(&git.common);
         let fork = ForkPoint::find(&git, &objects, Some(&self.fork))?;
-        let look = Look { workspace, git: &git, objects: &objects, fork: &fork, index: OnceCell::new() };
-        let mut candidates = look.candidates()?;
+        let comparison = ForkComparison { workspace, git: &git, objects: &objects, fork: &fork, index: OnceCell::new() };
+        let mut candidates = comparison.candidates()?;
         while candidates.len() > MOST_FILES {
             candidates.pop_last();
         }
@@ -82,7 +82,7 @@ impl BranchChanges {
             let last = self.files.get(&in_tree).filter(|last| is_same_fork && last.is_still_true(stamp.as_ref()));
             let now = match last {
                 Some(last) => Some(last.clone()),
-                None => look.change(&path, base)?,
+                None => comparison.change(&path, base)?,
             };
             files.extend(now.map(|now| (in_tree, now)));
         }
@@ -91,8 +91,8 @@ impl BranchChanges {
         Ok(news)
     }
 
-    /// Looks at these files again, given by their paths in the workspace, and returns those whose change is not what it
-    /// was. If the fork point has moved, it looks at all.
+    /// Checks these files again, given by their paths in the workspace, and returns those whose change is different
+    /// now. If the fork point has moved, all files are checked.
     pub fn refresh_paths(&mut self, workspace: &Workspace, paths: &[RelPath]) -> Result<Vec<FileChange>, ForkPointError> {
         let git = workspace.git_dirs().ok_or(ForkPointError::NoRepository)?;
         let objects = Objects::of(&git.common);
@@ -100,13 +100,13 @@ impl BranchChanges {
         if fork.commit != self.fork.commit {
             return self.refresh(workspace);
         }
-        let look = Look { workspace, git: &git, objects: &objects, fork: &fork, index: OnceCell::new() };
+        let comparison = ForkComparison { workspace, git: &git, objects: &objects, fork: &fork, index: OnceCell::new() };
         let (mut before, mut after) = (BTreeMap::new(), BTreeMap::new());
         for path in paths {
             let in_tree = workspace.copy.in_tree(path);
             let base = git::entry_at(&objects, &fork.tree, in_tree.as_str())?;
             before.extend(self.files.get(&in_tree).map(|last| (in_tree.clone(), last.clone())));
-            after.extend(look.change(path, base)?.map(|now| (in_tree, now)));
+            after.extend(comparison.change(path, base)?.map(|now| (in_tree, now)));
         }
         let news = news(&before, &after, &fork);
         self.fork = fork;
@@ -128,7 +128,7 @@ fn unchanged(fork: &ForkPoint, path: RelPath, base: Option<TreeEntry>) -> FileCh
     FileChange { path, fork_point: fork.commit(), base, change: ContentChange::Same, by: None, revision: 0 }
 }
 
-/// The changes that are not what they were.
+/// The changes that differ from those before.
 fn news(before: &BTreeMap<RelPath, KnownChange>, after: &BTreeMap<RelPath, KnownChange>, fork: &ForkPoint) -> Vec<FileChange> {
     let is_new = |(path, now): &(&RelPath, &KnownChange)| before.get(*path).is_none_or(|last| last.change != now.change);
     let changed = after.iter().filter(is_new).map(|(_, now)| now.change.clone());
@@ -143,11 +143,11 @@ fn news(before: &BTreeMap<RelPath, KnownChange>, after: &BTreeMap<RelPath, Known
 /// A file that may have changed.
 struct Candidate {
     base: Option<TreeEntry>,
-    /// Its stamp, if the walk has met it.
+    /// The stamp, if the walk visited the file.
     stamp: Option<Stamp>,
 }
 
-/// What there is at a path.
+/// The present content of a path.
 enum Content {
     Nothing,
     Bytes(Vec<u8>),
@@ -155,8 +155,8 @@ enum Content {
     TooLarge,
 }
 
-/// A look at the files of a checkout, compared with a fork point.
-struct Look<'a> {
+/// A comparison of a checkout's files with a fork point.
+struct ForkComparison<'a> {
     workspace: &'a Workspace,
     git: &'a GitDirs,
     objects: &'a Objects,
@@ -165,8 +165,8 @@ struct Look<'a> {
     index: OnceCell<Option<GitIndex>>,
 }
 
-impl Look<'_> {
-    /// The files, by their paths in the workspace, that may not be as at the fork point.
+impl ForkComparison<'_> {
+    /// The files that may differ from the fork point, by their paths in the workspace.
     fn candidates(&self) -> Result<BTreeMap<RelPath, Candidate>, ForkPointError> {
         let below = self.workspace.copy.below.as_ref().map(|below| format!("{below}/")).unwrap_or_default();
         let index = GitIndex::read(self.git)?;
@@ -192,7 +192,7 @@ impl Look<'_> {
         for candidate in met.candidates.iter().filter(|candidate| !candidate.is_ignored && !candidate.is_committed) {
             add(format!("{below}{}", candidate.path).as_bytes(), candidate.place, Some(candidate.stamp));
         }
-        // What the walk has not met is gone or ignored. Git leaves out files of a sparse checkout itself.
+        // Files that the walk did not visit are deleted or ignored, or git left them out of a sparse checkout.
         for (place, entry) in index.entries().iter().enumerate() {
             let is_met = met.seen[place / 64] & (1 << (place % 64)) != 0;
             if !is_met && !entry.is_skipped() && entry.mode != SUBMODULE {
@@ -206,7 +206,7 @@ impl Look<'_> {
         Ok(found)
     }
 
-    /// How a file differs from its base; `None` if it does not.
+    /// The difference between a file and its base; `None` if there is none.
     fn change(&self, path: &RelPath, base: Option<TreeEntry>) -> Result<Option<KnownChange>, ForkPointError> {
         let stat = match lstat(self.workspace, path) {
             Ok(stat) => Some(stat),
@@ -234,7 +234,7 @@ impl Look<'_> {
         let Some(stat) = stat else { return Ok(Content::Nothing) };
         match FileType::from_raw_mode(stat.st_mode) {
             FileType::RegularFile if stat.st_size as u64 > MOST_BYTES => Ok(Content::TooLarge),
-            // If it has just grown or gone, there will be another look at it.
+            // If it was deleted or has grown meanwhile, the next check will see that.
             FileType::RegularFile => Ok(read_file(self.workspace, path, MOST_BYTES)?.map_or(Content::Nothing, Content::Bytes)),
             FileType::Symlink => {
                 let dir = self.workspace.root().open_parent(path).map_err(std::io::Error::from)?;
@@ -267,7 +267,7 @@ impl Look<'_> {
         }))
     }
 
-    /// Whether git itself has left a file out of the work tree.
+    /// Whether git left a file out of the work tree (sparse checkout).
     fn is_skipped(&self, in_tree: &RelPath) -> bool {
         let index = self.index.get_or_init(|| GitIndex::read(self.git).ok());
         let Some(index) = index else { return false };
@@ -275,7 +275,7 @@ impl Look<'_> {
     }
 }
 
-/// Hunks for a board, with the text of the new lines if it may be shared and is not too much.
+/// Hunks for a board, with the text of the new lines if it may be shared and is not too large.
 fn shared_hunks(hunks: &[surehand_core::Hunk], content: &[u8], takes_text: bool) -> Vec<SharedHunk> {
     let ends = content.split_inclusive(|byte| *byte == b'\n').scan(0, |end, line| {
         *end += line.len();

@@ -1,6 +1,6 @@
-//! The age of the local copy, in a small file of its own. A quiet board leaves the content and its index as they are: to
-//! say that they are still current costs the same for a thousand agents as for one. An age is only valid for the content
-//! whose version it names, so no content is believed younger than it is.
+//! The age of the local copy, in a small file of its own. While a board is quiet, its content and index are not written
+//! again, so confirming that they are current costs the same for a thousand agents as for one. An age names the version
+//! of the content that it is valid for, so no content is taken for younger than it is.
 
 use std::{fs::File, io, os::unix::fs::FileExt};
 
@@ -17,14 +17,14 @@ use crate::{
     workspace::Workspace,
 };
 
-/// The beginning of the file, with the number of its format.
+/// The first bytes of the file. They end with the number of the format.
 const FORMAT: u64 = u64::from_be_bytes(*b"SHBAGE01");
 
 const BYTES: usize = 4 * 8;
 
 impl Workspace {
-    /// Notes that the copy is current as of its `read_at`, without writing its content again. Returns `false` if other
-    /// content, or none, is in the state directory: it must be written. One process at a time may do so.
+    /// Records that the copy is current as of its `read_at`, without writing its content again. Returns `false` if the
+    /// state directory has other content or none, so that it must be written. Only one process at a time may call this.
     pub fn refresh_local_copy(&self, copy: &LocalCopy) -> io::Result<bool> {
         if !self.has_written(copy.version)? {
             return Ok(false);
@@ -36,7 +36,7 @@ impl Workspace {
         Ok(true)
     }
 
-    /// The last age that was written; `None` if there is none, or one of another format.
+    /// The last age that was written; `None` if there is none, or the file has another format.
     pub fn copy_age(&self) -> io::Result<Option<CopyAge>> {
         let mut bytes = [0; BYTES];
         if !self.read_beginning("age", &mut bytes)? {
@@ -66,7 +66,7 @@ impl Workspace {
         Ok(is_index && self.copy_version()? == Some(version))
     }
 
-    /// The version of the content in the state directory; `None` if there is none, or one of another format.
+    /// The version of the content in the state directory; `None` if there is none, or the file has another format.
     pub(super) fn copy_version(&self) -> io::Result<Option<CopyVersion>> {
         let mut head = [0; local_copy::HEAD];
         Ok(if self.read_beginning("json", &mut head)? { local_copy::version_in(&head) } else { None })
@@ -84,7 +84,7 @@ impl Workspace {
         }
     }
 
-    /// Reads the first bytes of a file of the copy. Returns `false` if there are not as many.
+    /// Reads the first bytes of a file of the copy. Returns `false` if the file is shorter.
     fn read_beginning(&self, kind: &str, bytes: &mut [u8]) -> io::Result<bool> {
         let Some(file) = self.open_copy_file(kind, u64::MAX)? else { return Ok(false) };
         match file.read_exact_at(bytes, 0) {

@@ -20,10 +20,10 @@ pub(super) struct FileForecasts {
     forecaster: Forecaster,
 }
 
-/// A forecast that is no good news.
+/// A forecast other than a clean merge.
 pub(super) struct FoundCollision {
     pub collision: Collision,
-    /// Identifies it: another revision of the other's change is another collision.
+    /// Identifies the collision. Another revision of the other change is another collision.
     pub key: String,
 }
 
@@ -40,7 +40,7 @@ impl FileForecasts {
             let forecast = self.forecaster.forecast(content, theirs, self.head_of(checkout, copy).as_deref());
             let is_bad = match &forecast {
                 Forecast::Clean => false,
-                // What nobody can know is no news.
+                // A forecast that nobody can compute is not reported.
                 Forecast::Unknown(_) => !forecast.conflicts().is_empty(),
                 Forecast::SameLines(_) | Forecast::Deleted { .. } | Forecast::Binary => true,
             };
@@ -52,8 +52,8 @@ impl FileForecasts {
         others.filter_map(found).collect()
     }
 
-    /// The commit at HEAD of another worktree of this repository on this machine. Its branch may be the one from which the
-    /// branch here was made: then its commits are here, too, and no changes to be merged.
+    /// The commit at HEAD of another worktree of this repository on this machine. If the branch here was made from the
+    /// branch there, its commits are part of this branch, and are not changes to be merged.
     fn head_of(&self, checkout: &CheckoutId, copy: &LocalCopy) -> Option<String> {
         let known = copy.board.checkouts.get(checkout).filter(|known| known.host == host())?;
         self.forecaster.head_at(Path::new(&known.path))
@@ -78,7 +78,8 @@ fn collision(path: &RelPath, theirs: &FileChange, forecast: Forecast, (checkout,
 }
 
 impl Workspace {
-    /// The content of a file, by its path in the work tree; `Some(None)` if there is none, `None` if it cannot be read.
+    /// The content of a file, by its path in the work tree. `Some(None)` if there is no file, `None` if it cannot be
+    /// read.
     pub(super) fn content_in_tree(&self, path: &RelPath) -> Option<Option<Vec<u8>>> {
         let path = match &self.copy.below {
             None => path.clone(),

@@ -1,4 +1,4 @@
-//! Forecasts between checkouts: from what another checkout has put on the board, and the blobs that git has.
+//! Forecasts between checkouts, from the changes that another checkout has put on the board and the blobs in git.
 
 use std::{borrow::Cow, cell::RefCell, collections::HashMap, path::Path};
 
@@ -14,9 +14,9 @@ use crate::{
     workspace::Workspace,
 };
 
-/// Says whether the files of this checkout will conflict with those of others.
+/// Predicts whether files of this checkout will conflict with those of other checkouts.
 ///
-/// It keeps git's packs open, so it is made anew for each call.
+/// It keeps git's packs open, so create one for each call.
 pub struct Forecaster {
     git: GitDirs,
     objects: Objects,
@@ -28,23 +28,23 @@ pub struct Forecaster {
 const MOST_BYTES: usize = 16 << 20;
 
 impl Forecaster {
-    /// A forecaster for a checkout with this fork point.
+    /// A forecaster for the checkout of this workspace, whose fork point is `mine`.
     pub fn new(workspace: &Workspace, mine: &ForkPoint) -> Result<Self, ForkPointError> {
         let git = workspace.git_dirs().ok_or(ForkPointError::NoRepository)?;
         Ok(Self { objects: Objects::of(&git.common), git, mine: mine.clone(), bases: RefCell::default() })
     }
 
-    /// Says whether my version of a file will conflict with theirs. `mine` is the content that the file has or is about
-    /// to have; `None` if it is deleted.
+    /// Predicts whether my version of a file will conflict with theirs. `mine` is the present or planned content;
+    /// `None` if the file is deleted.
     ///
     /// The base is the merge base of both fork points. If `their_head` is known, the commit at HEAD of their checkout,
-    /// the base is the merge base of both HEADs: this also serves branches that were made from each other.
+    /// the base is the merge base of both HEADs. This also works for branches that were made from each other.
     pub fn forecast(&self, mine: Option<&[u8]>, theirs: &FileChange, their_head: Option<&str>) -> Forecast {
         self.try_forecast(mine, theirs, their_head).unwrap_or_else(Forecast::Unknown)
     }
 
-    /// The commit at HEAD of another checkout of this repository, by the path of its root; `None` if the path is no such
-    /// checkout.
+    /// The commit at HEAD of another checkout of this repository, by the path of its root; `None` if the path is not
+    /// such a checkout.
     pub fn head_at(&self, root: &Path) -> Option<String> {
         let git = git::checkout_at(&self.git.common, root)?;
         Some(git::reference(&git, "HEAD").ok()?.commit?.to_string())
@@ -80,7 +80,7 @@ impl Forecaster {
         Ok(forecast(&content, &mine, &their_version))
     }
 
-    /// The file in the commit from which both sides come.
+    /// The file in the commit that both sides start from.
     fn base(&self, theirs: &FileChange, their_head: Option<&str>) -> Result<Option<TreeEntry>, Unknown> {
         let id = |hex: &str| ObjectId::from_hex(hex).ok_or(Unknown::NoBase);
         let (one, other) = match their_head {
@@ -97,7 +97,7 @@ impl Forecaster {
             git::entry_at(&self.objects, &tree, theirs.path.as_str())
         };
         let entries: Vec<Option<TreeEntry>> = bases.iter().map(entry).collect::<Result<_, _>>().map_err(|_| Unknown::NoBase)?;
-        // Where branches were merged criss-cross, git makes a base of its own, unless all have the same.
+        // After criss-cross merges, git constructs a virtual base, unless the file is equal in all bases.
         let (first, others) = entries.split_first().ok_or(Unknown::NoBase)?;
         if others.iter().all(|other| other == first) { Ok(*first) } else { Err(Unknown::NoBase) }
     }
@@ -119,7 +119,7 @@ impl Forecaster {
     }
 }
 
-/// Their version, and its content if it had to be put together.
+/// Their version; owns the content if it had to be computed.
 enum TheirVersion<'a> {
     Is(Version<'a>),
     Content(Vec<u8>),

@@ -5,7 +5,7 @@ use crate::{
     workspace::Workspace,
 };
 
-/// Where a checkout left the main branch.
+/// The point where a checkout left the main branch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ForkPoint {
     pub(super) commit: ObjectId,
@@ -13,14 +13,14 @@ pub struct ForkPoint {
     pub(super) branches: Branches,
 }
 
-/// The commits from which a fork point follows.
+/// The commits that determine a fork point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Branches {
     pub head: ObjectId,
     target: Option<ObjectId>,
 }
 
-/// Why it is not known what a checkout has changed.
+/// Why the changes of a checkout are not available.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ForkPointError {
@@ -30,10 +30,10 @@ pub enum ForkPointError {
     /// The branch has no commit yet.
     #[error("there is no commit yet")]
     NoCommit,
-    /// Something of git's cannot be read.
+    /// Git's files could not be read.
     #[error("git cannot be read: {0}")]
     Git(String),
-    /// The files cannot be walked.
+    /// The work tree could not be walked.
     #[error("the files cannot be walked: {0}")]
     Walk(#[from] std::io::Error),
 }
@@ -45,7 +45,7 @@ impl From<CannotTell> for ForkPointError {
 }
 
 impl ForkPoint {
-    /// The id of the commit.
+    /// The id of the commit, in hexadecimal digits.
     pub fn commit(&self) -> String {
         self.commit.to_string()
     }
@@ -54,8 +54,8 @@ impl ForkPoint {
 impl Workspace {
     /// The fork point of this checkout: the merge base of HEAD and its target branch.
     ///
-    /// The target is the upstream branch or the default branch. Without one, and where the histories do not meet (as in
-    /// a shallow clone), it is the commit at HEAD.
+    /// The target is the upstream branch or the default branch. Without a target, or if the histories do not meet (as
+    /// in a shallow clone), the fork point is the commit at HEAD.
     pub fn fork_point(&self) -> Result<ForkPoint, ForkPointError> {
         let git = self.git_dirs().ok_or(ForkPointError::NoRepository)?;
         ForkPoint::find(&git, &Objects::of(&git.common), None)
@@ -63,7 +63,7 @@ impl Workspace {
 }
 
 impl ForkPoint {
-    /// Finds the fork point. `last` is taken again if no branch has moved.
+    /// Finds the fork point. `last` is returned if no branch has moved.
     pub(super) fn find(git: &GitDirs, objects: &Objects, last: Option<&Self>) -> Result<Self, ForkPointError> {
         let head = git::reference(git, "HEAD")?;
         let target = git::target_commit(git, &head)?;
@@ -73,7 +73,7 @@ impl ForkPoint {
         }
         let history = History::of(git, objects)?;
         let bases = target.map(|target| history.merge_bases(&branches.head, &target));
-        // Where a commit is missing, the histories do not meet as far as is known.
+        // If a commit is missing, the histories count as not meeting.
         let commit = bases.and_then(|bases| bases.ok()?.first().copied()).unwrap_or(branches.head);
         let tree = history.commit(&commit)?.tree;
         Ok(Self { commit, tree, branches })

@@ -1,5 +1,5 @@
-//! What stands against an edit on the board: claims of other agents, and changes that it will conflict with. It is judged
-//! by the local copy, so it costs no question to anybody.
+//! Checks an edit against the board: claims of other agents, and changes that the edit will conflict with. It uses only
+//! the local copy, so it never waits for a server.
 
 use std::sync::Arc;
 
@@ -15,17 +15,17 @@ use super::{
 };
 use crate::{file_cache::PlannedFile, session::Session, time::now};
 
-/// Something that stands against an edit and does not prevent it.
+/// A conflict with the board that does not prevent an edit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FleetWarning {
-    /// Identifies it: a model is told once.
+    /// Identifies the warning, so that a model sees it once.
     pub key: String,
-    /// What it is.
+    /// The text for the model.
     pub notice: Notice,
 }
 
 impl Session {
-    /// What stands against a planned change, or the refusal that the user's settings ask for.
+    /// Checks a planned change. Depending on the user's settings, a conflict is a warning or a refusal.
     pub(crate) fn check_fleet(&self, files: &[PlannedFile]) -> Result<Vec<FleetWarning>, Refusal> {
         let in_tree = |path: &RelPath| self.workspace.copy.in_tree(path);
         let paths = files.iter().flat_map(|file| [Some(file.planned.path()), file.planned.moved_to()]);
@@ -44,7 +44,7 @@ impl Session {
         Ok(warnings)
     }
 
-    /// Claims on these files, for an edit of which no more is known.
+    /// Checks the claims on these files, for an edit whose plan is not known.
     pub(crate) fn check_claimed(&self, paths: &[String]) -> Result<Vec<FleetWarning>, Refusal> {
         let paths = self.in_tree(paths);
         let of_tree: Vec<RelPath> = paths.iter().map(|(in_tree, _)| in_tree.clone()).collect();
@@ -53,7 +53,7 @@ impl Session {
         Ok(found.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
     }
 
-    /// Collisions of these files as they are now.
+    /// The collisions of the present content of these files.
     pub(crate) fn check_made(&self, paths: &[String]) -> Vec<FleetWarning> {
         let paths = self.in_tree(paths);
         let of_tree: Vec<RelPath> = paths.iter().map(|(in_tree, _)| in_tree.clone()).collect();
@@ -78,7 +78,7 @@ impl Session {
         changed.iter().filter_map(of_file).flatten().collect()
     }
 
-    /// The claims that this session has lost without its doing.
+    /// The claims that this session has lost, because they expired or were taken over.
     pub(crate) fn lost_claims(&self) -> Vec<FleetWarning> {
         let Some(fleet) = self.workspace.fleet() else { return Vec::new() };
         let copy = match fleet.keeps_copy() {
@@ -90,7 +90,7 @@ impl Session {
         copy.lost.iter().filter(|lost| lost.agent == agent).map(|lost| warning(lost, &copy)).collect()
     }
 
-    /// Paths as they were named, in the work tree and in the workspace.
+    /// The named paths, in the work tree and in the workspace.
     fn in_tree(&self, paths: &[String]) -> Vec<(RelPath, RelPath)> {
         let paths = paths.iter().filter_map(|path| self.path_of(path).ok());
         paths.map(|path| (self.workspace.copy.in_tree(&path), path)).collect()
@@ -111,7 +111,8 @@ impl Session {
 
     fn check_collisions(&self, files: &[PlannedFile], copy: &LocalCopy) -> Result<Vec<FleetWarning>, Refusal> {
         let mut warnings = Vec::new();
-        // Finding the fork point reads files of git, so it is put off until another checkout has changed one of these.
+        // Finding the fork point reads git's files, so it is delayed until another checkout has changed one of these
+        // files.
         let mut forecasts = None;
         let here = match self.workspace.fleet_checkout() {
             Some(here) if files.iter().any(|file| self.is_changed_elsewhere(&file.planned, copy, &here)) => here,
@@ -143,7 +144,7 @@ impl Session {
         copy.board.changes_elsewhere(&in_tree, here).next().is_some()
     }
 
-    /// Keeps the warnings that this session has not been told of for the reply.
+    /// Keeps warnings for the next reply, unless an earlier reply contained them.
     pub(crate) fn tell_fleet_warnings(&mut self, warnings: Vec<FleetWarning>) {
         for warning in warnings {
             if self.fleet_told.insert(warning.key) {
@@ -155,14 +156,14 @@ impl Session {
 
 fn warning(lost: &LostClaim, copy: &LocalCopy) -> FleetWarning {
     let by = lost.taken_by.as_ref().map(|by| copy.name_of(by));
-    let what = match &lost.what {
+    let thing = match &lost.what {
         LostThing::Task(task) => LostClaimOn::Task(task.0),
         LostThing::Paths(pattern) => LostClaimOn::Paths(pattern.to_string()),
     };
-    FleetWarning { key: format!("lost {what:?} {}", lost.fence), notice: Notice::ClaimLost { what, by } }
+    FleetWarning { key: format!("lost {thing:?} {}", lost.fence), notice: Notice::ClaimLost { what: thing, by } }
 }
 
-/// The lines that a planned change edits, by their new numbers; where it removes lines, their neighbours.
+/// The lines that a planned change edits, by their new numbers; for removed lines, their neighbours.
 fn edited_lines(planned: &Planned) -> LineSet {
     let before = planned.base().map(Content::bytes).unwrap_or_default();
     let Some(after) = planned.after().map(Content::bytes) else { return LineSet::new() };

@@ -1,5 +1,5 @@
-//! The local copy of the board, in the state directory of the repository. The helper writes it; hooks, servers, people
-//! and the window read it, and need no board for that.
+//! The local copy of the board, in the state directory of the repository. The helper writes it. Hooks, servers, people
+//! and the page read it, without access to the board.
 
 use std::{
     io::{self, Read},
@@ -17,7 +17,7 @@ use crate::{
     workspace::Workspace,
 };
 
-/// Identifies a version of the file, so that it is read again only if it was replaced.
+/// Identifies a version of a file of the copy, so that a reader reads it again only if it was replaced.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CopyStamp {
     inode: u64,
@@ -27,34 +27,34 @@ pub struct CopyStamp {
 
 const MAX_BYTES: u64 = 256 << 20;
 
-/// The beginning of the file, with the number of its format. The version and a line break follow, then the content.
+/// The first bytes of the file, with the number of the format. The version and a line break follow, then the content.
 const FORMAT: &str = "surehand board 2 ";
 const DIGITS: usize = 16;
 
 /// The length of the first line.
 pub(super) const HEAD: usize = FORMAT.len() + DIGITS + 1;
 
-/// The version in the first line; `None` if it is of another format.
+/// The version in the first line; `None` if the file has another format.
 pub(super) fn version_in(head: &[u8]) -> Option<CopyVersion> {
     let digits = head.get(..HEAD)?.strip_prefix(FORMAT.as_bytes())?.strip_suffix(b"\n")?;
     u64::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok().map(CopyVersion)
 }
 
 impl Workspace {
-    /// Replaces the local copy, its index and its age. If only its age has changed, [`Workspace::refresh_local_copy`] does.
-    /// One process at a time may do so.
+    /// Replaces the local copy, its index and its age. If only the age has changed, [`Workspace::refresh_local_copy`]
+    /// suffices. Only one process at a time may call this.
     pub fn write_local_copy(&self, copy: &LocalCopy) -> io::Result<()> {
         let (dir, name) = (self.repository_dir()?, self.copy_file("json"));
         let mut content = format!("{FORMAT}{:0DIGITS$x}\n", copy.version.0).into_bytes();
         serde_json::to_writer(&mut content, copy)?;
         replace_file::put((&dir, &format!("{name}.new")), (&dir, &name), &content)?;
         self.write_board_index(copy)?;
-        // Readers compare its version with that of the content, which is there by now.
+        // Readers compare the version of the age with that of the content, so the content must be written first.
         copy.age_record().map_or(Ok(()), |age| self.write_copy_age(age))
     }
 
-    /// The name of a file with what is on the board. Each board has its own: a program with other settings for
-    /// `board.url` may run at the same time, and must not take the one for the other.
+    /// The name of a file of the local copy. Each board has its own files: a program with another `board.url` may run
+    /// at the same time, and must not confuse the two boards.
     pub(super) fn copy_file(&self, kind: &str) -> String {
         match &self.config().board {
             BoardConfig { url: None, .. } => format!("board.{kind}"),
@@ -62,13 +62,14 @@ impl Workspace {
         }
     }
 
-    /// The local copy; `None` if there is none, or one of another format.
+    /// The local copy; `None` if there is none, or the file has another format.
     pub fn local_copy(&self) -> io::Result<Option<LocalCopy>> {
         const ATTEMPTS: usize = 3;
         for _ in 1..ATTEMPTS {
             let Some(mut copy) = self.read_local_copy()? else { return Ok(None) };
             let is_same = self.copy_age()?.is_none_or(|age| copy.set_age(age));
-            // Unless another one was written meanwhile, the age is that of an older one, and this one has just been written.
+            // If the version on disk is still this one, the content was just written, and the age still belongs to the
+            // one before.
             if is_same || self.copy_version()? == Some(copy.version) {
                 return Ok(Some(copy));
             }
@@ -82,12 +83,12 @@ impl Workspace {
         let mut text = Vec::new();
         file.read_to_end(&mut text)?;
         let Some(version) = version_in(&text) else { return Ok(None) };
-        // One that was being written when the power went is replaced soon.
+        // A file that was incomplete because of a power failure will soon be replaced.
         let copy = serde_json::from_slice::<LocalCopy>(&text[HEAD..]).ok();
         Ok(copy.map(|copy| LocalCopy { version, ..copy }))
     }
 
-    /// Identifies what the local copy says at present; `None` if there is none. A newer age leaves it the same.
+    /// Identifies the present content of the local copy; `None` if there is none. A newer age does not change it.
     pub fn local_copy_stamp(&self) -> Option<CopyStamp> {
         self.stamp_of("json")
     }
@@ -103,13 +104,13 @@ impl Workspace {
         })
     }
 
-    /// The copy of the board as this process has it: from memory, if another thread keeps it there.
+    /// The copy of the board: from memory, if another thread keeps it there, otherwise from disk.
     pub fn fleet_copy(&self) -> Option<Arc<LocalCopy>> {
         self.fleet()?.copy(|| self.local_copy().ok().flatten())
     }
 
-    /// The copy of the board for a call about these files of the work tree: from memory, if another thread keeps it there,
-    /// else only what concerns the files.
+    /// The copy of the board for a call about these files of the work tree: from memory, if another thread keeps it
+    /// there, otherwise only the entries about these files.
     pub(super) fn fleet_copy_about(&self, paths: &[RelPath]) -> Option<Arc<LocalCopy>> {
         match self.fleet()? {
             fleet if fleet.keeps_copy() => fleet.kept_copy(),
@@ -117,7 +118,7 @@ impl Workspace {
         }
     }
 
-    /// What this checkout is called on the board. Found once, for a process that takes part in the fleet.
+    /// The id of this checkout on the board; `None` if this process takes no part in the fleet. Computed once.
     pub fn fleet_checkout(&self) -> Option<CheckoutId> {
         self.fleet()?.checkout(|| Some(self.checkout().ok()?.id()))
     }

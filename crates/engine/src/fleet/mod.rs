@@ -1,5 +1,5 @@
-//! The part of a workspace in the fleet: all checkouts of its repository, on this machine and on others. It knows which
-//! repository that is, where its board is, what is on it, and what this checkout is called there.
+//! The role of a workspace in the fleet: all checkouts of its repository, on this machine and on others. This module
+//! knows the id of the repository, the place and the content of its board, and the id of this checkout.
 
 mod activity;
 mod board_index;

@@ -1,4 +1,4 @@
-//! Everything on the board, as people and the window see it. It is made from the local copy alone.
+//! An overview of the board for people and the page, made from the local copy alone.
 
 use std::{collections::BTreeMap, io};
 
@@ -12,125 +12,125 @@ use surehand_store::board::{
 use super::{KnownRepository, LocalCopy, file_forecasts::FileForecasts};
 use crate::{SessionId, session_names::SessionNames, time::now, workspace::Workspace};
 
-/// What is on the board of a repository.
+/// The content of the board of a repository.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct FleetOverview {
-    /// The repository.
+    /// The id of the repository, and its origin.
     pub repository: KnownRepository,
-    /// Where the board is.
+    /// The place of the board: `this machine`, or the server without user and password.
     pub place: String,
-    /// How old this is, in milliseconds; `None` if the board was never read.
+    /// The age of this content in milliseconds; `None` if the board was never read.
     pub age: Option<Millis>,
-    /// Why the board cannot be reached at present.
+    /// Why the board is unreachable at present; `None` if it is reachable.
     pub trouble: Option<String>,
-    /// The agents that are alive, then those that have ended not long ago.
+    /// The agents that are alive, then those that ended recently.
     pub agents: Vec<AgentEntry>,
-    /// The stories with shared tasks, by name.
+    /// The stories with shared tasks, sorted by name.
     pub stories: Vec<StoryEntry>,
-    /// The claims on paths.
+    /// The claims on paths that have not expired.
     pub claims: Vec<ClaimEntry>,
-    /// The files that differ from the fork point, by checkout.
+    /// The files that differ from the fork point: this checkout's first, then sorted by host, root and path.
     pub changes: Vec<ChangeEntry>,
     /// The changes of other checkouts that will conflict with those of this one.
     pub forecasts: Vec<Collision>,
-    /// The last headlines, oldest first.
+    /// The latest headlines, oldest first.
     pub headlines: Vec<PostedHeadline>,
 }
 
 /// An agent on the board.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct AgentEntry {
-    /// Its short name.
+    /// The short name, such as `claude 3f2a`.
     pub name: String,
-    /// Its session.
+    /// The session id, which is also its id on the board.
     pub session: SessionId,
-    /// The program.
+    /// The program that the agent runs in, such as `claude`.
     pub client: String,
-    /// Whether it is alive.
+    /// Whether its process counts as running.
     pub alive: bool,
-    /// How long ago it was last seen, in milliseconds.
+    /// Milliseconds since it was last seen.
     pub seen_ago: Millis,
-    /// The machine.
+    /// The host name of its machine.
     pub host: String,
-    /// The root of its checkout.
+    /// Absolute path of its checkout.
     pub root: String,
-    /// Whether this is the checkout from which the board is looked at.
+    /// Whether it works in the checkout of this workspace.
     pub here: bool,
-    /// The branch.
+    /// The branch that it works on; `None` with a detached HEAD.
     pub branch: Option<String>,
-    /// The story.
+    /// The story that it works on, if any.
     pub story: Option<String>,
-    /// The tasks that it holds.
+    /// The shared tasks that it has claimed.
     pub tasks: Vec<BoardTaskId>,
-    /// The paths that it holds.
+    /// The paths that it has claimed.
     pub claims: Vec<PathPattern>,
 }
 
 /// A story with its shared tasks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct StoryEntry {
-    /// Its name.
+    /// The name of the story.
     pub story: String,
-    /// Its tasks, by number.
+    /// The shared tasks of the story, sorted by number.
     pub tasks: Vec<TaskEntry>,
 }
 
 /// A shared task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct TaskEntry {
-    /// Its number.
+    /// The number of the task on this board.
     pub id: BoardTaskId,
-    /// What to do.
+    /// The text of the task.
     pub description: String,
-    /// The order: 1 comes before 2.
+    /// Tasks with smaller numbers come first.
     pub priority: u32,
-    /// Its status.
+    /// Open, in progress or done.
     pub status: TaskStatus,
-    /// The short name of its holder.
+    /// The short name of the agent that has claimed it.
     pub by: Option<String>,
     /// The fencing number of the claim.
     pub fence: Option<Fence>,
-    /// How long the claim lasts unless it is renewed, in milliseconds.
+    /// Milliseconds until the claim expires, unless it is renewed.
     pub lasts: Option<Millis>,
-    /// Whether its holder is gone, so that another agent may take it.
+    /// Whether the claim has expired, so that another agent may take the task.
     pub abandoned: bool,
 }
 
 /// A claim on paths.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ClaimEntry {
-    /// Its id.
+    /// The id of the claim.
     pub id: ClaimId,
-    /// The paths.
+    /// The pattern for paths in the work tree.
     pub pattern: PathPattern,
-    /// The short name of its holder.
+    /// The short name of the agent that holds it.
     pub by: String,
-    /// How long it lasts unless it is renewed, in milliseconds.
+    /// Milliseconds until the claim expires, unless it is renewed.
     pub lasts: Millis,
 }
 
 /// A file of a checkout that differs from the fork point.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ChangeEntry {
-    /// The machine.
+    /// The host name of its machine.
     pub host: String,
-    /// The root of the checkout.
+    /// Absolute path of the checkout.
     pub root: String,
-    /// Whether this is the checkout from which the board is looked at.
+    /// Whether this is the checkout of this workspace.
     pub here: bool,
-    /// The file.
+    /// Path relative to the top of the work tree.
     pub path: RelPath,
-    /// The kind of the change: `lines`, `deleted` or `binary`.
+    /// The kind of change: `lines`, `deleted` or `binary`.
     pub kind: &'static str,
-    /// The changed lines, by the numbers that they have there.
+    /// The changed lines, by their numbers in the changed file.
     pub lines: Vec<LineRange>,
     /// The short name of the agent that changed it last.
     pub by: Option<String>,
 }
 
 impl Workspace {
-    /// What is on the board of its repository, from the local copy. `None` if the repository has no id yet.
+    /// The content of the board, from the local copy; `None` if the repository has no id yet.
     pub fn fleet_overview(&self) -> io::Result<Option<FleetOverview>> {
         let Some(repository) = self.known_repository() else { return Ok(None) };
         let copy = self.local_copy()?.unwrap_or_default();
@@ -174,14 +174,13 @@ impl FleetOverview {
 }
 
 impl LocalCopy {
-    /// The short name of an agent.
+    /// The short name of an agent, unique on this board.
     pub fn name_of(&self, agent: &AgentId) -> String {
         let known = self.names.get(agent).cloned();
         known.unwrap_or_else(|| names_of(&self.board).short(&SessionId(agent.0.clone())))
     }
 }
 
-/// The short names of all agents on a board.
 pub(crate) fn names_of(board: &BoardCopy) -> SessionNames {
     SessionNames::of(board.agents.values().map(|presence| presence.agent.session.clone()))
 }

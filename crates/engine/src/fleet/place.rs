@@ -1,4 +1,4 @@
-//! Where the board of a repository is, and how it is opened.
+//! Finds and opens the board of a repository.
 
 use surehand_store::board::{Board, BoardError, RepositoryId, SqliteBoard};
 
@@ -11,8 +11,8 @@ use crate::{
 /// client for a server.
 pub type OpenServer<'a> = dyn Fn(&str, &RepositoryId) -> Result<Box<dyn Board>, BoardError> + 'a;
 
-/// Opens the board of a repository: on the server that the user has named, else in a file that all checkouts of the
-/// user on this machine share.
+/// Opens the board of a repository: on the server that the user configured, otherwise in a file that all checkouts of
+/// the user on this machine share.
 pub fn open_board(
     config: &BoardConfig,
     home: &StateHome,
@@ -33,12 +33,12 @@ pub fn open_board(
 
 const BOARD_FILE: &str = "board.db";
 
-/// Where the board is, in words and without a password.
+/// The place of the board, as people read it, without a password.
 pub fn board_place(config: &BoardConfig) -> String {
     let Some(url) = &config.url else { return "this machine".to_owned() };
     let rest = url.split_once("://").map_or(url.as_str(), |(_, rest)| rest);
     let rest = rest.split(['?', '#']).next().unwrap_or_default();
-    // A password may contain any character but these.
+    // A password may contain any characters except these.
     let server = rest.rsplit_once('@').map_or(rest, |(_, server)| server);
     if server.contains('=') { "a server".to_owned() } else { server.to_owned() }
 }

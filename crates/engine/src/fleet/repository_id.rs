@@ -17,48 +17,48 @@ use crate::{
     workspace::Workspace,
 };
 
-/// The id of a repository, and where it comes from.
+/// The id of a repository, with its origin.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KnownRepository {
-    /// The id.
+    /// 64 hexadecimal digits.
     pub id: RepositoryId,
-    /// Where it comes from.
+    /// How the id was chosen.
     pub origin: IdOrigin,
 }
 
-/// Where the id of a repository comes from.
+/// How the id of a repository was chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum IdOrigin {
-    /// From its first commit and the address of `origin`, so clones have it, too.
+    /// Computed from the first commit and the address of `origin`, so that clones have the same id.
     Computed,
-    /// It is random: without a remote, or with only a part of the history, nothing says which clones belong together.
+    /// Random, because without a remote, or with only a part of the history, related clones cannot be recognized.
     Random,
-    /// A person named it.
+    /// Given by a person.
     Joined,
 }
 
-/// Why the id of a repository is not known.
+/// Why the id of a repository is not available.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RepositoryIdError {
-    /// The state cannot be read or written.
+    /// The state could not be read or written.
     #[error("the id of the repository cannot be kept: {0}")]
     State(#[from] io::Error),
-    /// There is a remote, and no commit yet.
+    /// The repository has a remote, but no commit yet.
     #[error("the repository has no commit yet; its id comes from the first one")]
     NoCommit,
-    /// It was typed, and is none.
+    /// The input of a person is not an id.
     #[error("{0:?} is not the id of a repository, which has 64 hexadecimal digits; `surehand board` prints it")]
     NotAnId(String),
 }
 
-/// The file in the state directory of the repository.
+/// A file in the state directory of the repository.
 const NAME: &str = "repository";
 const MAX_FILE: u64 = 4096;
 
 impl Workspace {
-    /// The id of its repository. The first call computes it, which reads the whole history, and keeps it.
+    /// The id of the repository. The first call computes and stores it, which reads the whole history.
     pub fn repository_id(&self) -> Result<KnownRepository, RepositoryIdError> {
         let dir = self.repository_dir()?;
         if let Some(known) = read(&dir)? {
@@ -73,17 +73,17 @@ impl Workspace {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             written => written?,
         }
-        // Another process may have been first.
+        // If another process was first, its id counts.
         Ok(read(&dir)?.unwrap_or(repository))
     }
 
-    /// The id of its repository, if it was needed before. Computes and creates nothing.
+    /// The id of the repository, if it was needed before. Computes and creates nothing.
     pub fn known_repository(&self) -> Option<KnownRepository> {
         let dir = self.repository_dir().ok()?;
         read(&dir).ok().flatten()
     }
 
-    /// Makes this repository, with all its worktrees, the one with this id.
+    /// Gives this repository, with all its worktrees, the id of another one.
     pub fn join_repository(&self, id: &str) -> Result<KnownRepository, RepositoryIdError> {
         let id = id.trim().to_ascii_lowercase();
         if !is_id(&id) {
@@ -96,7 +96,7 @@ impl Workspace {
         Ok(joined)
     }
 
-    /// This checkout, as it is called on a board.
+    /// This checkout, with the id that it has on a board.
     pub fn checkout(&self) -> Result<Checkout, BoardError> {
         let root = self.copy.tree.path();
         let stat = rustix::fs::stat(root).map_err(|errno| {
@@ -113,7 +113,7 @@ impl Workspace {
     }
 }
 
-/// The name of this machine.
+/// The host name of this machine.
 pub fn host() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
@@ -125,11 +125,12 @@ fn read(dir: &File) -> io::Result<Option<KnownRepository>> {
     };
     let mut text = String::new();
     file.take(MAX_FILE).read_to_string(&mut text)?;
-    // A file that was being written when the power went is no id.
+    // A file that is incomplete because of a power failure has no valid id.
     Ok(serde_json::from_str(&text).ok().filter(|known: &KnownRepository| is_id(&known.id.0)))
 }
 
-/// What cannot be read is no reason to do without a board: a random id joins no clones, and a person can.
+/// Computes the id. Data that cannot be read leads to a random id, so that there is always a board. A random id joins
+/// no clones, but a person can join them.
 fn computed_id(git: &GitDirs) -> Result<Option<RepositoryId>, RepositoryIdError> {
     let Some(origin) = git::origin_of(git) else { return Ok(None) };
     if matches!(git::head_of(git), Ok(Head::Unborn)) {
@@ -145,7 +146,7 @@ fn random_id() -> io::Result<RepositoryId> {
     Ok(RepositoryId(random.iter().map(|byte| format!("{byte:02x}")).collect()))
 }
 
-/// The id becomes the name of a directory.
+/// Only hexadecimal digits are valid, because the id becomes the name of a directory.
 fn is_id(text: &str) -> bool {
     text.len() == 64 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
