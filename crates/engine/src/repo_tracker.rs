@@ -30,19 +30,19 @@ pub enum RepoError {
     /// The state is known, but could not be exported for other programs.
     #[error("the state of the repository could not be stored: {why}")]
     Export {
-        /// The error.
+        /// The error of the export.
         why: String,
     },
-    /// No tool of this name touches files.
+    /// There is no tool of this name that reads or changes files.
     #[error("{tool}: there is no such tool that reads or changes files")]
     NoSuchTool {
-        /// The name.
+        /// The name that the caller gave.
         tool: String,
     },
-    /// The result of a tool does not name any file.
+    /// The result of a tool names no file.
     #[error("{tool}: the result names no file; it needs a path, or files with a path each")]
     NothingUsable {
-        /// The tool.
+        /// The name that the caller gave, or `the call`.
         tool: String,
     },
     /// The result of a tool names a file outside the workspace.
@@ -77,13 +77,12 @@ impl RepoTracker {
             let stat = stat_of_file(self.workspace.root(), path)?;
             Some(self.workspace.copy.clock().stamp(&stat))
         };
-        self.workspace.track_touched(touched, TouchSource::Nobody, ExportPace::InTime, stamp_of);
+        self.workspace.track_touched(touched, TouchSource::NoEvent, ExportPace::InTime, stamp_of);
         Ok(())
     }
 
-    /// Takes in the result of a tool that is not ours but has the name of one of ours: an object with a `path`, or with
-    /// `files` of which each has one. Which files these are is all that is taken from it; what became of them is seen
-    /// on the disk.
+    /// Records the result of a tool that is not ours but has the name of one of ours: an object with a `path`, or with
+    /// `files` that have a path each. Only the paths are taken from it; the state of the files is read from disk.
     ///
     /// ```
     /// use serde_json::json;
@@ -114,19 +113,19 @@ impl RepoTracker {
         let mut found = Vec::new();
         for path in paths {
             let path = names.path_of(&self.workspace, &path).map_err(|refusal| RepoError::BadPath(Box::new(refusal)))?;
-            let there = check_file(&self.workspace.copy, &self.workspace.copy.in_tree(&path), None);
-            let touch = match &there {
+            let current = check_file(&self.workspace.copy, &self.workspace.copy.in_tree(&path), None);
+            let touch = match &current {
                 None => Touch::Deleted { was: None },
                 Some((version, _)) if kind == ToolKind::Reads => Touch::Read(*version),
                 Some((version, _)) if is_known(&path) => Touch::Modified { from: None, to: *version },
                 Some((version, _)) => Touch::Created(*version),
             };
-            found.push((TouchedFile { path, touch }, there.map(|(_, stamp)| stamp)));
+            found.push((TouchedFile { path, touch }, current.map(|(_, stamp)| stamp)));
         }
         let stamps: Vec<(RelPath, Option<Stamp>)> = found.iter().map(|(file, stamp)| (file.path.clone(), *stamp)).collect();
         let stamp_of = |path: &RelPath| stamps.iter().find(|(known, _)| known == path).and_then(|(_, stamp)| *stamp);
         let touched = found.into_iter().map(|(file, _)| file).collect();
-        self.workspace.track_touched(touched, TouchSource::Nobody, ExportPace::InTime, stamp_of);
+        self.workspace.track_touched(touched, TouchSource::NoEvent, ExportPace::InTime, stamp_of);
         Ok(())
     }
 

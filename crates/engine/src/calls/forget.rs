@@ -9,9 +9,9 @@ use crate::session::Session;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ForgetCall {
-    /// Everything.
+    /// All views of the session.
     Everything,
-    /// These files, in any spelling.
+    /// The views of these files; paths in any spelling.
     Files(Vec<String>),
 }
 

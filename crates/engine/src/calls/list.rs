@@ -11,12 +11,12 @@ use crate::{
     session::Session,
 };
 
-/// List files.
+/// Lists files.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct ListCall {
     /// A directory or file in any spelling; `None` means the whole workspace.
     pub path: Option<String>,
-    /// Only files that match.
+    /// Only files that match this pattern.
     pub glob: Option<String>,
     /// The maximum number of lines.
     pub limit: Option<usize>,

@@ -27,25 +27,25 @@ use crate::{
     session::{RequestedCall, Session},
 };
 
-/// A call of a session.
+/// A request to a session; each variant corresponds to one tool or a group of tools.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Call {
-    /// Show lines of a file.
+    /// Shows lines of a file.
     Read(ReadCall),
-    /// List files.
+    /// Lists the files of a directory.
     List(ListCall),
-    /// Search files.
+    /// Searches files for a pattern.
     Search(SearchCall),
-    /// Change files.
+    /// Changes files, also by undo.
     Edit(Edit),
-    /// Bring files back.
+    /// Restores files to an earlier state.
     Restore(RestoreCall),
-    /// Show the state of the repository.
+    /// Shows the state of the repository.
     State(StateFormat),
-    /// Change the tasks.
+    /// Updates the task list, or tasks and claims on the board.
     Tasks(TasksCall),
-    /// Forget what was read.
+    /// Drops views, as if the files had not been read.
     Forget(ForgetCall),
 }
 

@@ -9,7 +9,7 @@ use surehand_core::{
 
 use crate::session::Session;
 
-/// Show lines of a file. Those that are shown in full count as read.
+/// Shows lines of a file. Lines that are shown in full count as read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ReadCall {
     /// The file, in any spelling.
@@ -24,15 +24,15 @@ pub struct ReadCall {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WantedLines {
-    /// From this line to the end.
+    /// From this line to the end of the file.
     From(LineNo),
-    /// These lines.
+    /// The lines with these numbers.
     These(LineSet),
-    /// The last lines.
+    /// The last lines of the file.
     Last {
-        /// The number of lines.
+        /// The number of lines, counted from the end.
         lines: u32,
-        /// Show only the first of them, up to this number.
+        /// Shows only the first lines of these, up to this number.
         limit: Option<u32>,
     },
 }

@@ -1,4 +1,5 @@
-//! Carries out `restore` for a model. What it would overwrite or delete must be as git has it, as the session has written it, or read.
+//! Carries out `restore` for a model. A file may be overwritten or deleted only if git has its content, or if the
+//! session has written or read it.
 
 use jiff::Zoned;
 use serde::Serialize;
@@ -12,12 +13,12 @@ use crate::{
     session::Session,
 };
 
-/// A request to bring files back.
+/// A request to restore files.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct RestoreCall {
-    /// Files and directories; none is everything.
+    /// Files and directories in any spelling; empty means the whole workspace.
     pub paths: Vec<String>,
-    /// To what: a time, a change or a checkpoint.
+    /// A time, or the id or name of a change or checkpoint.
     pub to: String,
 }
 

@@ -24,14 +24,14 @@ use crate::{
     session::Session,
 };
 
-/// Search files line by line. Lines that are shown in full count as seen.
+/// Searches files line by line. Lines that are shown in full count as seen.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct SearchCall {
     /// A regular expression; a match lies within one line.
     pub pattern: String,
     /// A directory or file in any spelling; `None` means the whole workspace.
     pub path: Option<String>,
-    /// Only files that match.
+    /// Only files that match this pattern.
     pub glob: Option<String>,
     /// The maximum number of matching lines to show. All are counted.
     pub limit: Option<usize>,
@@ -57,8 +57,8 @@ pub(super) fn search(session: &mut Session, call: &SearchCall) -> Result<Done, R
     let candidates = match &path_target {
         PathTarget::File(path) => SearchCandidates::one(session, path.clone())?,
         PathTarget::Dir(below) => {
-            let hunter = || FileSearcher::new(matcher.clone(), PatternLetters::of(&call.pattern), limits.file_bytes);
-            let walked = walk(Tool::SearchFiles, session, below.as_ref(), call.glob.as_deref(), hunter)?;
+            let searcher = || FileSearcher::new(matcher.clone(), PatternLetters::of(&call.pattern), limits.file_bytes);
+            let walked = walk(Tool::SearchFiles, session, below.as_ref(), call.glob.as_deref(), searcher)?;
             SearchCandidates::of(walked.visitors, walked.left_out)
         }
     };
@@ -120,13 +120,13 @@ fn build_matcher(call: &SearchCall) -> Result<RegexMatcher, Refusal> {
         return Err(bad(ONE_LINE.to_owned()));
     }
     if let (false, Err(error)) = (call.fixed, regex_syntax::parse(&call.pattern)) {
-        let (what, at) = match &error {
+        let (problem, at) = match &error {
             regex_syntax::Error::Parse(error) => (error.kind().to_string(), error.span().start.column),
             regex_syntax::Error::Translate(error) => (error.kind().to_string(), error.span().start.column),
             error => (error.to_string(), 1),
         };
         return Err(bad(format!(
-            "not a regular expression at character {at}: {what}. Escape what is meant literally with \\, or set fixed"
+            "not a regular expression at character {at}: {problem}. Escape what is meant literally with \\, or set fixed"
         )));
     }
     RegexMatcherBuilder::new()
@@ -168,14 +168,14 @@ impl SearchCandidates {
         }
     }
 
-    fn of(hunters: Vec<FileSearcher>, left_out: SkippedFiles) -> Self {
+    fn of(searchers: Vec<FileSearcher>, left_out: SkippedFiles) -> Self {
         let mut found = Self { files: Vec::new(), searched: 0, binary: 0, left_out };
-        for hunter in hunters {
-            found.files.extend(hunter.files);
-            found.searched += hunter.searched;
-            found.binary += hunter.binary;
-            found.left_out.too_large.extend(hunter.too_large);
-            found.left_out.unreadable.extend(hunter.unreadable);
+        for searcher in searchers {
+            found.files.extend(searcher.files);
+            found.searched += searcher.searched;
+            found.binary += searcher.binary;
+            found.left_out.too_large.extend(searcher.too_large);
+            found.left_out.unreadable.extend(searcher.unreadable);
         }
         found.files.sort_unstable();
         found
@@ -210,7 +210,7 @@ struct FileSearcher {
     unreadable: Vec<(String, String)>,
 }
 
-/// A larger buffer is not kept for the next file.
+/// A buffer that grew larger is freed after the file.
 const KEPT_BUFFER: usize = 1 << 20;
 
 impl WalkVisitor for FileSearcher {

@@ -1,4 +1,5 @@
-//! The part of the `tasks` call that is about shared tasks: those on the board, which agents of all checkouts can claim.
+//! The part of the `tasks` call that concerns shared tasks: those on the board, which agents of all checkouts can
+//! claim.
 
 use std::time::Duration;
 
@@ -20,7 +21,7 @@ use crate::{
     workspace::Workspace,
 };
 
-/// The priority of a task that has none.
+/// The priority of a task without one.
 const LAST: u32 = 1000;
 
 pub(super) fn update(session: &Session, call: &TasksCall) -> Result<Done, Refusal> {
@@ -77,7 +78,7 @@ struct SharedTasks<'a> {
     fleet: &'a FleetLink,
     session: SessionId,
     story: String,
-    /// How long a claim lasts without a heartbeat.
+    /// The time that a claim lasts without a heartbeat.
     lease: Duration,
 }
 
@@ -106,7 +107,8 @@ impl SharedTasks<'_> {
         Ok(Some(task.id))
     }
 
-    /// Ends a claim with the fencing number that this session got for it, so that it cannot end the claim of another.
+    /// Ends a claim with the fencing number that this session received for it, so that it cannot end another agent's
+    /// claim.
     fn end(&self, task: BoardTaskId, end: TaskEnd) -> Result<(), Refusal> {
         let fence = match self.fleet.fence(&self.session, task) {
             Some(fence) => fence,
@@ -133,7 +135,8 @@ impl SharedTasks<'_> {
         }
     }
 
-    /// After an outage the same request is sent once more: it has an id, so it is not carried out twice.
+    /// Sends a request to the board. After an outage, the same request is sent once more: it has an id, so it is not
+    /// carried out twice.
     fn ask(&self, call: &BoardCall) -> Result<BoardAnswer, Refusal> {
         let answer = match self.fleet.call(call) {
             Err(BoardError::Unreachable { .. }) => self.fleet.call(call),
@@ -148,7 +151,7 @@ impl SharedTasks<'_> {
     }
 }
 
-/// Claims on paths of the work tree, which a caller names relative to its workspace.
+/// Claims on paths of the work tree. Callers write the patterns relative to their workspace.
 struct PathClaims<'a> {
     board: &'a SharedTasks<'a>,
     workspace: &'a Workspace,
@@ -175,7 +178,7 @@ impl PathClaims<'_> {
         Ok(pattern.to_string())
     }
 
-    /// Claimed again, the same paths are held for longer.
+    /// The id depends only on the agent and the pattern, so claiming the same paths again extends the claim.
     fn id(&self, pattern: &PathPattern) -> ClaimId {
         ClaimId(format!("{} {pattern}", agent_of(&self.board.session)))
     }
@@ -186,8 +189,8 @@ impl PathClaims<'_> {
 }
 
 impl Workspace {
-    /// A pattern for paths of the workspace, as a pattern for paths of the work tree. A directory stands for all that is in
-    /// it.
+    /// Converts a pattern for paths of the workspace to one for paths of the work tree. A directory matches everything
+    /// below it.
     pub fn pattern_in_tree(&self, typed: &str) -> Result<PathPattern, BadPattern> {
         let root = self.path().to_str().and_then(|root| typed.strip_prefix(root)?.strip_prefix('/'));
         let pattern = PathPattern::new(root.unwrap_or(typed))?;

@@ -7,30 +7,30 @@ use surehand_store::{StoreError, TaskChange, TaskUpdate};
 use super::shared_tasks;
 use crate::session::Session;
 
-/// An update of the tasks.
+/// An update of the session's tasks, or of tasks and claims on the board.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct TasksCall {
     /// Tasks to add, in order.
     pub add: Vec<NewTask>,
-    /// Tasks to change.
+    /// Tasks to change, by their numbers.
     pub set: Vec<SetTask>,
-    /// Tasks to remove.
+    /// Numbers of tasks to remove.
     pub remove: Vec<u32>,
     /// The new current story; for shared tasks, the story that they belong to.
     pub story: Option<String>,
     /// Whether the added tasks are for the agents of all checkouts.
     pub shared: bool,
-    /// What to claim.
+    /// A shared task or paths to claim.
     pub claim: Option<ClaimTarget>,
-    /// Shared tasks that are done.
+    /// Numbers of shared tasks that are done.
     pub complete: Vec<u32>,
-    /// Shared tasks that others may have.
+    /// Numbers of shared tasks that others may claim.
     pub release: Vec<u32>,
-    /// Claimed paths that others may edit again, by the patterns with which they were claimed.
+    /// Claimed paths to release, by the patterns of their claims.
     pub release_paths: Vec<String>,
 }
 
-/// What to claim.
+/// The target of a claim.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ClaimTarget {
@@ -45,7 +45,7 @@ pub enum ClaimTarget {
 /// A task to add.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct NewTask {
-    /// What to do.
+    /// The text of the task.
     pub description: String,
     /// The order: 1 comes first. `None` puts the task last.
     pub priority: Option<u32>,
@@ -56,11 +56,11 @@ pub struct NewTask {
 pub struct SetTask {
     /// The number of the task.
     pub id: u32,
-    /// Its status.
+    /// The new status; `None` keeps it.
     pub status: Option<TaskStatus>,
-    /// Another description.
+    /// The new text; `None` keeps it.
     pub description: Option<String>,
-    /// Another priority.
+    /// The new priority; `None` keeps it.
     pub priority: Option<u32>,
 }
 
@@ -71,7 +71,7 @@ impl TasksCall {
     }
 }
 
-/// A larger number of tasks is refused.
+/// The maximum number of tasks in one call.
 const MOST_TASKS: usize = 500;
 
 pub(super) fn update(session: &mut Session, tasks: &TasksCall) -> Result<Done, Refusal> {

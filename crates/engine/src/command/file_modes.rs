@@ -1,5 +1,5 @@
-//! The permissions of the files that a command names. A change of them is recorded like one of content, so that it can be shown,
-//! undone, and told from the work of others.
+//! The permissions of the files that a command names. A change of permissions is recorded like a change of content, so
+//! that it can be shown, undone, and separated from the work of others.
 
 use rustix::fs::FileType;
 use surehand_core::{OutsideState, RelPath};
@@ -8,11 +8,11 @@ use surehand_store::{EntryChange, EventFilter, PathEntry, StoreRecord};
 use super::CommandChange;
 use crate::{checkpoint::lstat, session::Session, stale_views::StaleView, workspace::Workspace};
 
-/// So many of the latest changes of a file are searched for another session that has set its permissions.
+/// The number of recent events of a file that are searched for a session that set its permissions.
 const MOST_EVENTS: usize = 64;
 
 impl Session {
-    /// Records the named files of which a command has changed only the permissions. Says whether there are any.
+    /// Records the named files of which a command changed only the permissions. Returns whether there are any.
     pub(super) fn take_modes(&mut self, own: &CommandChange<'_>, named: &[RelPath], recorded: &[&RelPath]) -> bool {
         let mut has_changed = false;
         for path in named.iter().filter(|path| !recorded.contains(path)) {
@@ -29,7 +29,8 @@ impl Session {
         has_changed
     }
 
-    /// What a command has made of the permissions of a file that was there before and after it; `None` if nothing.
+    /// The change of a file's permissions by a command; `None` if it did not change them, or the file did not exist
+    /// before and after.
     pub(super) fn mode_change(&self, own: &CommandChange<'_>, path: &RelPath) -> Option<EntryChange> {
         let noted = own.before?;
         let (before, after) = (noted.mode(path)?, file_mode(self.workspace(), path)?);
@@ -39,7 +40,7 @@ impl Session {
         Some(EntryChange { before: PathEntry::File(Some(before)), after: PathEntry::File(Some(after)) })
     }
 
-    /// Whether another session has given a file these permissions since.
+    /// Whether another session has given a file these permissions since then.
     fn has_set_mode_otherwise(&self, path: &RelPath, mode: u32, since: i64) -> bool {
         let which = EventFilter { path: Some(path.clone()), ..EventFilter::default() };
         let events = self.workspace().ask(|store| store.events(&which, MOST_EVENTS)).unwrap_or_default();
@@ -49,7 +50,7 @@ impl Session {
     }
 }
 
-/// The permissions of a regular file; no link is followed.
+/// The permissions of a regular file. Links are not followed.
 pub(super) fn file_mode(workspace: &Workspace, path: &RelPath) -> Option<u32> {
     let stat = lstat(workspace, path).ok()?;
     (FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile).then_some(stat.st_mode & 0o7777)

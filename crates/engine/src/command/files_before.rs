@@ -22,9 +22,8 @@ use crate::{state_dir::make_dir, workspace::Workspace};
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct FilesBefore {
     files: HashMap<RelPath, FileBefore>,
-    /// The permissions of regular files.
+    /// Permissions of regular files.
     modes: HashMap<RelPath, u32>,
-    /// When this was noted.
     at: Millis,
 }
 
@@ -48,7 +47,7 @@ pub(super) enum NotePurpose {
     Printed,
 }
 
-/// A longer file is not one of our notes.
+/// A longer file was not written by us.
 const MOST_BYTES: u64 = 1 << 20;
 
 /// The note of a command whose end is never reported is dropped after a day.
@@ -127,8 +126,8 @@ fn notes_directory(workspace: &Workspace) -> io::Result<Arc<File>> {
 
 /// Commands of one session may run in parallel, so each has its own file.
 fn name(session: &SessionId, command: &ShellCommand<'_>, until: NotePurpose) -> String {
-    let what = format!("{}\0{}\0{}\0{until:?}", session.0, command.directory, command.line);
-    format!("{PREFIX}{}", ContentHash::of(what.as_bytes()))
+    let key = format!("{}\0{}\0{}\0{until:?}", session.0, command.directory, command.line);
+    format!("{PREFIX}{}", ContentHash::of(key.as_bytes()))
 }
 
 fn forget_old(folder: &File) -> io::Result<()> {

@@ -36,7 +36,7 @@ pub struct RunningCommand {
     /// The versions of the files that it names; `None` if it only reads or was not announced.
     named_before: Option<FilesBefore>,
     cursor: Option<HintCursor>,
-    /// The files to check when it has ended, besides those that it names; `None` means all viewed files.
+    /// The files to check after it has ended, in addition to those that it names; `None` means all viewed files.
     among: Option<Vec<RelPath>>,
 }
 
@@ -47,7 +47,7 @@ pub struct ShellCommand<'a> {
     pub line: &'a str,
     /// The directory in which it runs: absolute, or relative to the workspace root.
     pub directory: &'a str,
-    /// The output that the model was shown; empty before it runs.
+    /// The output that the model saw; empty before the command runs.
     pub output: &'a str,
 }
 
@@ -60,7 +60,7 @@ const MOST_NAMED: usize = 64;
 /// The maximum number of views that follow when a command moves files together.
 const MOST_MOVED: usize = 200;
 
-/// A larger file is not stored before a command that may change it, unless the session has seen it.
+/// The maximum size of a file that is stored before a command that may change it, unless the session has seen it.
 const MOST_KEPT: u64 = 256 * 1024;
 
 impl RunningCommand {
@@ -142,14 +142,14 @@ impl Session {
                 before.insert_mode(path.clone(), mode);
             }
             let gathered = (number < MOST_NAMED).then(|| self.files.gather_up_to(&workspace, path.as_str(), MOST_KEPT));
-            let is_before = match gathered.and_then(Result::ok).map(|gathered| gathered.present) {
+            let content_before = match gathered.and_then(Result::ok).map(|gathered| gathered.present) {
                 Some(Present::Text(text)) => {
                     self.keep_text(&path, &text);
                     FileBefore::Version(text.version())
                 }
                 Some(Present::Absent | Present::Blob(..) | Present::Unreadable(_)) | None => FileBefore::Unknown,
             };
-            before.insert(path, is_before);
+            before.insert(path, content_before);
         }
         before
     }
@@ -174,7 +174,7 @@ impl Session {
         CommandEffects { changed, touched, read }
     }
 
-    /// Records output, perhaps of some time ago, of a command that changed no files.
+    /// Records the output of a command that changed no files. The output may be older than this call.
     pub(crate) fn record_printed(&mut self, printed: &ShellCommand<'_>) -> Vec<KnownLines> {
         let mentions = mentions::in_command(printed.line);
         let workspace = self.workspace().clone();
@@ -189,7 +189,7 @@ impl Session {
         let mut files = Vec::new();
         for mut changed in self.changed_files(running, mentioned) {
             let mut other = author_of(self.workspace(), &id, &changed);
-            // An undo of the command must not undo changes from before it.
+            // The version before the command, so that an undo of the command does not undo earlier changes.
             let before = self.state_before(running, &changed);
             let seen = StaleView { path: changed.path.clone(), ..changed };
             if std::mem::replace(&mut changed.was, before) != before && other == ChangeAuthor::Unknown {
@@ -215,7 +215,7 @@ impl Session {
         let workspace = self.workspace().clone();
         let mut paths = among.clone();
         paths.extend(mentioned.files.iter().take(MOST_NAMED).cloned());
-        // A command may have removed a directory that it names, with everything below it.
+        // A command may have deleted a directory that it names, with everything below it.
         if running.named_before.is_some() {
             let gone = self.tracker().map(|tracker| tracker.viewed_in(&workspace, &mentioned.absent, MOST_MOVED));
             paths.extend(gone.unwrap_or_default());
@@ -283,8 +283,8 @@ impl Session {
         running: &RunningCommand,
     ) -> Option<RelPath> {
         let before = running.named_before.as_ref()?;
-        let was_there = |path: &RelPath| before.get(path) != FileBefore::Absent;
-        let to = move_destinations(from, mentioned).into_iter().filter(|to| !was_there(to)).find(|to| {
+        let existed = |path: &RelPath| before.get(path) != FileBefore::Absent;
+        let to = move_destinations(from, mentioned).into_iter().filter(|to| !existed(to)).find(|to| {
             let gathered = self.gather(to.as_str());
             gathered.is_ok_and(|gathered| matches!(gathered.present, Present::Text(text) if text.version() == version))
         })?;
@@ -296,8 +296,8 @@ impl Session {
         Some(to)
     }
 
-    /// Records what a command did to named files that the session has not seen. The lines that the command contains
-    /// count as seen. Returns those that changed.
+    /// Records the changes by a command to named files that the session has not seen. The lines that the command
+    /// contains count as seen. Returns the files that changed.
     fn take_unseen(
         &mut self,
         before: &FilesBefore,
@@ -313,9 +313,9 @@ impl Session {
                 FileBefore::Version(version) => (OutsideState::Version(version), self.files.text(&workspace, &version)),
                 FileBefore::Unknown => continue,
             };
-            let is_told = changed.iter().any(|file| file.path == *path) || self.view_of(path).is_some();
-            let is_told = is_told || has_changed.contains(path);
-            let Some(now) = self.text_at(path).filter(|_| !is_told) else { continue };
+            let is_handled = changed.iter().any(|file| file.path == *path) || self.view_of(path).is_some();
+            let is_handled = is_handled || has_changed.contains(path);
+            let Some(now) = self.text_at(path).filter(|_| !is_handled) else { continue };
             let change = StaleView { path: path.clone(), was, now: OutsideState::Version(now.version()) };
             if change.was == change.now || author_of(&workspace, &id, &change) != ChangeAuthor::Unknown {
                 continue;
@@ -332,8 +332,8 @@ impl Session {
         has_changed
     }
 
-    /// Records named files that the session has not seen and that a command has deleted or moved. Gives all of their names: without
-    /// the old name on record, an undo would take a moved file away.
+    /// Records named files that the session has not seen and that a command has deleted or moved. Returns all of their
+    /// names: without the record of the old name, an undo would remove a moved file.
     fn take_unseen_gone(
         &mut self,
         before: &FilesBefore,
@@ -344,10 +344,10 @@ impl Session {
         let (workspace, id) = (self.workspace().clone(), self.id());
         let mut recorded = Vec::new();
         for (path, version) in before.versions() {
-            let is_told = changed.iter().any(|file| file.path == path) || self.view_of(&path).is_some();
-            let is_there = lstat(&workspace, &path).is_ok();
+            let is_handled = changed.iter().any(|file| file.path == path) || self.view_of(&path).is_some();
+            let exists = lstat(&workspace, &path).is_ok();
             let change = StaleView { path: path.clone(), was: OutsideState::Version(version), now: OutsideState::Gone };
-            if is_told || is_there || author_of(&workspace, &id, &change) != ChangeAuthor::Unknown {
+            if is_handled || exists || author_of(&workspace, &id, &change) != ChangeAuthor::Unknown {
                 continue;
             }
             let new = move_destinations(&path, mentioned).into_iter();
@@ -402,7 +402,7 @@ impl Session {
         }
     }
 
-    /// Other files that the watcher reported during the command, which need not be the cause.
+    /// Other files that the watcher reported during the command. The command need not be the cause.
     fn touched_paths(&self, cursor: Option<HintCursor>, changed: &[ChangedFile]) -> Vec<RelPath> {
         let (Some(watch), Some(mut cursor)) = (self.workspace().watch(), cursor) else { return Vec::new() };
         let WatchHints::Paths(paths) = watch.hints(&mut cursor) else { return Vec::new() };

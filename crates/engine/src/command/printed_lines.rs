@@ -18,7 +18,7 @@ use crate::session::Session;
 /// The maximum size of all files compared with one output.
 const MOST_BYTES: usize = 16 << 20;
 
-/// A larger file is compared only if the command or the output names it.
+/// The maximum size of a file that neither the command nor the output names.
 const MOST_BYTES_UNNAMED: usize = 1 << 20;
 
 /// The maximum number of files that are read for each rank of candidates.

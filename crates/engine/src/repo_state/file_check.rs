@@ -8,14 +8,14 @@ use crate::disk::{
     working_copy::WorkingCopy,
 };
 
-/// Runs `look` for many items, in parallel if there are enough of them.
-pub(super) fn in_parallel<T: Sync, R: Send>(items: &[T], look: impl Fn(&T) -> R + Sync) -> Vec<R> {
+/// Calls `check` for many items, in parallel if there are enough of them.
+pub(super) fn in_parallel<T: Sync, R: Send>(items: &[T], check: impl Fn(&T) -> R + Sync) -> Vec<R> {
     const FEW: usize = 500;
     let threads = if items.len() < FEW { 1 } else { threads() };
     let part = items.len().div_ceil(threads).max(1);
     std::thread::scope(|scope| {
-        let parts: Vec<_> = items.chunks(part).skip(1).map(|part| scope.spawn(|| part.iter().map(&look).collect())).collect();
-        let mut found: Vec<R> = items.iter().take(part).map(&look).collect();
+        let parts: Vec<_> = items.chunks(part).skip(1).map(|part| scope.spawn(|| part.iter().map(&check).collect())).collect();
+        let mut found: Vec<R> = items.iter().take(part).map(&check).collect();
         for part in parts {
             found.extend(part.join().unwrap_or_else(|panic| -> Vec<R> { std::panic::resume_unwind(panic) }));
         }

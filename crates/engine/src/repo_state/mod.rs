@@ -46,10 +46,11 @@ pub use surehand_core::timestamp::rfc3339;
 
 const NAME: &str = "repostate.json";
 
-/// A larger file is not written after every change, but a moment later.
+/// A larger file is not written after every change, but after a short delay.
 const WRITTEN_AT_ONCE: usize = 256 << 10;
 
-/// This many changes in a row are each exported at once. In a longer burst, they are exported together a moment later.
+/// The number of changes in a row that are each exported at once. In a longer burst, they are exported together after a
+/// short delay.
 const BURST: f64 = 32.0;
 
 /// The number of changes per second that can each be exported at once indefinitely.
@@ -83,20 +84,20 @@ impl TaskScope {
     }
 }
 
-/// Whether an event already tells the store of a touch.
+/// Whether the store already has an event for a touch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TouchSource {
     /// Yes, if the touch is a change.
     Event,
-    Nobody,
+    NoEvent,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ExportPace {
     Now,
-    /// At once if the file is small and changes are rare, otherwise a moment later.
+    /// At once if the file is small and changes are rare, otherwise after a short delay.
     InTime,
-    /// The same, but before the replies to a group of calls go out.
+    /// Like `InTime`, but before the replies to a group of calls are sent.
     WithReplies,
 }
 
@@ -107,11 +108,12 @@ pub(crate) struct RepoStateCache {
     tasks: StoryTasks,
     /// The turn up to which the store was read; `None` before the first read.
     read_to: Option<StoreTurn>,
-    /// The generation in memory, and how often this process had announced its own reads at that time.
+    /// The generation of the copy in memory.
     generation: u64,
+    /// How often this process had announced its own reads when `generation` was read.
     announced: u64,
     generation_file: Option<Arc<ChangeCounterFile>>,
-    /// Whether the store has something that is not in memory, whatever the generation says.
+    /// Whether the store has records that are not in memory, even if the generation is equal.
     is_stale: bool,
     is_behind: bool,
     /// Whether replies wait for an export.
@@ -119,20 +121,20 @@ pub(crate) struct RepoStateCache {
     last_updated: Millis,
     bytes: usize,
     /// Digests of path and version of the reads that are in the store.
-    told: HashSet<u64>,
+    recorded_reads: HashSet<u64>,
     cursor: Option<HintCursor>,
-    /// The index of the last scan, while it is the last one.
+    /// The index of the last scan, with its stamp.
     index: Option<(Option<(u64, i64)>, ScanIndex)>,
-    /// The list as it was last shown, while nothing has changed.
+    /// The list that was last returned; `None` after a change.
     listed: Option<Arc<FileList>>,
-    /// The files that were counted.
+    /// The result of counting the files, if they were counted.
     census: Option<FileCount>,
-    /// How many more changes may be exported at once, as of the last check.
+    /// The number of changes that may still be exported at once, as of the last check.
     room: f64,
     asked: Instant,
-    /// Whether this process answers one call and exits. Then a large state is not loaded just to be updated.
+    /// Whether this process answers one call and exits. In that case, a large state is not loaded only to be updated.
     pub(crate) is_passing_by: bool,
-    /// Whether the last export failed, which is reported once.
+    /// Whether the last export failed. The failure is reported once.
     is_export_broken: bool,
     /// The path from the work tree to the root. Files are stored by their paths in the tree, because all roots in it
     /// share one export. Sessions use paths in the root.
@@ -144,7 +146,7 @@ struct RepoEntry {
     state: FileState,
     at: Millis,
     stamp: Option<Stamp>,
-    /// The exported form, once it was needed.
+    /// The exported form, once an export needed it.
     json: Option<String>,
 }
 
@@ -154,7 +156,7 @@ impl RepoEntry {
         FileRecord { version: hash, status, changed_outside, at: self.at }
     }
 
-    /// Whether the metadata of the file is known.
+    /// Whether size and modification time of the file are known.
     fn is_measured(&self) -> bool {
         self.stamp.is_some() || self.state.status == FileStatus::Deleted
     }
@@ -177,7 +179,7 @@ impl RepoStateCache {
             is_export_due: false,
             last_updated: now(),
             bytes: 0,
-            told: HashSet::new(),
+            recorded_reads: HashSet::new(),
             cursor: None,
             index: None,
             listed: None,
@@ -190,22 +192,22 @@ impl RepoStateCache {
         }
     }
 
-    /// Records what was done to files. Returns whether one of them was changed.
+    /// Records touches of files. Returns whether one of them was a change.
     ///
     /// `stamp_of` returns the stamp of a file, if it exists.
     pub(crate) fn take_touched(
         &mut self,
         store: &dyn RepoStore,
         touched: Vec<TouchedFile>,
-        told_by: TouchSource,
+        source: TouchSource,
         stamp_of: impl Fn(&RelPath) -> Option<Stamp>,
     ) -> bool {
         let mut is_change = false;
         for TouchedFile { path, touch } in touched {
             is_change |= touch.is_change();
             let is_news = match touch {
-                Touch::Read(version) => self.told.insert(digest(&path, version)),
-                _ => told_by == TouchSource::Nobody,
+                Touch::Read(version) => self.recorded_reads.insert(digest(&path, version)),
+                _ => source == TouchSource::NoEvent,
             };
             let (at, stamp) = (now(), stamp_of(&path));
             if is_news {
@@ -216,7 +218,8 @@ impl RepoStateCache {
         is_change
     }
 
-    /// Records that a file is not as the sessions saw it. `stamp` is that of the current file, if known.
+    /// Records that a file differs from the version that the sessions saw. `stamp` is that of the current file, if
+    /// known.
     pub(crate) fn changed_outside(&mut self, store: &dyn RepoStore, path: &RelPath, now_is: OutsideState, stamp: Option<Stamp>) {
         let in_tree = path.in_directory(self.below.as_ref());
         if self.read_to.is_some() && self.next(&in_tree, &Touch::Outside(now_is), now()).is_none() {
@@ -224,8 +227,8 @@ impl RepoStateCache {
         }
         self.mark_changed(store, path, now_is, stamp);
         if stamp.is_none() && now_is != OutsideState::Gone {
-            // Hash, size and time of an entry must be of one moment, so the entry is read from the store, which has all
-            // three.
+            // Hash, size and time of an entry must belong to one version, so the entry is read from the store, which
+            // has all three.
             self.is_stale = true;
         } else {
             self.apply_touch(&in_tree, &Touch::Outside(now_is), now(), stamp);
@@ -234,7 +237,7 @@ impl RepoStateCache {
 
     fn mark_changed(&mut self, store: &dyn RepoStore, path: &RelPath, now_is: OutsideState, stamp: Option<Stamp>) {
         if let OutsideState::Version(version) = now_is {
-            self.told.remove(&digest(path, version));
+            self.recorded_reads.remove(&digest(path, version));
             if let Some(stamp) = stamp {
                 store.record(StoreRecord::Found { path: path.clone(), file: KnownFile { version, stamp } });
             }
@@ -242,7 +245,7 @@ impl RepoStateCache {
         store.record(StoreRecord::Touched { path: path.clone(), touch: Touch::Outside(now_is), at: now() });
     }
 
-    /// Marks the copy as out of date: the store has something that is not in memory.
+    /// Marks the copy as out of date: the store has records that are not in memory.
     pub(crate) fn mark_stale(&mut self) {
         self.is_stale = true;
     }
@@ -271,7 +274,7 @@ impl RepoStateCache {
     /// The files of the root. The list is built again only if an entry has changed.
     fn list(&mut self, copy: &WorkingCopy) -> Arc<FileList> {
         self.look_at_index(copy);
-        // Files that were counted and never touched are checked every time.
+        // Files that were counted and never touched are checked on every call.
         let listed = self.listed.take().filter(|_| self.census.as_ref().is_none_or(|census| !census.is_few()));
         let list = listed.unwrap_or_else(|| {
             let touched = self.files.values().filter_map(|entry| in_root(copy, &entry.state)).collect();
@@ -301,7 +304,7 @@ impl RepoStateCache {
     fn look_at_index(&mut self, copy: &WorkingCopy) {
         let stamp = ScanIndex::stamp(copy);
         if self.index.as_ref().is_none_or(|(known, _)| *known != stamp) {
-            // An unreadable index counts as none.
+            // An unreadable index counts as missing.
             self.index = ScanIndex::load(copy).ok().map(|index| (stamp, index));
             self.listed = None;
         }
@@ -314,7 +317,7 @@ impl RepoStateCache {
         let generation = self.look_at_generation(sources.copy);
         self.is_stale = true;
         self.catch_up(sources, generation)?;
-        // What was just read has been exported, unless its process was interrupted.
+        // A state just read from the store has been exported, unless its process was interrupted.
         self.is_behind = generation.exported != generation.changed;
         if self.files.is_empty() {
             self.rebuild(sources);
@@ -322,7 +325,8 @@ impl RepoStateCache {
         Ok(())
     }
 
-    /// Reads what is in the store and not in memory. If no process has changed anything, this only compares a number.
+    /// Reads records of the store that are not in memory. If no process has changed anything, this only compares a
+    /// number.
     fn catch_up(&mut self, sources: &RepoSources<'_>, generation: ChangeCounter) -> Result<(), StoreError> {
         if !self.is_stale && self.is_current(sources.copy, generation) {
             return Ok(());
@@ -340,7 +344,7 @@ impl RepoStateCache {
         Ok(())
     }
 
-    /// Whether memory is up to date: since the last check, only this process has announced changes.
+    /// Whether memory is up to date: since the last check, no other process has announced changes.
     fn is_current(&mut self, copy: &WorkingCopy, generation: ChangeCounter) -> bool {
         let announced = copy.state.own_announcements();
         let is_current = generation.changed == self.generation.wrapping_add(announced - self.announced);
@@ -354,17 +358,18 @@ impl RepoStateCache {
         copy.state.dir().map(|dir| ChangeCounter::load(&dir)).unwrap_or_default()
     }
 
-    /// If the store is empty and an export exists, the store was lost. The exported file says which files to check;
-    /// what was done to them is lost.
+    /// Rebuilds the state if the store was lost: it is empty, but an exported file exists. That file names the files to
+    /// check; how they were touched is lost.
     fn rebuild(&mut self, sources: &RepoSources<'_>) {
         let state = &sources.copy.state;
         let Ok(exported) = state.dir().and_then(|dir| state.export.read_back(&dir, NAME)) else { return };
-        let here = named_paths(&exported).into_iter().filter(|path| sources.copy.in_root(path).is_some());
-        let there: Vec<_> = here.filter_map(|path| check_file(sources.copy, &path, None).map(|found| (path, found))).collect();
-        if there.is_empty() {
+        let in_root = named_paths(&exported).into_iter().filter(|path| sources.copy.in_root(path).is_some());
+        let existing: Vec<_> =
+            in_root.filter_map(|path| check_file(sources.copy, &path, None).map(|found| (path, found))).collect();
+        if existing.is_empty() {
             return;
         }
-        for (path, (version, stamp)) in there {
+        for (path, (version, stamp)) in existing {
             let Some(in_root) = sources.copy.in_root(&path) else { continue };
             self.mark_changed(sources.store, &in_root, OutsideState::Version(version), Some(stamp));
             self.apply_touch(&path, &Touch::Outside(OutsideState::Version(version)), now(), Some(stamp));
@@ -397,7 +402,7 @@ impl RepoStateCache {
         }
     }
 
-    /// Exports the changes of a group of calls before their replies go out.
+    /// Exports the changes of a group of calls before their replies are sent.
     pub(crate) fn export_for_replies(&mut self, sources: &RepoSources<'_>) -> Result<(), ExportError> {
         let is_due = std::mem::take(&mut self.is_export_due);
         if is_due && self.may_export_at_once() { self.persist(sources) } else { Ok(()) }
@@ -437,7 +442,7 @@ impl RepoStateCache {
     }
 
     /// Exports the state of all processes. If `.surehand` cannot be written, nothing is exported, and `surehand doctor`
-    /// says so.
+    /// reports it.
     fn export(&mut self, sources: &RepoSources<'_>, dir: &File, mut held: LockedCounter<'_>) -> Result<(), ExportError> {
         self.catch_up(sources, held.now())?;
         self.last_updated = now();

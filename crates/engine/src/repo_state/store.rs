@@ -9,17 +9,17 @@ use crate::{
     store_handle::{StoreHandle, tracked_in_root, tracked_in_tree},
 };
 
-/// The store as the repository state uses it. Files have their paths in the work tree.
+/// The store, as the repository state uses it. Paths are relative to the work tree.
 pub(crate) trait RepoStore {
     /// Makes sure that the store has everything that any process has acknowledged.
     fn import_acknowledged(&self);
 
     fn tracked(&self, since: Option<StoreTurn>) -> Result<TrackedFiles, StoreError>;
 
-    /// The tasks of this story, or of the current one.
+    /// The tasks of this story; `None` means the current one.
     fn story_tasks(&self, story: Option<&str>) -> Result<StoryTasks, StoreError>;
 
-    /// Records something. Its path is relative to the root.
+    /// Writes a record, whose path is relative to the root.
     fn record(&self, record: StoreRecord);
 }
 
@@ -42,11 +42,11 @@ impl RepoStore for StoreHandle {
     }
 }
 
-/// The store as its writer thread sees it, which cannot wait for records that it has to write itself.
+/// The store of the writer thread, which must not wait for records that it has to write itself.
 pub(crate) struct WritersStore<'a> {
     pub copy: &'a WorkingCopy,
     pub store: &'a SharedStore,
-    /// Whether it is the database in the state directory.
+    /// Whether the store is the database in the state directory.
     pub is_in_state_directory: bool,
 }
 
@@ -71,6 +71,6 @@ impl RepoStore for WritersStore<'_> {
     }
 
     fn record(&self, _: StoreRecord) {
-        // The next process that checks finds another program's change as well.
+        // A change by another program is found again by the next process that checks.
     }
 }

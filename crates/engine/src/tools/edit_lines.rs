@@ -68,7 +68,7 @@ pub(super) fn written(path: &str, edits: &[LineEdit]) -> Value {
     json!({ "path": path, "edits": edits.iter().map(one).collect::<Vec<_>>() })
 }
 
-/// The edit that was meant; refused if a field is missing or superfluous.
+/// Converts one edit; refused if a field is missing or superfluous.
 fn line_edit(path: &str, number: usize, edit: LineEditArguments) -> Result<LineEdit, Refusal> {
     let bad = |why: String| Refusal::of_spelling(path, Cause::BadArguments { why: format!("edit {number}: {why}") });
     let op = edit.op.name();

@@ -1,5 +1,5 @@
-//! The tools as models call them: name, description, schema, and how the arguments become a [`Call`]. All doors offer
-//! the same tools with the same texts. A description names another tool only if the model has it.
+//! The tools as models call them: name, description, schema, and the conversion of arguments into a [`Call`]. All doors
+//! offer the same tools with the same texts. A description names another tool only if the model has it.
 
 mod apply_patch;
 mod delete_file;
@@ -31,7 +31,7 @@ trait ToolArguments: DeserializeOwned + JsonSchema {
         schema::<Self>()["description"].as_str().expect("the type has a doc comment").replace('\n', " ")
     }
 
-    /// The call that the arguments mean; refused if they do not fit together.
+    /// Converts the arguments into a call; refused if they do not fit together.
     fn into_call(self) -> Result<Call, Refusal>;
 }
 
@@ -88,7 +88,7 @@ pub fn input_schema(tool: Tool, names: &ToolNames) -> Map<String, Value> {
     schema
 }
 
-/// The call that a model means; refused if its arguments are wrong.
+/// Parses the arguments of a call; refused if they are wrong.
 pub fn parse(tool: Tool, arguments: &Value) -> Result<Call, Refusal> {
     (definition(tool).parse)(tool, arguments)
 }
@@ -119,11 +119,11 @@ impl Session {
 
     /// [`Session::run_tool`] for a caller that no longer needs the arguments, so the text of a whole file is not
     /// copied.
-    pub fn run_owned_tool(&mut self, course: &CallProgress, tool: &str, mut arguments: Value) -> Outcome {
+    pub fn run_owned_tool(&mut self, progress: &CallProgress, tool: &str, mut arguments: Value) -> Outcome {
         let is_write = Tool::named(tool) == Some(Tool::WriteFile);
         match is_write.then(|| write_file::take(&mut arguments)).flatten() {
-            Some(call) => self.run_with(course, &call),
-            None => self.run_tool(course, tool, &arguments),
+            Some(call) => self.run_with(progress, &call),
+            None => self.run_tool(progress, tool, &arguments),
         }
     }
 
@@ -145,8 +145,8 @@ fn schema<Arguments: JsonSchema>() -> Map<String, Value> {
     }
 }
 
-/// Removes what a model need not know, because every request includes the schemas. A call that violates the removed
-/// rules is refused with the reason.
+/// Removes everything that a model does not need, because every request includes the schemas. A call that violates the
+/// removed rules is refused with the reason.
 fn leave_out_the_obvious(schema: &mut Value) {
     match schema {
         Value::Object(fields) => {
@@ -291,15 +291,15 @@ mod tests {
     }
 
     #[test]
-    fn descriptions_name_only_tools_that_there_are() {
+    fn descriptions_name_only_tools_that_exist() {
         let dialects: [&[EditDialect]; 5] =
             [&EditDialect::ALL, &[EditDialect::Text], &[EditDialect::Lines], &[EditDialect::Patch], &[]];
         for names in dialects.map(ToolNames::of_dialects).into_iter().chain([ToolNames::reading_with("Read")]) {
             for tool in Tool::ALL.into_iter().filter(|tool| names.get(*tool).is_some()) {
-                let told = format!("{} {}", description(tool, &names), Value::Object(input_schema(tool, &names)));
+                let text = format!("{} {}", description(tool, &names), Value::Object(input_schema(tool, &names)));
                 let missing = |other: &Tool| names.get(*other).is_none_or(|name| name != other.name());
                 for other in Tool::ALL.into_iter().filter(missing) {
-                    assert!(!told.contains(other.name()), "{tool:?} names {other:?}: {told}");
+                    assert!(!text.contains(other.name()), "{tool:?} names {other:?}: {text}");
                 }
             }
         }

@@ -66,7 +66,7 @@ pub(super) fn written(read: &ReadCall) -> Value {
 
 fn wanted(call: &ReadFile) -> Result<WantedLines, Refusal> {
     let bad = |why: String| Refusal::of_spelling(&call.path, Cause::BadRange { why });
-    // An empty list is what some models send for "all".
+    // Some models send an empty list for "all".
     if let Some(ranges) = call.ranges.as_ref().filter(|ranges| !ranges.is_empty()) {
         let range = |range: &RangeArguments| match (LineNo::new(range.start.0), LineNo::new(range.end.0)) {
             (Some(start), Some(end)) if start <= end => Ok(LineRange { start, end }),

@@ -14,8 +14,8 @@ pub(super) struct UpdateTasks {
     set: Option<Vec<TaskToSet>>,
     remove: Option<Vec<WholeNumber>>,
     story: Option<String>,
-    // Every word of the schema costs each request of each model. So the reply to a claim says how it ends, and the guide
-    // says the rest.
+    // Every word of the schema is part of each request of each model. So the schema leaves out the arguments for shared
+    // tasks: the reply to a claim says how to end it, and the guide says the rest.
     #[schemars(with = "Option<String>")]
     claim: Option<ClaimArgument>,
     #[schemars(skip)]
