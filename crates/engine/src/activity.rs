@@ -27,12 +27,12 @@ pub enum ActivityKind {
     Outside,
     /// A call was refused.
     Refusal,
-    /// Text that another program wrote during a commit was kept.
+    /// Content that another program wrote during a commit was rescued.
     Rescue,
 }
 
 impl ActivityKind {
-    /// All kinds with their names.
+    /// All kinds with their names, as `surehand log --kind` takes them.
     pub const NAMES: [(&str, Self); 7] = [
         ("change", Self::Change),
         ("undo", Self::Undo),
@@ -43,13 +43,13 @@ impl ActivityKind {
         ("rescue", Self::Rescue),
     ];
 
-    /// Its name.
+    /// The name in [`Self::NAMES`].
     pub fn name(self) -> &'static str {
         Self::NAMES.iter().find(|(_, kind)| *kind == self).expect("every kind is listed").0
     }
 }
 
-/// One entry of the list.
+/// An entry in the list of activities.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Activity {
     /// A change, an undo or a restore.
@@ -65,34 +65,34 @@ pub enum Activity {
 /// Selects entries that match all given fields.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ActivityFilter {
-    /// About this file or directory. Checkpoints concern all files and are left out.
+    /// Entries about this file or directory. Checkpoints concern all files and are left out.
     pub path: Option<RelPath>,
-    /// By this session.
+    /// Entries of this session.
     pub session: Option<SessionId>,
-    /// Of these kinds; an empty list means all.
+    /// Entries of these kinds; an empty list means all.
     pub kinds: Vec<ActivityKind>,
 }
 
 /// A part of the list, newest first.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ActivityList {
-    /// The entries.
+    /// Newest first.
     pub entries: Vec<Activity>,
     /// Whether there are older entries.
     pub is_cut: bool,
 }
 
-/// Why the diffs of an entry cannot be shown.
+/// Why the diffs of an entry are not available.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ShowError {
-    /// The files of a checkpoint cannot be read.
+    /// The files of a checkpoint could not be read.
     #[error(transparent)]
     Checkpoint(#[from] RestoreError),
-    /// A rescued file cannot be read.
+    /// A rescued file could not be read.
     #[error(transparent)]
     Rescue(#[from] RescueError),
-    /// A rescued file cannot be found.
+    /// A rescued file no longer exists.
     #[error(transparent)]
     Id(#[from] IdError),
     /// The store failed.
@@ -101,7 +101,7 @@ pub enum ShowError {
 }
 
 impl Activity {
-    /// The time at which it happened or was noticed.
+    /// When it happened or was noticed, in milliseconds since the Unix epoch.
     pub fn at(&self) -> Millis {
         match self {
             Self::Change(change) => change.at,
@@ -111,7 +111,7 @@ impl Activity {
         }
     }
 
-    /// Its id.
+    /// The id of the change, checkpoint, incident or rescued file.
     pub fn id(&self) -> &str {
         match self {
             Self::Change(change) => &change.change.0,
@@ -122,7 +122,7 @@ impl Activity {
         }
     }
 
-    /// Its kind.
+    /// The kind, by the tool for changes.
     pub fn kind(&self) -> ActivityKind {
         match self {
             Self::Change(change) => match change.tool.as_str() {
@@ -140,7 +140,7 @@ impl Activity {
         }
     }
 
-    /// The session that did it, if a session did.
+    /// The session that caused it; `None` for other programs and unknown authors.
     pub fn session(&self) -> Option<&SessionId> {
         match self {
             Self::Change(change) => Some(&change.session),
@@ -208,7 +208,7 @@ impl Workspace {
         find_id(IdKind::LogEntry, typed, all.into_iter().map(|activity| (activity.id().to_owned(), activity)))
     }
 
-    /// What an entry changed, file by file, with the diff if both versions are kept.
+    /// The effect of an entry on each file. The diff is `None` if one of the versions is no longer kept.
     pub fn diffs_of(&self, entry: &Activity) -> Result<Vec<(RelPath, Option<FileDiff>)>, ShowError> {
         let of_rescue = |rescue: &Rescue| -> Result<_, ShowError> {
             let diff = self.rescue_diff(rescue)?;
@@ -246,8 +246,8 @@ impl Workspace {
     }
 }
 
-/// Whether a later record explains what a session took for an outside change: another agent's hook reports an edit only
-/// after it was made.
+/// Whether a later record explains an incident that a session took for an outside change: another agent's hook reports
+/// an edit only after it was made.
 fn is_explained(incident: &Incident, changes: &[LoggedChange]) -> bool {
     let IncidentKind::Outside { before, after } = &incident.kind else { return false };
     let later = changes.iter().take_while(|change| change.at >= incident.at);

@@ -45,7 +45,7 @@ impl Session {
         let result = self.change(&edit);
         let mut outcome = self.finish_call_in(&[], &edit, result);
         if let Err(refused) = &mut outcome.result {
-            // People are not told that they repeat themselves.
+            // Only models are warned about repeated calls.
             refused.repeat = 1;
         }
         outcome
@@ -85,7 +85,7 @@ impl Session {
             let changes: Vec<FileChange<'_>> =
                 files.iter().map(|file| FileChange { planned: &file.planned, identity: file.facts.identity }).collect();
             let committed = match changes.is_empty() {
-                // Only links, directories or permissions come back.
+                // The undo only restores links, directories or permissions.
                 true => Ok(Committed { stamps: Vec::new(), how: Vec::new() }),
                 false => beside_comparison(files, || commit(&self.workspace.copy, &changes, names)),
             };
@@ -108,7 +108,7 @@ impl Session {
                 thread::sleep(std::time::Duration::from_millis(1 << attempt.min(6)));
             }
         }
-        let path = last.expect("every attempt that comes here has set it");
+        let path = last.expect("an attempt that does not return sets it");
         let why = "another program keeps writing it; nothing was written. Try again when it is quiet".to_owned();
         Err(Refusal::of(&path, Cause::Conflict { why }))
     }
@@ -140,7 +140,7 @@ impl Session {
                 let mut left = undo.left;
                 let failed = restored.failed.into_iter();
                 left.extend(failed.filter_map(|file| Some(NotUndone::failed(RelPath::new(&file.path).ok()?, file.why))));
-                // The lines that are left are shown.
+                // The reply shows the lines that stay.
                 for left in &left {
                     left.text.iter().for_each(|text| self.record_shown(&left.path, text, &left.shown()));
                 }
@@ -152,7 +152,7 @@ impl Session {
                 let rewrites = self.count_if_rewrite(edit, &files);
                 ChangeOutcome { rewrites, ..ChangeOutcome::of(change, tool, files) }
             }
-            PlanStep::Nothing(..) => unreachable!("what is not committed is not recorded"),
+            PlanStep::Nothing(..) => unreachable!("a plan without changes is not committed"),
         }
     }
 
@@ -183,7 +183,7 @@ impl Session {
     }
 }
 
-/// From this size on, hashing and comparing a text is worth a thread.
+/// For a text of at least this size, hashing and comparing is worth a thread.
 const LARGE: usize = 256 << 10;
 
 /// Commits, and meanwhile hashes and compares large texts, because a commit mostly waits for the disk.
@@ -191,7 +191,7 @@ fn beside_comparison<T>(files: &[PlannedFile], commit: impl FnOnce() -> T) -> T 
     let is_large = |file: &&PlannedFile| file.planned.text().is_some_and(|text| text.bytes().len() >= LARGE);
     let Some(PlannedFile { planned, .. }) = files.iter().find(is_large) else { return commit() };
     thread::scope(|scope| {
-        // If no thread can be started, this happens later, when it is needed.
+        // Without a thread, the results are computed later, when they are needed.
         let beside = |name: &str| thread::Builder::new().name(name.to_owned());
         let _ = beside("surehand-hash").spawn_scoped(scope, || planned.text().map(Text::version));
         if planned.needs_comparison() {
@@ -205,6 +205,6 @@ fn is_alike(planned: &Planned) -> bool {
     let (Some(Content::Text(base)), Some(text)) = (planned.base(), planned.text()) else { return false };
     let kept: usize = planned.map().kept().map(|(run, _)| run.len()).sum();
     let longer = base.line_count().max(text.line_count());
-    // Any change of a file with one or two lines replaces most of it, so there every rewrite counts.
+    // In a file with one or two lines, any change replaces most of it, so every rewrite counts.
     longer <= 2 || kept * 4 >= longer * 3
 }

@@ -29,12 +29,12 @@ pub enum ChangeSelection {
     Change(ChangeId),
     /// All changes of a session.
     Session(SessionId),
-    /// The last undo, of a session or of all, that was not taken back.
+    /// The latest undo, of a session or of all sessions, that was not undone itself.
     LastUndo(Option<SessionId>),
 }
 
 impl ChangeSelection {
-    /// The request that takes these changes back.
+    /// The request that undoes these changes.
     pub fn into_undo(self, force: bool) -> UndoRequest {
         let whose = |session: Option<SessionId>| session.map_or(WhoseChanges::Anyone, WhoseChanges::Session);
         let (which, by) = match self {
@@ -62,19 +62,19 @@ impl ChangeSelection {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NetChange {
-    /// Its path before.
+    /// Path before the changes, relative to the workspace root.
     pub path_before: RelPath,
-    /// Its path after.
+    /// Path after the changes, relative to the workspace root.
     pub path_after: RelPath,
-    /// Its version before; `None` if it did not exist.
+    /// Version before the changes; `None` if the file did not exist.
     pub before: Option<ContentHash>,
-    /// Its version after.
+    /// Version after the changes; `None` if the file was deleted.
     pub after: Option<ContentHash>,
-    /// Its mode before, if it was deleted.
+    /// The permissions before, if the file was deleted.
     pub mode: Option<u32>,
-    /// Its permissions before and after, if the changes have set them.
+    /// The permissions before and after, if the changes have set them.
     pub modes: Option<(u32, u32)>,
-    /// The changes, newest first.
+    /// The ids of the changes, newest first.
     pub changes: Vec<ChangeId>,
     /// Whether another session changed the file in between.
     pub is_mixed: bool,
@@ -90,9 +90,9 @@ impl NetChange {
 /// The tool that makes a change, and the earlier changes that it reverts.
 pub(crate) struct ChangeOrigin<'a> {
     pub tool: &'a str,
-    /// What it takes back of each file.
+    /// The part of earlier changes that it undoes, for each file.
     pub undoes: HashMap<RelPath, UndoRecord>,
-    /// What it does to paths besides contents.
+    /// The changes of paths apart from file contents.
     pub entries: HashMap<RelPath, EntryChange>,
 }
 
@@ -102,24 +102,25 @@ impl<'a> ChangeOrigin<'a> {
     }
 }
 
-/// What an undo takes back of a file, for the record.
+/// The part of earlier changes that an undo undid in one file.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct UndoRecord {
-    /// The changes of which nothing is left, newest first.
+    /// The changes that were undone completely, newest first.
     pub undoes: Vec<ChangeId>,
-    /// What was taken back by lines.
+    /// The hunks that were undone in other changes.
     pub undone: Vec<UndonePart>,
 }
 
 impl UndoRecord {
-    /// Changes of which nothing could be taken back.
+    /// The record of an undo that could undo no part of these changes.
     pub(crate) fn nothing_of(changes: &[ChangeId]) -> Self {
         let mut record = Self::default();
         record.note_tried(changes);
         record
     }
 
-    /// Notes that these changes were to be taken back, so that the next undo of the last change takes an older one.
+    /// Notes that an undo of these changes was attempted, so that the next undo of the last change selects an older
+    /// one.
     pub(crate) fn note_tried(&mut self, changes: &[ChangeId]) {
         for change in changes {
             let is_noted = self.undoes.contains(change) || self.undone.iter().any(|part| part.change == *change);
@@ -131,12 +132,14 @@ impl UndoRecord {
 }
 
 impl Workspace {
-    /// The selected events, newest first. Events that were undone, or that undid others, are left out unless they are named.
+    /// The selected events, newest first. Events that were undone, or that undid others, are left out unless they are
+    /// named.
     pub(crate) fn select_events(&self, selection: &ChangeSelection) -> Result<Vec<FileEvent>, StoreError> {
-        // Of all sessions and files: another one may have taken back what is asked for, and under another name.
+        // Reads the events of all sessions and files: another session may have undone the selected events, and under
+        // another name.
         let selected = self.event_log()?.select(selection, &[]);
         match selection {
-            // It may be older than those that are searched.
+            // The change may be older than the events that are searched.
             ChangeSelection::Change(change) if selected.is_empty() => {
                 self.ask(|store| store.events(&EventFilter { change: Some(change.clone()), ..EventFilter::default() }, MAX_FILES))
             }
@@ -145,22 +148,22 @@ impl Workspace {
     }
 }
 
-/// The most files of one change.
+/// The maximum number of files of one change.
 const MAX_FILES: usize = 100_000;
 
 /// A change in the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LoggedChange {
-    /// Its id.
+    /// The id of the change.
     pub change: ChangeId,
-    /// The time.
+    /// The time of its first event in this list, in milliseconds since the Unix epoch.
     pub at: Millis,
     /// The session that made it.
     pub session: SessionId,
-    /// The tool.
+    /// The name of the tool; for a command, [`FileEvent::COMMAND`] and its first line.
     pub tool: String,
-    /// Its effect on each file.
+    /// The events of the change, one for each file, in the order in which they were recorded.
     pub files: Vec<FileEvent>,
     /// Whether it has been undone completely.
     pub is_undone: bool,
@@ -241,12 +244,12 @@ impl Workspace {
     }
 }
 
-/// Describes an event.
+/// Describes an event in a few words, with its path.
 pub fn what_happened(file: &FileEvent) -> String {
     what_happened_to(file, ToString::to_string)
 }
 
-/// [`what_happened`] with paths as `name` shows them.
+/// Like [`what_happened`], with paths as `name` formats them.
 pub fn what_happened_to(file: &FileEvent, name: impl Fn(&RelPath) -> String) -> String {
     let path = name(&file.path);
     match &file.entry {
@@ -291,7 +294,7 @@ pub(crate) fn merge_events(events: &[FileEvent]) -> Vec<NetChange> {
                 net.path_before = event.path.clone();
                 net.before = event.before;
                 let modes = event.entry.as_ref().and_then(EntryChange::modes);
-                // Permissions that were set before a file was deleted are not those that it had at first.
+                // Permissions that were set before a deletion are not the original ones.
                 let mode_then = modes.map(|(before, _)| before).filter(|_| net.mode.is_some());
                 net.mode = mode_then.or(event.mode).or(net.mode);
                 net.modes = modes.map(|(before, after)| (before, net.modes.map_or(after, |(_, after)| after))).or(net.modes);

@@ -1,4 +1,4 @@
-//! Records changes that were carried out: an event for each file, and what the session knows of the file after it.
+//! Records changes that were carried out: an event for each file, and the session's view of the file after it.
 
 use surehand_core::{
     Content, ContentHash, FileAction, Planned, Present, RelPath, Stamp, Text,
@@ -14,17 +14,17 @@ use crate::{
     time::now,
 };
 
-/// Who carries out a plan.
+/// The program that carries out a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum MadeBy {
-    /// We do, and the model is shown the result.
+    /// Surehand; the model sees the result.
     Us,
-    /// Another agent's tool does. The model knows what it sent, and we show it nothing.
+    /// Another agent's tool. The model knows what it sent, and sees no other result.
     ForeignTool,
 }
 
 impl Session {
-    /// Records a change, and what the session knows of each file after it.
+    /// Records a change and updates the session's view of each file.
     pub(crate) fn record_change(
         &mut self,
         change: &ChangeId,
@@ -62,7 +62,7 @@ impl Session {
         Some(text.version())
     }
 
-    /// The event of this session about a file. The caller adds what happened to the file.
+    /// An event of this session about a file. The caller adds the effect on the file.
     pub(crate) fn event_of(&self, origin: &ChangeOrigin<'_>, change: &ChangeId, path: &RelPath) -> FileEvent {
         let record = origin.undoes.get(path).cloned().unwrap_or_default();
         FileEvent {
@@ -106,7 +106,7 @@ impl Session {
                 self.files.record_found(&self.workspace, path, text, stamp);
                 Landed::AsPlanned
             }
-            // Another program wrote right after us, so the content found counts, not the content sent.
+            // Another program wrote right after the commit, so the present content counts, not the content sent.
             (Some(path), Some(text), None) => self.content_after_commit(path, text, &planned),
             (Some(path), None, _) => {
                 self.forget_file(path);
@@ -125,7 +125,7 @@ impl Session {
         file
     }
 
-    /// Forgets everything about a path whose file we removed or replaced.
+    /// Forgets a path whose file was deleted or replaced.
     pub(crate) fn forget_file(&mut self, path: &RelPath) {
         self.files.forget(path);
         if let Some(tracker) = &mut self.tracker {
@@ -138,7 +138,7 @@ impl Session {
         let Ok(gathered) = self.files.gather(&self.workspace, path.as_str()) else { return Landed::AsPlanned };
         match gathered.present {
             Present::Text(text) if text == *sent => Landed::AsPlanned,
-            // A moved file keeps its view. If it is a different file by now, the gate will notice.
+            // A moved file keeps its view. If another program has replaced it meanwhile, the gate will notice.
             _ if matches!(planned.act(), FileAction::Move { .. }) => Landed::AsPlanned,
             Present::Text(text) => Landed::Rewritten(Box::new(RewrittenFile::of(planned, sent, text))),
             Present::Absent | Present::Blob(..) | Present::Unreadable(_) => Landed::Gone,

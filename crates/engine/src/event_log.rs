@@ -1,4 +1,5 @@
-//! All events of a workspace: which are about the same file, which have been taken back, and which are undone or redone next.
+//! All events of a workspace: the file that each is about, the changes that were undone, and the next one to undo or
+//! redo.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -7,44 +8,44 @@ use surehand_store::{ChangeId, EventFilter, FileEvent, SessionId, StoreError};
 
 use crate::{change_log::ChangeSelection, workspace::Workspace};
 
-/// The most events that are searched.
+/// The maximum number of events that are read.
 const MAX_EVENTS: usize = 100_000;
 
 /// The events of a workspace, newest first.
 #[derive(Debug)]
 pub(crate) struct EventLog {
     events: Vec<FileEvent>,
-    /// For each event, the number of its file. A file keeps it when it is moved.
+    /// For each event, the number of its file. A file keeps its number when it is moved.
     files: Vec<usize>,
-    /// The file that has, or last had, each name.
+    /// The file that has each name, or was the last to have it.
     names: HashMap<RelPath, usize>,
     by_change: HashMap<ChangeId, Vec<usize>>,
     roles: Vec<EventRole>,
     fates: Vec<EventFate>,
 }
 
-/// What an event does to other events.
+/// The effect of an event on other events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum EventRole {
-    /// Nothing.
+    /// No effect.
     Change,
-    /// It takes changes back.
+    /// It undoes changes.
     Undo,
-    /// It takes an undo back.
+    /// It undoes an undo.
     Redo,
 }
 
-/// What became of an event.
+/// The effect of later events on an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum EventFate {
     Stands,
-    /// Some of its lines were taken back, or an undo left all of them.
+    /// Some of its lines were undone, or an undo of it left all of them.
     PartlyUndone,
     Undone,
 }
 
 impl Workspace {
-    /// All events, those of other processes included.
+    /// All events, including those of other processes.
     pub(crate) fn event_log(&self) -> Result<EventLog, StoreError> {
         self.flush();
         self.store.import_outboxes();
@@ -54,7 +55,7 @@ impl Workspace {
 }
 
 impl EventLog {
-    /// These events, newest first.
+    /// Builds the log from these events, newest first.
     pub(crate) fn of(events: Vec<FileEvent>) -> Self {
         let (files, names) = number_files(&events);
         let mut by_change: HashMap<ChangeId, Vec<usize>> = HashMap::new();
@@ -67,8 +68,8 @@ impl EventLog {
         log
     }
 
-    /// The selected events without those of the `passed` changes, newest first. What was undone, or undid others, is left out unless
-    /// it is named.
+    /// The selected events without those of the `passed` changes, newest first. Events that were undone, or that undid
+    /// others, are left out unless they are named.
     pub(crate) fn select(&self, selection: &ChangeSelection, passed: &[ChangeId]) -> Vec<FileEvent> {
         let fits = |index: &usize| {
             let event = &self.events[*index];
@@ -90,14 +91,15 @@ impl EventLog {
             ChangeSelection::Last(_) | ChangeSelection::File(..) => {
                 fate == EventFate::Stands && role != EventRole::Undo && self.is_in_effect(index)
             }
-            // That nothing had to be done is on record as well, and there is nothing to take back.
+            // An undo that had nothing to do is recorded, too, and there is nothing to redo.
             ChangeSelection::LastUndo(_) => {
                 fate == EventFate::Stands && role == EventRole::Undo && has_effect(&self.events[index])
             }
         }
     }
 
-    /// Whether something of it still stands: what a redo has brought back may have been taken back another way.
+    /// Whether a part of the event is still in effect. The lines that a redo restored may have been undone in another
+    /// way.
     fn is_in_effect(&self, index: usize) -> bool {
         if self.roles[index] == EventRole::Change {
             return self.fates[index] != EventFate::Undone;
@@ -107,33 +109,32 @@ impl EventLog {
         self.roles[index] != EventRole::Redo || undone.is_empty() || brought_back().iter().any(|index| self.is_in_effect(*index))
     }
 
-    /// The events, newest first.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &FileEvent> {
         self.events.iter()
     }
 
-    /// Whether an event has been taken back, all of it.
+    /// Whether an event has been undone completely.
     pub(crate) fn is_undone(&self, event: &FileEvent) -> bool {
         self.place_of(event).is_some_and(|index| self.fates[index] == EventFate::Undone)
     }
 
-    /// What an event does to others.
+    /// The effect of an event on other events.
     pub(crate) fn role(&self, event: &FileEvent) -> EventRole {
         self.place_of(event).map_or(EventRole::Change, |index| self.roles[index])
     }
 
-    /// The edits that a change is about in the end, newest first: itself, or what it took or brought back.
+    /// The edits that a change finally concerns, newest first: the change itself, or the edits that it undid or redid.
     pub(crate) fn edits_of(&self, event: &FileEvent) -> Vec<UndoneEdit> {
-        let mut looked_at: BTreeSet<usize> = self.by_change.get(&event.change).into_iter().flatten().copied().collect();
-        let mut open: Vec<usize> = looked_at.iter().copied().collect();
+        let mut visited: BTreeSet<usize> = self.by_change.get(&event.change).into_iter().flatten().copied().collect();
+        let mut open: Vec<usize> = visited.iter().copied().collect();
         let mut edits = BTreeSet::new();
         while let Some(index) = open.pop() {
             let undone = if self.roles[index] == EventRole::Change { Vec::new() } else { self.undone_by(index) };
-            // What it undid may be no longer on record. Then it stands for itself.
+            // The record of the undone change may have been deleted. In that case, the undo is listed itself.
             if undone.is_empty() {
                 edits.insert(index);
             }
-            open.extend(undone.into_iter().filter(|undone| looked_at.insert(*undone)));
+            open.extend(undone.into_iter().filter(|undone| visited.insert(*undone)));
         }
         let mut named: Vec<UndoneEdit> = Vec::new();
         for event in edits.into_iter().map(|index| &self.events[index]) {
@@ -155,11 +156,11 @@ impl EventLog {
         self.files.iter().zip(&self.events).filter(|(of, _)| **of == file).map(|(_, event)| event.clone()).collect()
     }
 
-    /// The changes that make up the work of a session: its own, and the undos of nothing else.
+    /// The changes that make up the work of a session: its own, and undos that concern only its own.
     pub(crate) fn work_of(&self, session: &SessionId) -> HashSet<ChangeId> {
         let mut is_own = vec![false; self.events.len()];
         for (index, event) in self.events.iter().enumerate().rev() {
-            let undone = if takes_back(event) { self.undone_by(index) } else { Vec::new() };
+            let undone = if is_undo(event) { self.undone_by(index) } else { Vec::new() };
             let undoes_own = !undone.is_empty() && undone.iter().all(|undone| is_own[*undone]);
             is_own[index] = event.session == *session || undoes_own;
         }
@@ -169,8 +170,8 @@ impl EventLog {
         own.map(|(event, _)| event.change.clone()).collect()
     }
 
-    /// The names that the files changed by a session had before and after its changes, and those that they have now. What was undone
-    /// is left out.
+    /// The names that files had before and after the changes of a session, and their present names. Changes that were
+    /// undone are left out.
     pub(crate) fn names_changed_by(&self, session: &SessionId) -> BTreeSet<RelPath> {
         let present: HashMap<usize, &RelPath> = self.names.iter().map(|(name, file)| (*file, name)).collect();
         let mut names = BTreeSet::new();
@@ -183,12 +184,12 @@ impl EventLog {
         names
     }
 
-    /// Whether another file came to have this name after this one.
+    /// Whether another file got this name later.
     pub(crate) fn has_lost_name(&self, file: usize, name: &RelPath) -> bool {
         self.names.get(name).is_some_and(|holder| *holder != file)
     }
 
-    /// The hunks of a change of a file that have been taken back, and not been brought back since.
+    /// The hunks of a change to a file that were undone and not redone since.
     pub(crate) fn undone_hunks(&self, file: usize, change: &ChangeId) -> Vec<UndoneHunk> {
         let mut undone = Vec::new();
         for (index, event) in self.events.iter().enumerate() {
@@ -196,9 +197,10 @@ impl EventLog {
                 continue;
             }
             let Some(part) = event.undone.iter().find(|part| part.change == *change) else { continue };
-            let back = self.undone_hunks(file, &event.change);
-            let is_back = |hunk: &UndoneHunk| back.iter().any(|back| hunk.at.iter().any(|at| touches(at, &back.hunk.after)));
-            undone.extend(part.hunks.iter().filter(|hunk| !is_back(hunk)).cloned());
+            let redone = self.undone_hunks(file, &event.change);
+            let is_redone =
+                |hunk: &UndoneHunk| redone.iter().any(|redone| hunk.at.iter().any(|at| touches(at, &redone.hunk.after)));
+            undone.extend(part.hunks.iter().filter(|hunk| !is_redone(hunk)).cloned());
         }
         undone
     }
@@ -208,11 +210,11 @@ impl EventLog {
         of_change.iter().copied().find(|index| self.events[*index] == *event)
     }
 
-    /// The events that an undo took back, all of them or in part.
+    /// The events that an undo has undone, completely or in part.
     fn undone_by(&self, index: usize) -> Vec<usize> {
         let event = &self.events[index];
         let mut undone = Vec::new();
-        // From the last change to the first, by the names that the file had.
+        // From the newest change to the oldest, by the names that the file had.
         let mut name = &event.path;
         for change in &event.undoes {
             if let Some(place) = self.find_undone(index, change, name) {
@@ -229,7 +231,7 @@ impl EventLog {
         undone
     }
 
-    /// The event of a change that an undo is about: by the name that the file had, or if others have moved it, by the file.
+    /// The event of a change that an undo refers to: by the name that the file had or, if others moved it, by the file.
     fn find_undone(&self, undo: usize, change: &ChangeId, name: &RelPath) -> Option<usize> {
         let of_change = self.by_change.get(change)?;
         let named = of_change.iter().find(|index| self.events[**index].name_after() == name);
@@ -239,7 +241,7 @@ impl EventLog {
 
     fn find_roles(&self) -> Vec<EventRole> {
         let mut roles = vec![EventRole::Change; self.events.len()];
-        for index in (0..self.events.len()).rev().filter(|index| takes_back(&self.events[*index])) {
+        for index in (0..self.events.len()).rev().filter(|index| is_undo(&self.events[*index])) {
             let is_redo = self.undone_by(index).first().is_some_and(|undone| roles[*undone] == EventRole::Undo);
             roles[index] = if is_redo { EventRole::Redo } else { EventRole::Undo };
         }
@@ -250,11 +252,11 @@ impl EventLog {
     fn find_fates(&self) -> Vec<EventFate> {
         let mut fates = vec![EventFate::Stands; self.events.len()];
         for index in 0..self.events.len() {
-            if fates[index] == EventFate::Undone || !takes_back(&self.events[index]) {
+            if fates[index] == EventFate::Undone || !is_undo(&self.events[index]) {
                 continue;
             }
             for undone in self.undone_by(index) {
-                // What an undo took back may be there again if some of the undo was taken back.
+                // If a part of an undo was undone, the lines of the original change may be present again.
                 let is_whole =
                     fates[index] == EventFate::Stands && self.events[index].undoes.contains(&self.events[undone].change);
                 let fate = if is_whole { EventFate::Undone } else { EventFate::PartlyUndone };
@@ -267,17 +269,17 @@ impl EventLog {
     }
 }
 
-/// Whether an event took others back, all of them or some of their lines.
-fn takes_back(event: &FileEvent) -> bool {
+/// Whether an event undid others, completely or in part.
+fn is_undo(event: &FileEvent) -> bool {
     !event.undoes.is_empty() || !event.undone.is_empty()
 }
 
-/// Whether an event changed anything. That nothing had to be done for an undo is on record as an event as well.
+/// Whether an event changed anything. An undo that had nothing to do is recorded, too.
 pub(crate) fn has_effect(event: &FileEvent) -> bool {
     event.before != event.after || event.moved_to.is_some() || event.entry.is_some()
 }
 
-/// Numbers the files, from the first event to the last: a file keeps its number under a new name.
+/// Numbers the files from the oldest event to the newest. A file keeps its number under a new name.
 fn number_files(events: &[FileEvent]) -> (Vec<usize>, HashMap<RelPath, usize>) {
     let mut names: HashMap<RelPath, usize> = HashMap::new();
     let mut files = vec![0; events.len()];
@@ -295,7 +297,7 @@ fn number_files(events: &[FileEvent]) -> (Vec<usize>, HashMap<RelPath, usize>) {
     (files, names)
 }
 
-/// Whether ranges of lines have a line in common, or are the same place between two lines.
+/// Whether two ranges of lines overlap, or are the same position between two lines.
 fn touches(one: &std::ops::Range<usize>, other: &std::ops::Range<usize>) -> bool {
     one == other || (one.start < other.end && other.start < one.end)
 }

@@ -1,4 +1,4 @@
-//! What one session has seen. A tracker is an ordinary value that is passed to the code that needs it. Without one,
+//! The views of one session. A tracker is an ordinary value that is passed to the code that needs it. Without one,
 //! nothing is tracked, and nothing is refused as unread or stale.
 
 use std::{
@@ -16,21 +16,21 @@ use crate::{file_cache::FileCache, workspace::Workspace};
 #[derive(Debug)]
 pub struct FileTracker {
     session: SessionId,
-    /// Whether the store may have records of this session.
+    /// Whether the store may have records of this session from before this tracker.
     continued: bool,
     /// Whether other processes may add records for this session.
     shared: bool,
-    /// Whether all records have been loaded.
+    /// Whether all views have been loaded.
     listed: bool,
-    /// `None` for a path of which the store has no view.
+    /// `None` for a path without a view in the store.
     views: HashMap<RelPath, Option<PackedView>>,
     /// The paths with a view, in order.
     paths: BTreeSet<RelPath>,
-    /// `None` until the store has been asked.
+    /// Refused calls by their fingerprint; `None` until they were loaded.
     refused: Option<HashMap<ContentHash, RefusedCall>>,
     given: Option<InstructionRecord>,
     rewrites: HashMap<RelPath, u32>,
-    /// For programs that use a tracker without a session, which has a cache of its own.
+    /// Only for programs that use a tracker without a session. A session has a cache of its own.
     files: Option<FileCache>,
 }
 
@@ -63,19 +63,19 @@ impl PackedView {
     }
 }
 
-/// A session and its views.
+/// The views of a session in numbers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SessionViews {
-    /// The session.
+    /// The id of the session.
     pub session: SessionId,
-    /// The number of files of which it has a view.
+    /// The number of files that it has a view of.
     pub files: usize,
-    /// The changed files among them. If there are many, only those seen last are checked.
+    /// The viewed files that have changed since. If there are many, only those seen last are checked.
     pub stale: Vec<RelPath>,
 }
 
-/// The sessions of a workspace, with their stale views.
+/// All sessions of a workspace, with their stale views.
 pub fn views_by_session(workspace: &Arc<Workspace>) -> Result<Vec<SessionViews>, StoreError> {
     workspace.flush();
     let holder = |(session, files): (SessionId, usize)| {
@@ -96,7 +96,7 @@ pub fn stale_files(workspace: &Arc<Workspace>, session: &SessionId) -> Vec<RelPa
 }
 
 impl FileTracker {
-    /// A tracker for a new session.
+    /// A tracker for a new session. It reads no records from the store.
     pub fn new(session: SessionId) -> Self {
         Self {
             session,
@@ -126,7 +126,7 @@ impl FileTracker {
         self.shared
     }
 
-    /// Forgets the copies in memory when a call begins, if other processes may have changed the session in the store.
+    /// Drops the copies in memory when a call begins, if other processes may have changed the session in the store.
     pub(crate) fn reload_if_shared(&mut self) {
         if self.shared {
             self.views.clear();
@@ -137,7 +137,7 @@ impl FileTracker {
         }
     }
 
-    /// The session of this tracker.
+    /// The id of the tracked session.
     pub fn session(&self) -> &SessionId {
         &self.session
     }
@@ -159,8 +159,8 @@ impl FileTracker {
         Ok(())
     }
 
-    /// Whether a file has changed since it was read. Content decides, never a time. A path that was never read counts
-    /// as unmodified; a file that is gone or was invalidated counts as modified.
+    /// Whether a file has changed since it was read. Only content counts, never a time. A path that was never read
+    /// counts as unmodified; a file that was deleted or invalidated counts as modified.
     pub fn has_been_modified_since_read(&mut self, workspace: &Arc<Workspace>, path: &str) -> Result<bool, Refusal> {
         let gathered = self.files().gather(workspace, path)?;
         let Some(view) = self.view(workspace, &gathered.path) else { return Ok(false) };
@@ -181,22 +181,22 @@ impl FileTracker {
         Ok(())
     }
 
-    /// Forgets everything that the session has seen: its context was reset.
+    /// Forgets everything that the session has seen, because its context was reset.
     pub fn clear_session(&mut self, workspace: &Workspace) {
         self.views.clear();
         self.paths.clear();
         self.rewrites.clear();
         self.refused = Some(HashMap::new());
         self.given = Some(InstructionRecord::default());
-        // From here on, everything that the store has of this session is in memory.
+        // From here on, all records of this session in the store are in memory.
         self.continued = false;
         workspace.record(StoreRecord::Cleared { session: self.session.clone() });
         // A process that continues this session immediately must not find the old views.
         workspace.flush();
     }
 
-    /// Forgets the views, instructions and refused calls of these files. Returns the files of which something was
-    /// known.
+    /// Forgets the views, instructions and refused calls of these files. Returns the files that had a view or
+    /// instructions.
     pub fn forget(&mut self, workspace: &Workspace, paths: &[RelPath]) -> Vec<RelPath> {
         let mut forgotten = Vec::new();
         for path in paths {
@@ -219,12 +219,12 @@ impl FileTracker {
         }
     }
 
-    /// The files that the session was shown as instructions for their directories.
+    /// The files that the session received as instructions for their directories.
     pub(crate) fn given(&mut self, workspace: &Workspace) -> &InstructionRecord {
         self.given_mut(workspace)
     }
 
-    /// Records that the session was shown this file as instructions.
+    /// Records that the session received this file as instructions.
     pub(crate) fn record_given(&mut self, workspace: &Workspace, path: &RelPath, version: ContentHash) {
         self.given_mut(workspace).give(path.clone(), version);
         workspace.record(StoreRecord::Given { session: self.session.clone(), path: path.clone(), version });
@@ -236,7 +236,7 @@ impl FileTracker {
         self.given.get_or_insert_with(ask)
     }
 
-    /// The view of a file.
+    /// The view of a file; `None` if the session has not seen it.
     pub fn view(&mut self, workspace: &Workspace, path: &RelPath) -> Option<View> {
         if let Some(view) = self.views.get(path) {
             return view.as_ref().map(PackedView::view);
@@ -301,7 +301,7 @@ impl FileTracker {
         }
     }
 
-    /// Records what the session has seen of a file.
+    /// Replaces the view of a file.
     pub fn set_view(&mut self, workspace: &Workspace, path: &RelPath, view: View) {
         if self.views.get(path).and_then(|last| last.as_ref()).is_some_and(|last| last.view() == view) {
             return;
@@ -343,7 +343,7 @@ impl FileTracker {
         self.set_view(workspace, path, view);
     }
 
-    /// Counts a refused call, and returns how often it has been refused in a row.
+    /// Counts a refused call, and returns how often it was refused since the refusals about its file were last cleared.
     pub fn count_refusal(&mut self, workspace: &Workspace, call: ContentHash, path: Option<RelPath>) -> u32 {
         let refused = self.refused(workspace);
         let entry = refused.entry(call).or_insert(RefusedCall { call, path, count: 0 });
@@ -354,7 +354,7 @@ impl FileTracker {
         count
     }
 
-    /// Whether a call has been refused and the cause still stands.
+    /// Whether a call was refused and its cause persists.
     pub(crate) fn was_refused(&mut self, workspace: &Workspace, call: &ContentHash) -> bool {
         self.refused(workspace).contains_key(call)
     }

@@ -39,11 +39,11 @@ pub struct ForeignTools<'a> {
 /// The intent of a tool, if the exact edit is unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileIntent {
-    /// Change a part of it.
+    /// Change a part of the file.
     Edit,
-    /// Replace all of it.
+    /// Replace the whole content.
     Overwrite,
-    /// Delete or move it.
+    /// Delete or move the file.
     TakeAway,
 }
 
@@ -51,7 +51,7 @@ pub enum FileIntent {
 /// run. It can be serialized for another process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AllowedEdit {
-    /// The edit itself.
+    /// The edit as the other agent requested it.
     pub edit: Edit,
     /// The versions of those files that the session has no view of.
     before: Vec<BaseVersion>,
@@ -61,14 +61,14 @@ pub struct AllowedEdit {
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct EditPermit {
-    /// Keep it until the tool has run, for [`ForeignTools::adopt`].
+    /// Keep this until the tool has run, for [`ForeignTools::adopt`].
     pub edit: AllowedEdit,
-    /// Other changes to its files since the session saw them. Call [`ForeignTools::record_told`] when the model gets
-    /// them.
+    /// Other changes to its files since the session saw them. Call [`ForeignTools::record_told`] when the model has
+    /// received them.
     pub changed_before: Vec<ChangedBefore>,
     /// Files that it creates and that existed when the session last saw them.
     pub gone_before: Vec<RelPath>,
-    /// What stands against it on the board. Each is for the model once.
+    /// Conflicts with the board. Each has a key, so that the model receives it once.
     pub warnings: Vec<FleetWarning>,
 }
 
@@ -94,7 +94,7 @@ const MOST_AT_ONCE: usize = 4;
 /// The lines shown above and below an edit.
 const LINES_AROUND: u32 = 3;
 
-/// The lines shown of a file that is to be deleted.
+/// The number of lines shown of a file that is to be deleted.
 const FIRST_LINES: usize = 20;
 
 /// The number of recently seen files that are checked.
@@ -163,7 +163,7 @@ impl ForeignTools<'_> {
         Some(self.report(edit, refusal))
     }
 
-    /// An edit that is allowed.
+    /// Describes an edit that may be made, for [`ForeignTools::adopt`]. Judges nothing.
     pub fn allow(&mut self, edit: &Edit) -> AllowedEdit {
         let before = edit.paths().iter().filter_map(|path| self.version_before(path)).collect();
         AllowedEdit { edit: edit.clone(), before }
@@ -181,8 +181,8 @@ impl ForeignTools<'_> {
         Some(BaseVersion { path: gathered.path, version })
     }
 
-    /// Updates the view of a file to its current content. Returns what is new to the session, if an edit is made in
-    /// spite of it.
+    /// Updates the view of a file to its current content. If the edit is rebased, returns the changes that are new to
+    /// the session.
     fn catch_up(&mut self, path: &RelPath, rebased: Option<&Rebased>) -> Option<ChangedBefore> {
         let rebased = rebased?;
         let gathered = self.session.gather(path.as_str()).ok()?;
@@ -205,7 +205,7 @@ impl ForeignTools<'_> {
         Some(ChangedBefore { path: path.clone(), rebased: rebased.clone(), by, seconds_ago })
     }
 
-    /// Records that the model has been told of other changes in the files of an edit. The lines shown count as seen.
+    /// Records that the model has received other changes in the files of an edit. The lines shown count as seen.
     pub fn record_told(&mut self, changed: &[ChangedBefore]) {
         for ChangedBefore { path, rebased, .. } in changed {
             if let Some((path, text)) = self.text_at(path.as_str()) {
@@ -287,7 +287,7 @@ impl ForeignTools<'_> {
         }
     }
 
-    /// The claims that this session has lost without its doing, each time it asks.
+    /// The claims that this session has lost, because they expired or were taken over. Each call returns all of them.
     pub fn lost_claims(&self) -> Vec<FleetWarning> {
         self.session.lost_claims()
     }
@@ -310,8 +310,8 @@ impl ForeignTools<'_> {
         outcome.filter(|outcome| matches!(&outcome.result, Ok(Done::Changed(changed)) if changed.files.iter().any(FileOutcome::is_rewritten)))
     }
 
-    /// What stands on the board against the files of an edit that was made: another checkout may have changed them while
-    /// the tool ran, or the tool may have done something else than it announced.
+    /// Checks the files of an edit that was made against the board: another checkout may have changed them while the
+    /// tool ran, or the tool may have made other changes than it announced.
     pub fn check_made(&self, made: &Edit) -> Vec<FleetWarning> {
         self.session.check_made(&made.paths())
     }
@@ -504,7 +504,7 @@ impl ForeignTools<'_> {
         self.session.tracker().map(|tracker| tracker.lately_viewed(&workspace, LATELY)).unwrap_or_default()
     }
 
-    /// The instructions for a file that this session has not been given yet.
+    /// The instructions for a file that this session has not received yet.
     pub fn instructions(&mut self, path: &str) -> Option<ToldInstructions> {
         let directory = self.session.path_of(path).ok()?.parent();
         self.session.take_instructions(&[directory])
@@ -515,13 +515,13 @@ impl ForeignTools<'_> {
     pub fn were_instructed(&mut self, directory: &str, client: &ClientInstructions) {
         let workspace = self.session.workspace().clone();
         let Ok(directory) = workspace.root().normalize_place(directory) else { return };
-        let is_passed_by = client.instead.iter().any(|name| self.text_at(name).is_some());
+        let is_replaced = client.instead.iter().any(|name| self.text_at(name).is_some());
         for directory in chain(directory.as_ref()) {
-            self.were_instructed_in(directory, client, is_passed_by && !directory.is_empty());
+            self.were_instructed_in(directory, client, is_replaced && !directory.is_empty());
         }
     }
 
-    fn were_instructed_in(&mut self, directory: &str, client: &ClientInstructions, is_passed_by: bool) {
+    fn were_instructed_in(&mut self, directory: &str, client: &ClientInstructions, is_replaced: bool) {
         let workspace = self.session.workspace().clone();
         let text_at = |tools: &mut Self, name: &str| match directory {
             "" => tools.text_at(name),
@@ -532,7 +532,7 @@ impl ForeignTools<'_> {
         let Some((name, (path, text))) = ours.filter(|(name, _)| client.names.contains(name)) else { return };
         let is_given = match client.instead.iter().filter(|other| **other != name).find_map(|name| text_at(self, name)) {
             Some((_, theirs)) => theirs == text || theirs.as_str().contains(&format!("@{name}")),
-            None => !is_passed_by || client.instead.contains(&name),
+            None => !is_replaced || client.instead.contains(&name),
         };
         if is_given {
             self.give_if_first(&path, &text);
@@ -592,8 +592,8 @@ fn shows_all_cells(notebook: &str, shown: &str) -> bool {
 fn matching_lines(text: &Text, start: u32, content: &str) -> LineSet {
     let shown = content.split('\n').map(|line| line.strip_suffix('\r').unwrap_or(line));
     let numbered = (start.max(1)..=u32::MAX).filter_map(LineNo::new).zip(shown);
-    let is_there = |(number, line): &(LineNo, &str)| text.has_line(*number) && text.line(*number) == *line;
-    numbered.filter(is_there).map(|(number, _)| LineRange::line(number)).collect()
+    let is_equal = |(number, line): &(LineNo, &str)| text.has_line(*number) && text.line(*number) == *line;
+    numbered.filter(is_equal).map(|(number, _)| LineRange::line(number)).collect()
 }
 
 /// The lines of a text that contain the quotes of an edit, with their context.

@@ -1,9 +1,9 @@
-//! Finds the instructions for a directory (`AGENTS.md` there and in each parent up to the root) and gives a session
-//! those that it has not been given yet. `core::instructions` decides what is new and writes the text.
+//! Finds the instructions for a directory (`AGENTS.md` there and in each parent up to the root), and returns those that
+//! a session has not received yet. `core::instructions` decides which are new and writes the text.
 //!
-//! Most directories have none, and looking for them in every call would cost more than the call itself. So the result
-//! for a directory is cached until the watcher reports a change. Without a watcher, the stamp of the directory is
-//! compared once per call.
+//! Most directories have none, and a search in every call would cost more than the call itself. So the result for a
+//! directory is cached until the watcher reports a change. Without a watcher, the stamp of the directory is compared
+//! once per call.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ use crate::{
     workspace::Workspace,
 };
 
-/// A larger file is not read.
+/// The maximum size of an instruction file.
 const MOST_BYTES: u64 = 1 << 20;
 
 const MOST_FILES: usize = 20;
@@ -33,22 +33,22 @@ const MOST_HINTS: usize = 100;
 #[derive(Debug, Default)]
 pub(crate) struct InstructionCache {
     /// By directory; the root is empty.
-    looked: BTreeMap<String, CheckedDirectory>,
+    checked: BTreeMap<String, CheckedDirectory>,
     /// The directories that must be checked after any hint.
     unsure: Vec<String>,
     round: u64,
-    /// The instructions that an untracked session was given.
+    /// The instructions that an untracked session has received.
     given: InstructionRecord,
     /// Whether the files that the session's client loads by itself are recorded.
     pub(crate) is_client_heeded: bool,
 }
 
-/// The instruction files that a client gives its model by itself.
+/// The instruction files that a client gives its model itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClientInstructions {
-    /// The names that it looks for in the working directory and its parents, in its own spelling.
+    /// The names that it looks for in the working directory and its parents, in the client's spelling.
     pub names: &'static [&'static str],
-    /// If one of these exists in the same directory or at the root, the client ignores those names. A file in the same
+    /// If one of these exists in the same directory or at the root, the client ignores `names`. A file in the same
     /// directory may include them.
     pub instead: &'static [&'static str],
     /// Whether it also looks in the directories of files that its own tools read.
@@ -71,15 +71,15 @@ struct CheckedDirectory {
 #[derive(Debug, Clone)]
 struct InstructionFile {
     at: RelPath,
-    /// Its canonical path, so that two links to one file are one.
+    /// The canonical path, so that two links to one file count once.
     path: RelPath,
     version: ContentHash,
 }
 
-/// What is needed to find instructions for a session.
+/// The sources for finding the instructions of a session.
 pub(crate) struct InstructionSources<'a> {
     pub workspace: &'a Workspace,
-    /// The instructions that the session has been given; `None` if it is not tracked.
+    /// Records the instructions that the session has received; `None` if it is untracked.
     pub tracker: Option<&'a mut FileTracker>,
     pub files: &'a mut FileCache,
 }
@@ -90,7 +90,7 @@ impl InstructionCache {
         match hints {
             WatchHints::Paths(paths) if paths.is_empty() => {}
             WatchHints::Paths(paths) if paths.len() <= MOST_HINTS => {
-                std::mem::take(&mut self.unsure).iter().for_each(|directory| drop(self.looked.remove(directory)));
+                std::mem::take(&mut self.unsure).iter().for_each(|directory| drop(self.checked.remove(directory)));
                 paths.iter().for_each(|path| self.recheck(path, settings));
             }
             WatchHints::Paths(_) | WatchHints::Everything => self.round += 1,
@@ -100,23 +100,23 @@ impl InstructionCache {
     fn recheck(&mut self, path: &RelPath, settings: &InstructionSettings) {
         if settings.names.iter().any(|name| name.eq_ignore_ascii_case(path.name())) {
             let directory = path.as_str().rsplit_once('/').map_or("", |(directory, _)| directory);
-            self.looked.remove(directory);
+            self.checked.remove(directory);
         }
-        self.looked.remove(path.as_str());
+        self.checked.remove(path.as_str());
         let beneath = format!("{path}/");
-        let inside = self.looked.range(beneath.clone()..).map(|(directory, _)| directory);
+        let inside = self.checked.range(beneath.clone()..).map(|(directory, _)| directory);
         let inside: Vec<String> = inside.take_while(|directory| directory.starts_with(&beneath)).cloned().collect();
-        inside.iter().for_each(|directory| drop(self.looked.remove(directory)));
+        inside.iter().for_each(|directory| drop(self.checked.remove(directory)));
     }
 
-    /// Forgets the instructions that an untracked session was given.
+    /// Forgets the instructions that an untracked session has received.
     pub(crate) fn forget(&mut self) {
         self.given = InstructionRecord::default();
         self.is_client_heeded = false;
     }
 
-    /// Takes the instructions for these directories that the session has not been given yet, parents first; `None` is
-    /// the root. Instructions that do not fit into one reply are left for the next one.
+    /// Takes the instructions for these directories that the session has not received yet, parents first; `None` is the
+    /// root. Instructions that do not fit into one reply are left for the next one.
     pub(crate) fn take_new(
         &mut self,
         sources: &mut InstructionSources<'_>,
@@ -139,10 +139,10 @@ impl InstructionCache {
     /// The instructions of one directory, if the session does not have them.
     fn news(&mut self, sources: &mut InstructionSources<'_>, directory: &str) -> Option<(InstructionFile, Instruction)> {
         self.check_directory(sources, directory);
-        let found = self.looked.get(directory)?.found.as_ref()?;
+        let found = self.checked.get(directory)?.found.as_ref()?;
         given_record(&self.given, sources).news(&found.path, found.version)?;
-        // Read again, because the reply must show the current content.
-        let Some(InstructionEntry::Says(found, text)) = read(sources, found.at.clone()) else { return None };
+        // The file is read again, because the reply must show the current content.
+        let Some(InstructionEntry::Text(found, text)) = read(sources, found.at.clone()) else { return None };
         let news = given_record(&self.given, sources).news(&found.path, found.version)?;
         if has_seen(sources, &found) {
             self.mark_given(sources, &found);
@@ -158,11 +158,11 @@ impl InstructionCache {
         news: Vec<(InstructionFile, Instruction)>,
     ) -> ToldInstructions {
         let (found, instructions): (Vec<InstructionFile>, Vec<Instruction>) = news.into_iter().unzip();
-        let told = render::instructions::fit(instructions, &sources.workspace.config().instructions);
-        let given = &found[..told.parts.len()];
+        let instructions = render::instructions::fit(instructions, &sources.workspace.config().instructions);
+        let given = &found[..instructions.parts.len()];
         // The text has no line numbers, so it allows no edit of the file: it is given, but not seen.
         given.iter().for_each(|found| self.mark_given(sources, found));
-        told
+        instructions
     }
 
     fn mark_given(&mut self, sources: &mut InstructionSources<'_>, found: &InstructionFile) {
@@ -174,23 +174,24 @@ impl InstructionCache {
 
     /// Finds the effective file of a directory, if it may have changed.
     fn check_directory(&mut self, sources: &mut InstructionSources<'_>, directory: &str) {
-        if self.looked.get(directory).is_some_and(|looked| looked.round == self.round) {
+        if self.checked.get(directory).is_some_and(|checked| checked.round == self.round) {
             return;
         }
-        let before = self.looked.remove(directory);
-        let mut looked = find_instructions(sources, directory, before.as_ref());
-        looked.round = self.round;
-        let is_same = |before: &CheckedDirectory| before.is_watched && before.path() == looked.path();
-        looked.is_watched = before.is_some_and(|before| is_same(&before));
-        if let (false, Some(watch)) = (looked.is_watched, sources.workspace.watch()) {
-            paths_to_watch(directory, &looked, &sources.workspace.config().instructions).for_each(|path| watch.watch_path(&path));
-            looked.is_watched = true;
+        let before = self.checked.remove(directory);
+        let mut checked = find_instructions(sources, directory, before.as_ref());
+        checked.round = self.round;
+        let is_same = |before: &CheckedDirectory| before.is_watched && before.path() == checked.path();
+        checked.is_watched = before.is_some_and(|before| is_same(&before));
+        if let (false, Some(watch)) = (checked.is_watched, sources.workspace.watch()) {
+            paths_to_watch(directory, &checked, &sources.workspace.config().instructions)
+                .for_each(|path| watch.watch_path(&path));
+            checked.is_watched = true;
         }
         self.unsure.retain(|unsure| unsure != directory);
-        if !looked.is_sure {
+        if !checked.is_sure {
             self.unsure.push(directory.to_owned());
         }
-        self.looked.insert(directory.to_owned(), looked);
+        self.checked.insert(directory.to_owned(), checked);
     }
 }
 
@@ -216,23 +217,23 @@ fn find_instructions(
     }
     let entries = find(sources, directory);
     let bare = Some(stamp).filter(|_| entries.is_empty());
-    let is_sure = entries.iter().all(|entry| matches!(entry, InstructionEntry::Says(found, _) if found.path == found.at));
+    let is_sure = entries.iter().all(|entry| matches!(entry, InstructionEntry::Text(found, _) if found.path == found.at));
     CheckedDirectory { bare, found: entries.into_iter().find_map(InstructionEntry::found), is_sure, ..nothing }
 }
 
 /// An entry of a directory with the name of an instruction file.
 enum InstructionEntry {
-    Says(InstructionFile, Text),
+    Text(InstructionFile, Text),
     /// An empty, binary or too large file, or a link that leads outside or into git's directory. It may become a text
     /// later.
-    SaysNothing,
+    Empty,
 }
 
 impl InstructionEntry {
     fn found(self) -> Option<InstructionFile> {
         match self {
-            InstructionEntry::Says(found, _) => Some(found),
-            InstructionEntry::SaysNothing => None,
+            InstructionEntry::Text(found, _) => Some(found),
+            InstructionEntry::Empty => None,
         }
     }
 }
@@ -242,7 +243,7 @@ fn find(sources: &mut InstructionSources<'_>, directory: &str) -> Vec<Instructio
     let mut entries = Vec::new();
     for name in &sources.workspace.config().instructions.names {
         let entry = join(directory, name).and_then(|at| read(sources, at));
-        let is_last = matches!(entry, Some(InstructionEntry::Says(..)));
+        let is_last = matches!(entry, Some(InstructionEntry::Text(..)));
         entries.extend(entry);
         if is_last {
             break;
@@ -251,26 +252,26 @@ fn find(sources: &mut InstructionSources<'_>, directory: &str) -> Vec<Instructio
     entries
 }
 
-/// Reads an entry; `None` if there is none.
+/// Reads an entry; `None` if the path does not exist.
 fn read(sources: &mut InstructionSources<'_>, at: RelPath) -> Option<InstructionEntry> {
     let gathered = match sources.files.gather_up_to(sources.workspace, at.as_str(), MOST_BYTES) {
         Ok(gathered) if !gathered.path.as_str().split('/').any(is_internal) => gathered,
-        Ok(_) | Err(_) => return Some(InstructionEntry::SaysNothing),
+        Ok(_) | Err(_) => return Some(InstructionEntry::Empty),
     };
     if gathered.path != at && !is_for_instructions(sources.workspace, gathered.path.name()) {
         // A clone can contain a link, such as `AGENTS.md` to `.env`, whose target belongs to the user.
-        return Some(InstructionEntry::SaysNothing);
+        return Some(InstructionEntry::Empty);
     }
     match gathered.present {
         Present::Absent => None,
         Present::Text(text) if !text.as_str()[text.body_start()..].trim().is_empty() => {
-            Some(InstructionEntry::Says(InstructionFile { at, path: gathered.path, version: text.version() }, text))
+            Some(InstructionEntry::Text(InstructionFile { at, path: gathered.path, version: text.version() }, text))
         }
-        Present::Text(_) | Present::Blob(..) | Present::Unreadable(_) => Some(InstructionEntry::SaysNothing),
+        Present::Text(_) | Present::Blob(..) | Present::Unreadable(_) => Some(InstructionEntry::Empty),
     }
 }
 
-/// Whether files of this name hold instructions for agents, or are also meant for people.
+/// Whether files with this name hold instructions for agents, or are also meant for people.
 fn is_for_instructions(workspace: &Workspace, name: &str) -> bool {
     const RULES: [&str; 3] = [".cursorrules", ".windsurfrules", ".clinerules"];
     let lower = name.to_ascii_lowercase();
@@ -278,7 +279,7 @@ fn is_for_instructions(workspace: &Workspace, name: &str) -> bool {
     is_prose || RULES.contains(&name) || workspace.config().instructions.names.iter().any(|known| known == name)
 }
 
-/// The instructions that the session was given, from its tracker if it has one.
+/// The instructions that the session has received, from its tracker if it has one.
 fn given_record<'a>(untracked: &'a InstructionRecord, sources: &'a mut InstructionSources<'_>) -> &'a InstructionRecord {
     match &mut sources.tracker {
         Some(tracker) => tracker.given(sources.workspace),
@@ -294,9 +295,9 @@ fn has_seen(sources: &mut InstructionSources<'_>, found: &InstructionFile) -> bo
 }
 
 /// The files that the watcher must report: the effective one, wherever it is, and one that may be created.
-fn paths_to_watch(directory: &str, looked: &CheckedDirectory, settings: &InstructionSettings) -> impl Iterator<Item = RelPath> {
+fn paths_to_watch(directory: &str, checked: &CheckedDirectory, settings: &InstructionSettings) -> impl Iterator<Item = RelPath> {
     let to_come = settings.names.first().and_then(|name| join(directory, name));
-    looked.found.as_ref().map(|found| found.path.clone()).into_iter().chain(to_come)
+    checked.found.as_ref().map(|found| found.path.clone()).into_iter().chain(to_come)
 }
 
 fn join(directory: &str, name: &str) -> Option<RelPath> {

@@ -1,5 +1,4 @@
-//! What the commands print with `--json`, and what the page shows: entries of the log, sessions, rescued files, blame, the
-//! work of a session.
+//! The JSON for `--json` and for the page: entries of the log, sessions, rescued files, blame, the work of a session.
 
 use std::{ops::Range, path::Path};
 
@@ -17,26 +16,26 @@ use crate::{
     session_names::SessionNames,
 };
 
-/// An entry of the log.
+/// An entry of the log, without diffs.
 pub fn activity(entry: &Activity) -> Value {
-    let mut said = match entry {
+    let mut json = match entry {
         Activity::Change(logged) => change(logged),
         Activity::Checkpoint(info) => checkpoint(info),
         Activity::Incident(noticed) => incident(noticed),
         Activity::Rescue(kept) => rescue(kept),
     };
-    said["kind"] = entry.kind().name().into();
-    said["id"] = entry.id().into();
-    said
+    json["kind"] = entry.kind().name().into();
+    json["id"] = entry.id().into();
+    json
 }
 
-/// An entry of the log with its diffs; a file without one cannot be compared.
+/// An entry of the log with its diffs. A file that cannot be compared has the diff `null`.
 pub fn activity_with_diffs(entry: &Activity, diffs: &[(RelPath, Option<FileDiff>)]) -> Value {
-    let mut said = activity(entry);
+    let mut json = activity(entry);
     let diff =
         |(path, diff): &(RelPath, Option<FileDiff>)| json!({ "path": path, "diff": diff.as_ref().map(ToString::to_string) });
-    said["diffs"] = diffs.iter().map(diff).collect();
-    said
+    json["diffs"] = diffs.iter().map(diff).collect();
+    json
 }
 
 fn incident(Incident { at, session, path, kind, .. }: &Incident) -> Value {
@@ -65,19 +64,19 @@ fn change(change: &LoggedChange) -> Value {
     })
 }
 
-/// A rescued file.
+/// A rescued file, in the state directory or in the store.
 pub fn rescue(rescue: &Rescue) -> Value {
-    let mut said = json!({ "id": rescue.id, "at": rfc3339(rescue.at), "path": rescue.path });
+    let mut json = json!({ "id": rescue.id, "at": rfc3339(rescue.at), "path": rescue.path });
     match &rescue.place {
         RescuePlace::File { path, size } => {
-            (said["file"], said["size"], said["dropped"]) = (path.to_string_lossy().into(), (*size).into(), false.into());
+            (json["file"], json["size"], json["dropped"]) = (path.to_string_lossy().into(), (*size).into(), false.into());
         }
-        RescuePlace::Store(version) => (said["version"], said["dropped"]) = (json!(version), true.into()),
+        RescuePlace::Store(version) => (json["version"], json["dropped"]) = (json!(version), true.into()),
     }
-    said
+    json
 }
 
-/// A checkpoint.
+/// A checkpoint, without its files.
 pub fn checkpoint(checkpoint: &CheckpointInfo) -> Value {
     json!({
         "checkpoint": checkpoint.id,
@@ -125,7 +124,7 @@ pub fn state(state: &RepoState) -> Value {
     })
 }
 
-/// The task list.
+/// The tasks of a story.
 pub fn tasks(list: &TaskList) -> Value {
     json!({ "story_id": list.story, "tasks": list.tasks, "tasks_of_others": list.of_others })
 }
@@ -156,7 +155,7 @@ pub fn session_file(root: &Path, file: &SessionFile, names: &SessionNames) -> Va
     })
 }
 
-/// What is left out of the work of a session on a file.
+/// The work of a session on a file that is left out.
 fn left_work(file: &SessionFile, names: &SessionNames) -> Value {
     let lines = |lines: &Range<usize>| (!lines.is_empty()).then(|| json!({ "start": lines.start + 1, "end": lines.end }));
     let left = |left: &LeftWork| {
@@ -170,7 +169,7 @@ fn left_work(file: &SessionFile, names: &SessionNames) -> Value {
     file.left.iter().map(left).collect()
 }
 
-/// What a commit of a session contains or, without a commit, would contain.
+/// The content of a session's commit. Without `commit`, a plan.
 pub fn session_commit(
     plan: &SessionCommitPlan,
     commit: Option<&SessionCommit>,
@@ -191,13 +190,13 @@ pub fn session_commit(
     })
 }
 
-/// Who wrote these lines, given as ranges of indexes from top to bottom.
+/// The authors of these lines, given as sorted ranges of indexes.
 pub fn blame(blame: &Blame, wanted: &[Range<usize>], names: &SessionNames) -> Value {
     let run = |(lines, by): (Range<usize>, &LineAuthor)| {
         let text: Vec<&str> = lines.clone().map(|line| blame.text.line(LineNo::at_index(line))).collect();
-        let mut said = author(by, names);
-        (said["start"], said["end"], said["lines"]) = (json!(lines.start + 1), json!(lines.end), json!(text));
-        said
+        let mut json = author(by, names);
+        (json["start"], json["end"], json["lines"]) = (json!(lines.start + 1), json!(lines.end), json!(text));
+        json
     };
     json!({
         "path": blame.path,
@@ -228,10 +227,10 @@ fn author(by: &LineAuthor, names: &SessionNames) -> Value {
     }
 }
 
-/// What a restore would do or, with its result, has done.
+/// The plan of a restore, with its result if it was carried out.
 pub fn restore(plan: &RestorePlan, restored: Option<&Restored>) -> Value {
     let file = |path: &RelPath, act: RestoreAct| json!({ "path": path, "act": act.name().replace(' ', "_") });
-    let mut said = json!({
+    let mut json = json!({
         "to": rfc3339(plan.moment),
         "checkpoint": plan.checkpoint.as_ref().map(|checkpoint| &checkpoint.id),
         "before": plan.before,
@@ -240,9 +239,9 @@ pub fn restore(plan: &RestorePlan, restored: Option<&Restored>) -> Value {
         "restored": restored.is_some(),
     });
     if let Some(restored) = restored {
-        said["changes"] = json!(restored.changes);
-        said["done"] = restored.files.iter().map(|(path, act)| file(path, *act)).collect();
-        said["failed"] = json!(restored.failed);
+        json["changes"] = json!(restored.changes);
+        json["done"] = restored.files.iter().map(|(path, act)| file(path, *act)).collect();
+        json["failed"] = json!(restored.failed);
     }
-    said
+    json
 }

@@ -13,7 +13,7 @@ const GENERATION: usize = 14_336;
 #[derive(Debug)]
 pub(crate) struct CachedFile {
     pub(crate) file: KnownFile,
-    /// Whether its text was handed to the store.
+    /// Whether the text was passed to the store.
     pub(crate) is_kept: bool,
 }
 
@@ -72,11 +72,11 @@ impl KnownFiles {
         self.names.remove(path);
     }
 
-    /// The known names that equal this one if case is ignored.
+    /// The known names that differ from this one only in case, and the name itself in lower case.
     pub(crate) fn in_other_letters(&self, path: &RelPath) -> Vec<RelPath> {
         let lower_case = path.as_str().to_lowercase();
-        let as_it_is = self.names.get(lower_case.as_str());
-        self.by_lower_case.get(&lower_case).into_iter().chain(as_it_is).cloned().collect()
+        let itself = self.names.get(lower_case.as_str());
+        self.by_lower_case.get(&lower_case).into_iter().chain(itself).cloned().collect()
     }
 
     /// The cached names with the same inode.

@@ -51,7 +51,7 @@ impl EditPlan {
         files.iter().map(|file| &file.planned)
     }
 
-    /// What it would change, for people: a diff for each file. A move is described once, under its new name.
+    /// The effect of the plan, for people: a diff for each file. A move is described once, under its new name.
     pub fn diffs(&self) -> Vec<FileDiff> {
         let is_continued =
             |file: &Planned| self.changes().any(|other| other.origin().is_some_and(|origin| origin.path == *file.path()));
@@ -60,7 +60,7 @@ impl EditPlan {
 }
 
 impl Session {
-    /// Judges an edit and computes its effect. Nothing is written. If the model is shown a refusal, call
+    /// Judges an edit and computes its effect. Nothing is written. If a refusal is shown to the model, call
     /// [`Session::refused`]: only then do its lines count as seen.
     pub fn plan(&mut self, edit: &Edit) -> Result<EditPlan, Refusal> {
         self.begin_call(&CallProgress::default());
@@ -88,8 +88,8 @@ impl Session {
             }
             Edit::Move { from, to } => {
                 let gathered = self.gather_by_name(basis, from)?;
-                let (to, there) = self.gather_destination(basis, &gathered, to)?;
-                let planned = plan::move_file(&self.target(&gathered), &to, &there)?;
+                let (to, existing) = self.gather_destination(basis, &gathered, to)?;
+                let planned = plan::move_file(&self.target(&gathered), &to, &existing)?;
                 PlanStep::Change(vec![PlannedFile::of(planned, &gathered)])
             }
             Edit::Undo(undo) => PlanStep::Undo(self.plan_undo(undo)?),
@@ -103,8 +103,8 @@ impl Session {
         if self.workspace().root().is_own_name_in_other_letters(&file.path, &spelled) {
             return Ok((spelled, Present::Absent));
         }
-        let there = self.gather_for_writing(basis, to)?;
-        Ok((there.path, there.present))
+        let destination = self.gather_for_writing(basis, to)?;
+        Ok((destination.path, destination.present))
     }
 
     fn plan_replace(&mut self, basis: PlanBasis<'_>, replacement: &TextReplacement) -> Result<PlannedFile, Refusal> {
@@ -174,7 +174,7 @@ impl Session {
     }
 }
 
-/// The files of an edit, each once, whatever its spelling.
+/// The files of an edit, each once in spite of different spellings.
 #[derive(Default)]
 struct BatchFiles {
     files: Vec<GatheredFile>,
@@ -206,7 +206,7 @@ fn replace(replacement: &TextReplacement) -> Replace<'_> {
     Replace { old: &replacement.old, new: &replacement.new, all: replacement.all }
 }
 
-/// Whether the patch removes or moves the file.
+/// Whether the patch deletes or moves the file.
 fn loses_its_name(file: &FilePatch<'_>) -> bool {
     matches!(file, FilePatch::Delete { .. } | FilePatch::Update { move_to: Some(_), .. })
 }

@@ -19,8 +19,8 @@ impl Session {
 }
 
 impl PromptViews<'_> {
-    /// The current text of a file. `None` if there is no file, it is not text, or the name leads to another file, which
-    /// has its own entry.
+    /// The current text of a file. `None` if there is no file, it is not a text, or the name leads to another file,
+    /// which has its own entry.
     pub fn present(&mut self, path: &RelPath) -> Option<Text> {
         let gathered = self.session.gather(path.as_str()).ok()?;
         if gathered.path != *path {
@@ -32,7 +32,8 @@ impl PromptViews<'_> {
         }
     }
 
-    /// The prompt shows exactly these lines under their numbers. They count as seen, and all others are forgotten.
+    /// Makes the views equal to the prompt, which shows exactly these lines under their numbers. They count as seen,
+    /// and all others are forgotten.
     pub fn show_only(&mut self, shown: &[KnownLines]) {
         let workspace = self.session.workspace().clone();
         let _together = workspace.store.hold();

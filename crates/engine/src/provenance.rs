@@ -7,7 +7,7 @@ use surehand_store::{EventFilter, FileEvent};
 
 use crate::workspace::Workspace;
 
-/// A longer chain is not followed.
+/// The maximum number of changes that are composed.
 const MAX_CHANGES: usize = 64;
 
 impl Workspace {
@@ -16,7 +16,7 @@ impl Workspace {
         let which = EventFilter { path: Some(path.clone()), ..EventFilter::default() };
         let ask = || self.ask(|store| store.events(&which, MAX_CHANGES)).ok().and_then(|events| compose(&events, path, from, to));
         ask().or_else(|| {
-            // The last change may be on its way to the store.
+            // The last change may not have reached the store yet.
             self.flush();
             ask()
         })
@@ -27,7 +27,7 @@ impl Workspace {
 /// version from which the next one started.
 fn compose(newest_first: &[FileEvent], path: &RelPath, from: ContentHash, to: ContentHash) -> Option<LineMap> {
     let (mut version, mut map) = (to, None::<LineMap>);
-    // An undo by hand is recorded too, and does not change the file.
+    // An undo by hand is recorded, but does not change the file.
     let is_change = |event: &&FileEvent| event.before != event.after;
     for event in newest_first.iter().filter(is_change) {
         if version == from {
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn a_complete_way_is_composed() {
+    fn a_complete_chain_is_composed() {
         let (first, second) = (event("a", "b", Some("5 0-0+1")), event("b", "c", Some("6 3-1+0")));
         check(&[first.clone(), second.clone()], Some("5 0-0+1 2-1+0"));
         // Events before the version seen do not matter.
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn a_way_with_a_gap_is_none() {
+    fn a_chain_with_a_gap_gives_no_map() {
         let (first, second) = (event("a", "b", Some("5 0-0+1")), event("b", "c", Some("6 3-1+0")));
         check(&[], None);
         check(std::slice::from_ref(&second), None);
@@ -101,14 +101,14 @@ mod tests {
         // Another program wrote between them, or after them.
         check(&[first.clone(), event("x", "c", Some("6 3-1+0"))], None);
         check(&[first.clone(), second.clone(), event("c", "d", Some("5 1-1+0"))], None);
-        // One event rewrote the whole file, one removed it, one renamed it.
+        // One event rewrote the whole file, one deleted it, one renamed it.
         check(&[first.clone(), FileEvent { lines: None, ..second.clone() }], None);
         check(&[first.clone(), FileEvent { before: None, ..second.clone() }], None);
         check(&[first, FileEvent { moved_to: Some(RelPath::new("g").unwrap()), ..second }], None);
     }
 
     #[test]
-    fn a_long_way_is_not_followed() {
+    fn a_long_chain_is_not_followed() {
         let step = |number: usize| match number {
             0 => "a".to_owned(),
             number => format!("step {number}"),

@@ -28,7 +28,7 @@ use crate::{
     workspace::Workspace,
 };
 
-/// How often an edit is planned again because its file changed in between.
+/// The maximum number of times that an edit is planned, if its file changes between planning and writing.
 pub(crate) const ATTEMPTS: usize = 20;
 
 /// One model's context window in a workspace.
@@ -38,24 +38,25 @@ pub struct Session {
     pub(crate) tracker: Option<FileTracker>,
     pub(crate) files: FileCache,
     pub(crate) instructions: InstructionCache,
-    /// The position in the watcher's hints.
+    /// The position in the watcher's hints up to which this session has read; `None` before the first call.
     cursor: Option<HintCursor>,
     stale_views: StaleViews,
     scope: TaskScope,
     pub(crate) progress: CallProgress,
     pub(crate) replies: ReplyGroup,
-    /// The warnings about other checkouts that the model has been told, and those for the next reply.
+    /// The warnings about other checkouts that earlier replies contained, so that each appears once.
     pub(crate) fleet_told: HashSet<String>,
+    /// The warnings about other checkouts for the next reply.
     pub(crate) fleet_notices: Vec<Notice>,
 }
 
-/// Whether the reply to a call goes out by itself.
+/// How the reply to a call is sent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ReplyGroup {
-    /// It does, so the call leaves nothing to be done.
+    /// Alone. The call itself does everything that must be done before the reply.
     #[default]
     Alone,
-    /// It goes out together with the replies to other calls. They share what must be done before a reply:
+    /// Together with the replies to other calls. They share what must be done before a reply:
     /// [`Workspace::complete_replies`] does it.
     WithOthers,
 }
@@ -63,7 +64,7 @@ pub enum ReplyGroup {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PlanBasis<'a> {
     Disk,
-    /// The versions before another program made the edit: the ones that the session knows, or these.
+    /// The content before another program made the edit: the version that the session knows, or else this one.
     Before(&'a [BaseVersion]),
 }
 
@@ -71,7 +72,7 @@ pub(crate) enum PlanBasis<'a> {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct BaseVersion {
     pub path: RelPath,
-    /// The version; the store has its content.
+    /// The store has the content of this version.
     pub version: ContentHash,
 }
 
@@ -93,7 +94,7 @@ impl Session {
         Self::tracked_by(workspace, FileTracker::shared(id))
     }
 
-    /// A session with this tracker.
+    /// A session that uses this tracker and the session id of the tracker.
     pub fn tracked_by(workspace: Arc<Workspace>, tracker: FileTracker) -> Self {
         let (files, scope) = (FileCache::of(tracker.session().clone()), scope_of(tracker.session()));
         Self { tracker: Some(tracker), files, scope, ..Self::untracked(workspace) }
@@ -119,22 +120,22 @@ impl Session {
         }
     }
 
-    /// Sets whether the replies to the next calls go out by themselves, as they do at first.
+    /// Sets how the replies to the next calls are sent. The default is [`ReplyGroup::Alone`].
     pub fn set_reply_group(&mut self, replies: ReplyGroup) {
         self.replies = replies;
     }
 
-    /// The workspace.
+    /// The workspace that this session belongs to. Tools may also touch files of other workspaces.
     pub fn workspace(&self) -> &Arc<Workspace> {
         &self.workspace
     }
 
-    /// The tracker, if there is one.
+    /// The tracker of views and refusals; `None` for an untracked session.
     pub fn tracker(&mut self) -> Option<&mut FileTracker> {
         self.tracker.as_mut()
     }
 
-    /// The view of a file, if there is one.
+    /// The session's view of a file; `None` if it has not seen the file, or is untracked.
     pub fn view_of(&mut self, path: &RelPath) -> Option<View> {
         self.tracker.as_mut()?.view(&self.workspace, path)
     }
@@ -157,26 +158,27 @@ impl Session {
         self.reload_if_shared();
     }
 
-    /// Loads what other processes have recorded for a session that they share, as each call does by itself. A process
-    /// that lives long calls it before it uses [`Session::foreign_tools`].
+    /// Loads what other processes have recorded for a shared session. Each call does this itself. A long-lived process
+    /// calls it before it uses [`Session::foreign_tools`].
     pub fn reload_if_shared(&mut self) {
         if let Some(tracker) = &mut self.tracker {
             tracker.reload_if_shared();
         }
     }
 
-    /// Writes the views of a shared session to the store, so that other processes see them. Each call ends with it.
+    /// Writes the views of a shared session to the store, so that other processes see them. Each call ends with this.
     pub fn flush_if_shared(&self) {
         if self.tracker.as_ref().is_some_and(FileTracker::is_shared) {
             self.workspace.flush();
         }
     }
 
-    /// The instructions for a file or directory that this session has not been given yet: `AGENTS.md` there and in the
+    /// The instructions for a file or directory that this session has not received yet: `AGENTS.md` there and in the
     /// parents, parents first, each once. A caller that wants them in the system prompt instead of in replies asks here
     /// before the call. If they exceed the budget, the next call returns the rest.
     pub fn agents_md_if_new(&mut self, path: &str) -> Option<String> {
-        self.instructions_if_new(path).map(|told| render::instructions::instructions(&told, &ToolNames::default()))
+        self.instructions_if_new(path)
+            .map(|instructions| render::instructions::instructions(&instructions, &ToolNames::default()))
     }
 
     /// [`Session::agents_md_if_new`] as a value.
@@ -219,7 +221,7 @@ impl Session {
         outcome.notes.instructions = self.take_instructions(directories);
         outcome.notes.changed_elsewhere = self.changed_elsewhere(&outcome);
         outcome.notes.warnings = self.workspace.take_notices();
-        // A hook asks for them itself.
+        // Hooks fetch them on their own.
         if self.workspace.fleet().is_some_and(|fleet| fleet.keeps_copy()) {
             let lost = self.lost_claims();
             self.tell_fleet_warnings(lost);
@@ -243,7 +245,7 @@ impl Session {
         self.track_touched(outcome.touched());
     }
 
-    /// Makes this the session of a run, which works on this story.
+    /// Makes this the session of a run that works on this story.
     pub fn works_for_run(&mut self, run: &str, story: &str) {
         self.scope = TaskScope { owner: Some(TaskOwner::Run(run.to_owned())), story: Some(story.to_owned()) };
     }
@@ -282,21 +284,21 @@ impl Session {
     fn changed_elsewhere(&mut self, outcome: &Outcome) -> Vec<ChangedFile> {
         let refused = outcome.refusal().and_then(|refusal| Some((refusal.known_path()?, refusal.code())));
         // Not every refusal mentions that its file has changed: a bad range does not.
-        let is_said = |changed: &StaleView| {
+        let is_in_reply = |changed: &StaleView| {
             refused.as_ref().is_some_and(|(path, code)| {
                 *path == changed.path && (changed.now == OutsideState::Gone || *code == RefusalCode::Stale)
             })
         };
         let changed = self.with_stale_views(|stale_views, sources| stale_views.check_next(sources)).unwrap_or_default();
-        let (said, news): (Vec<StaleView>, Vec<StaleView>) = changed.into_iter().partition(is_said);
-        for changed in &said {
+        let (in_reply, news): (Vec<StaleView>, Vec<StaleView>) = changed.into_iter().partition(is_in_reply);
+        for changed in &in_reply {
             self.mark_changed(changed);
             self.author_of(changed);
         }
         self.name_changed(news)
     }
 
-    /// Records in the repository state that a file is not as the session saw it.
+    /// Records in the repository state that a file differs from the version that the session saw.
     fn mark_changed(&self, changed: &StaleView) {
         let stamp = match &changed.now {
             OutsideState::Version(version) => self.files.stamp_of(&changed.path, version),
@@ -305,7 +307,7 @@ impl Session {
         self.workspace.changed_outside(&changed.path, changed.now, stamp);
     }
 
-    /// Files that are not as the session saw them, with the authors of the changes.
+    /// Describes files that differ from the session's views, with the authors of the changes.
     pub(crate) fn name_changed(&mut self, changed: Vec<StaleView>) -> Vec<ChangedFile> {
         let file = |changed: StaleView| {
             self.mark_changed(&changed);
@@ -315,7 +317,7 @@ impl Session {
         changed.into_iter().map(file).collect()
     }
 
-    /// Takes the watcher's hints since the last time. Files in `fresh`, which the reply concerns, need no check.
+    /// Takes the watcher's hints since the last call. Files in `fresh`, which the reply concerns, need no check.
     pub(crate) fn take_hints(&mut self, fresh: &[RelPath]) {
         let hints = match self.workspace.watch() {
             Some(watch) => watch.hints(self.cursor.get_or_insert_with(|| watch.cursor())),
@@ -325,11 +327,11 @@ impl Session {
         self.with_stale_views(|stale_views, sources| stale_views.note_hints(sources, &hints, fresh));
     }
 
-    /// Runs `look` with the stale views and their sources; `None` without a tracker.
-    pub(crate) fn with_stale_views<T>(&mut self, look: impl FnOnce(&mut StaleViews, &mut ViewSources<'_>) -> T) -> Option<T> {
+    /// Runs `visit` with the stale views and their sources; `None` without a tracker.
+    pub(crate) fn with_stale_views<T>(&mut self, visit: impl FnOnce(&mut StaleViews, &mut ViewSources<'_>) -> T) -> Option<T> {
         let tracker = self.tracker.as_mut()?;
         let mut sources = ViewSources { workspace: &self.workspace, tracker, files: &mut self.files };
-        Some(look(&mut self.stale_views, &mut sources))
+        Some(visit(&mut self.stale_views, &mut sources))
     }
 
     /// Counts a refused call. The lines that the refusal shows count as seen from now on.
@@ -371,7 +373,7 @@ impl Session {
     /// The author of a change. A change that no recorded event explains is recorded as an outside change.
     pub(crate) fn author_of(&self, changed: &StaleView) -> ChangeAuthor {
         let author = || author_and_time(&self.workspace, &self.id(), changed);
-        // Another process may have made the change a moment ago.
+        // Another process may have made the change just now, and its record may still be in its outbox.
         let known = author().or_else(|| {
             self.workspace.store.import_outboxes();
             author()
@@ -491,8 +493,8 @@ impl Session {
     }
 
     /// Whether this exact call was refused before because the current content cannot be shown.
-    pub(crate) fn is_warned(&mut self, call: &impl Serialize, there: &Present) -> bool {
-        let (Some(tracker), Present::Blob(blob, _)) = (&mut self.tracker, there) else { return false };
+    pub(crate) fn is_warned(&mut self, call: &impl Serialize, present: &Present) -> bool {
+        let (Some(tracker), Present::Blob(blob, _)) = (&mut self.tracker, present) else { return false };
         tracker.was_refused(&self.workspace, &fingerprint(call, Some(blob.version())))
     }
 
@@ -576,8 +578,8 @@ impl RequestedCall for (&str, &serde_json::Value) {
     }
 }
 
-/// Identifies a repeated call. A call that was refused because the file cannot be shown is a different one after the
-/// file has changed.
+/// Identifies a repeated call. If a call was refused because the file cannot be shown, `unshown` is the version: after
+/// the file has changed, it is a different call.
 fn fingerprint(call: &impl Serialize, unshown: Option<ContentHash>) -> ContentHash {
     let mut bytes = serde_json::to_vec(call).unwrap_or_default();
     bytes.extend(unshown.map(|version| format!(" {version}")).unwrap_or_default().bytes());

@@ -1,5 +1,5 @@
-//! Who works here, with what each session has seen of each file, and what of that is no longer so. For programs that ask
-//! again and again while agents work.
+//! Lists the sessions of a workspace, the files that each has seen, and which of those have changed since. For programs
+//! that poll while agents work.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -15,11 +15,11 @@ use crate::{file_cache::FileCache, workspace::Workspace};
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ListedSession {
-    /// The session.
+    /// The session as the store knows it, with the time of its last activity.
     pub session: KnownSession,
-    /// Its name, as people know it.
+    /// The short name that people see, such as `claude 3f2a`.
     pub name: String,
-    /// The files that it has seen, by path. If there are many, those seen last.
+    /// The files that it has seen, sorted by path. If there are many, only those seen last.
     pub files: Vec<SeenFile>,
 }
 
@@ -27,13 +27,13 @@ pub struct ListedSession {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SeenFile {
-    /// The file.
+    /// Path relative to the workspace root.
     pub path: RelPath,
-    /// Whether it has changed since.
+    /// Whether the file has changed since the session saw it.
     pub is_stale: bool,
-    /// How many of its lines were seen.
+    /// The number of lines that the session has seen.
     pub seen_lines: usize,
-    /// How many lines it had then.
+    /// The number of lines in the version that it saw.
     pub total_lines: usize,
 }
 
@@ -41,18 +41,18 @@ pub struct SeenFile {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SeenLines {
-    /// The session.
+    /// The id of the session.
     pub session: SessionId,
-    /// Its name, as people know it.
+    /// The short name that people see, such as `claude 3f2a`.
     pub name: String,
-    /// Whether the file has changed since.
+    /// Whether the file has changed since the session saw it.
     pub is_stale: bool,
-    /// Its lines that were seen and are still so; `None` if the version that was seen is no longer kept.
+    /// The lines of the present text that the session has seen; `None` if the version that it saw is no longer kept.
     pub lines: Option<LineSet>,
 }
 
-/// Lists sessions. What it has read it reads again only for sessions that were active since, and it looks at a file once,
-/// however many sessions have seen it.
+/// Lists sessions. Views are read again only for sessions that were active since the last time, and each file is
+/// checked once, however many sessions have seen it.
 pub struct SessionLister {
     workspace: Arc<Workspace>,
     files: FileCache,
@@ -65,22 +65,22 @@ impl std::fmt::Debug for SessionLister {
     }
 }
 
-/// The views of a session when they were read last.
+/// The views of a session when they were last read.
 struct KnownViews {
     session: KnownSession,
     views: Vec<(RelPath, View)>,
 }
 
-/// The most files of a session that are listed.
+/// The maximum number of files listed for a session.
 const MOST_FILES: usize = 1000;
 
 impl SessionLister {
-    /// Lists the sessions of this workspace.
+    /// A lister for the sessions of this workspace.
     pub fn new(workspace: Arc<Workspace>) -> Self {
         Self { workspace, files: FileCache::of(SessionId("list".to_owned())), known: HashMap::new() }
     }
 
-    /// The sessions, the one that was active last first.
+    /// All sessions, the most recently active first.
     pub fn list(&mut self) -> Result<Vec<ListedSession>, StoreError> {
         let names = self.workspace.session_names()?;
         let mut sessions = self.workspace.ask(|store| store.known_sessions())?;
@@ -95,7 +95,7 @@ impl SessionLister {
         Ok(sessions.into_iter().map(listed).collect())
     }
 
-    /// Which lines of a file each session has seen, as the lines are numbered now.
+    /// The lines of a file that each session has seen, by their numbers in the present text.
     pub fn seen_lines(&mut self, path: &RelPath, now: &Text) -> Result<Vec<SeenLines>, StoreError> {
         let names = self.workspace.session_names()?;
         let sessions = self.workspace.ask(|store| store.sessions())?;
@@ -109,7 +109,7 @@ impl SessionLister {
         Ok(seen)
     }
 
-    /// The lines of a view that are in the present text as well.
+    /// The lines of a view that the present text still contains.
     fn still_seen(&self, path: &RelPath, view: &View, now: &Text) -> Option<LineSet> {
         let then = self.workspace.content_at(path, &view.version())?.text()?.clone();
         Some(view.carried_unshown(&then, &LineMap::between(&then, now), now).seen_lines())
@@ -136,7 +136,7 @@ impl SessionLister {
         })
     }
 
-    /// The present version of each file that a session has seen.
+    /// The present version of each file that a listed session has seen.
     fn current_versions(&mut self) -> HashMap<RelPath, OutsideState> {
         let paths: BTreeSet<&RelPath> = self.known.values().flat_map(|known| &known.views).map(|(path, _)| path).collect();
         let paths: Vec<RelPath> = paths.into_iter().cloned().collect();

@@ -1,5 +1,5 @@
-//! Short names for sessions (`claude 3f2a`), and the resolution of whatever a person types as an id: a short name, an
-//! id or the start of an id, of a session, a change, a checkpoint or a run.
+//! Short names for sessions (`claude 3f2a`), and the resolution of the id that a person types: a short name, an id or
+//! the start of an id, of a session, a change, a checkpoint or a run.
 
 use std::fmt;
 
@@ -7,20 +7,20 @@ use surehand_store::{ChangeId, CheckpointId, EventFilter, SessionId, StoreError}
 
 use crate::workspace::Workspace;
 
-/// The kind of an id.
+/// The kind of thing that an id names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IdKind {
-    /// A session.
+    /// One context window of a model.
     Session,
-    /// A change.
+    /// One call that changed files, as `surehand log` lists it.
     Change,
-    /// A checkpoint.
+    /// A checkpoint; it may also have a name.
     Checkpoint,
-    /// An entry of the log.
+    /// A change or a checkpoint.
     LogEntry,
-    /// A rescued file.
+    /// A file under `rescued/`.
     Rescue,
-    /// A run of the agent.
+    /// One `surehand run`.
     Run,
 }
 
@@ -44,17 +44,17 @@ pub enum IdError {
     /// Nothing has this id, or an id that starts with it.
     #[error("there is no {kind} {typed}")]
     Unknown {
-        /// The kind of id.
+        /// The kind that the caller asked for.
         kind: IdKind,
-        /// The input.
+        /// The input, without surrounding white space.
         typed: String,
     },
     /// Several ids start with it.
     #[error("{typed} is ambiguous: it may be {}", one_of(.candidates))]
     Ambiguous {
-        /// The kind of id.
+        /// The kind that the caller asked for.
         kind: IdKind,
-        /// The input.
+        /// The input, without surrounding white space.
         typed: String,
         /// The matching names, sorted.
         candidates: Vec<String>,
@@ -64,7 +64,7 @@ pub enum IdError {
     Store(#[from] StoreError),
 }
 
-/// `a, b or c`, with a count of the others if there are many.
+/// `a, b or c`; if there are many, the first ones and the number of the rest.
 fn one_of(names: &[String]) -> String {
     const MOST: usize = 5;
     match names {
@@ -73,7 +73,7 @@ fn one_of(names: &[String]) -> String {
     }
 }
 
-/// Finds the id that was typed, or the only one that starts with it.
+/// The value whose id was typed, or the only one whose id starts with the input.
 pub fn find_id<T>(kind: IdKind, typed: &str, known: impl IntoIterator<Item = (String, T)>) -> Result<T, IdError> {
     let typed = typed.trim();
     let mut found: Vec<(String, T)> = Vec::new();
@@ -93,12 +93,12 @@ pub fn find_id<T>(kind: IdKind, typed: &str, known: impl IntoIterator<Item = (St
     found.pop().map(|(_, value)| value).ok_or_else(|| IdError::Unknown { kind, typed: typed.to_owned() })
 }
 
-/// The id of a change or a checkpoint.
+/// The id of an entry in the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LogId {
-    /// A change.
+    /// A call that changed files.
     Change(ChangeId),
-    /// A checkpoint.
+    /// A checkpoint, by its id even if it was found by its name.
     Checkpoint(CheckpointId),
 }
 
@@ -115,24 +115,24 @@ impl fmt::Display for LogId {
 const MOST_EVENTS: usize = 100_000;
 
 impl Workspace {
-    /// The sessions that the store knows of, with their short names.
+    /// The sessions in the store, with their short names.
     pub fn session_names(&self) -> Result<SessionNames, StoreError> {
         self.flush();
         self.store.import_outboxes();
         Ok(SessionNames::of(self.ask(|store| store.known_sessions())?.into_iter().map(|session| session.id)))
     }
 
-    /// The session that a person means.
+    /// Resolves a session that a person named; see [`SessionNames::find`].
     pub fn find_session(&self, typed: &str) -> Result<SessionId, IdError> {
         self.session_names()?.find(typed)
     }
 
-    /// The change that a person means.
+    /// Resolves the id of a change, or the start of one.
     pub fn find_change(&self, typed: &str) -> Result<ChangeId, IdError> {
         find_id(IdKind::Change, typed, self.change_ids()?)
     }
 
-    /// The change or checkpoint that a person means. The name of a checkpoint takes precedence.
+    /// Resolves the id of a change or checkpoint, or the name of a checkpoint, which takes precedence.
     pub fn find_logged(&self, typed: &str) -> Result<LogId, IdError> {
         let changes = self.change_ids()?;
         let checkpoints = self.ask(|store| store.checkpoints(usize::MAX))?;
@@ -167,7 +167,7 @@ struct SessionName {
 }
 
 impl SessionNames {
-    /// The short names of these sessions.
+    /// Computes the short names of these sessions. Duplicates are allowed.
     pub fn of(ids: impl IntoIterator<Item = SessionId>) -> Self {
         let mut ids: Vec<SessionId> = ids.into_iter().collect();
         ids.sort();
@@ -178,7 +178,7 @@ impl SessionNames {
         Self(named.map(|((id, parts), lengths)| SessionName { id, short: parts.shortened(lengths), parts }).collect())
     }
 
-    /// The short name of a session.
+    /// The short name of a session, also of one that is not in the list.
     pub fn short(&self, id: &SessionId) -> String {
         match self.0.binary_search_by(|known| known.id.cmp(id)) {
             Ok(at) => self.0[at].short.clone(),
@@ -186,7 +186,7 @@ impl SessionNames {
         }
     }
 
-    /// A session as people know it.
+    /// The name that people see: the short name, or `command line` for the session of the CLI.
     pub fn name(&self, id: &SessionId) -> String {
         match id.0.as_str() {
             "cli" => "command line".to_owned(),
@@ -194,17 +194,17 @@ impl SessionNames {
         }
     }
 
-    /// The client in the id of a session.
+    /// The client that an id starts with, such as `claude`.
     pub fn client(id: &SessionId) -> Option<&str> {
         split_client(&id.0).0
     }
 
-    /// The session that a person means by its id, its short name, or the start of either. If all matches but one are
-    /// subagents of that one, it is the one meant.
+    /// Resolves a session by its id, its short name, or the start of either. If all matches but one are subagents of
+    /// that one, it is returned.
     pub fn find(&self, typed: &str) -> Result<SessionId, IdError> {
         let typed = typed.trim();
-        let is_it = |known: &&SessionName| known.id.0 == typed || known.short == typed;
-        if let Some(exact) = self.0.iter().find(is_it) {
+        let is_exact = |known: &&SessionName| known.id.0 == typed || known.short == typed;
+        if let Some(exact) = self.0.iter().find(is_exact) {
             return Ok(exact.id.clone());
         }
         let fitting: Vec<&SessionName> = self.0.iter().filter(|known| known.is_meant_by(typed)).collect();
@@ -235,27 +235,27 @@ impl SessionName {
         self.id.0.starts_with(typed) || begins(typed) || after_client(client).is_some_and(begins) || typed == client
     }
 
-    /// `3f2a/07b1`: a subagent of that session.
+    /// Whether the input names a subagent of this session, such as `3f2a/07b1`.
     fn begins_with_agent(&self, typed: &str) -> bool {
         let Some((key, agent)) = typed.split_once('/').filter(|(key, _)| !key.is_empty()) else { return false };
         self.parts.key.starts_with(key) && self.parts.agent.as_ref().is_some_and(|known| known.starts_with(agent))
     }
 }
 
-/// The word for the client in the short name of a session whose id has none.
+/// Takes the place of the client in a short name, if the id has none.
 const NO_CLIENT: &str = "session";
 
 /// The minimum number of characters of a generated id in a short name.
 const LEAST: usize = 4;
 
-/// A shorter id is not abbreviated.
+/// An id up to this length is not abbreviated.
 const SHORT: usize = 12;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct IdParts {
     client: Option<String>,
     rest: String,
-    /// The distinguishing part: if the id starts with a time, the part after it.
+    /// The distinguishing part: if the id starts with a time, the part after the time.
     key: String,
     agent: Option<String>,
     is_random: bool,
@@ -304,8 +304,8 @@ fn unique_lengths(parts: &[IdParts]) -> Vec<[usize; 2]> {
     lengths
 }
 
-/// How many characters of each text distinguish it from all others. In sorted order, the one that has most in common with
-/// a text is beside it.
+/// The number of characters that distinguish each text from all others. In sorted order, the text with the longest
+/// common prefix is a neighbour.
 fn unique_prefixes(sorted: &[&str]) -> Vec<usize> {
     let common = |one: &str, other: &str| one.chars().zip(other.chars()).take_while(|(one, other)| one == other).count();
     let mut lengths = vec![0; sorted.len()];
@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn a_short_name_is_the_client_and_what_tells_the_session_apart() {
+    fn a_short_name_is_the_client_and_a_distinguishing_prefix() {
         check_short(&[CLAUDE, CODEX], &["claude 3f2a", "codex 71c0"]);
         check_short(&[CLAUDE, NEAR, AGENT], &["claude 3f2a", "claude 3f2b", "claude 3f2a/a07b"]);
         check_short(&[CODEX, LATER], &["codex 71c0", "codex e210"]);
@@ -448,11 +448,11 @@ mod tests {
     }
 
     #[test]
-    fn what_may_be_several_is_told_with_their_names() {
+    fn an_ambiguous_name_lists_the_candidates() {
         let names = names(&[CLAUDE, NEAR, AGENT]);
-        let said = |typed: &str| names.find(typed).unwrap_err().to_string();
-        assert_eq!(said("claude"), "claude is ambiguous: it may be claude 3f2a, claude 3f2a/a07b or claude 3f2b");
-        assert_eq!(said("nobody"), "there is no session nobody");
+        let message = |typed: &str| names.find(typed).unwrap_err().to_string();
+        assert_eq!(message("claude"), "claude is ambiguous: it may be claude 3f2a, claude 3f2a/a07b or claude 3f2b");
+        assert_eq!(message("nobody"), "there is no session nobody");
     }
 
     #[track_caller]
@@ -473,7 +473,7 @@ mod tests {
     #[test]
     fn many_candidates_are_counted() {
         let many: Vec<(String, ())> = (10..30).map(|number| (format!("a{number}"), ())).collect();
-        let said = find_id(IdKind::Run, "a", many).unwrap_err().to_string();
-        assert_eq!(said, "a is ambiguous: it may be a10, a11, a12, a13, a14 or one of 15 more");
+        let message = find_id(IdKind::Run, "a", many).unwrap_err().to_string();
+        assert_eq!(message, "a is ambiguous: it may be a10, a11, a12, a13, a14 or one of 15 more");
     }
 }

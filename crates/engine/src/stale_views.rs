@@ -1,5 +1,5 @@
 //! Finds the views of a session that have become stale, and the authors of the changes. Reports each change once. The
-//! watcher's hints say which files to check. Without hints all files are checked, some of them in each call.
+//! watcher's hints name the files to check. Without hints, all files are checked, some of them in each call.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -12,12 +12,12 @@ use surehand_store::{EventFilter, SessionId};
 use crate::{file_cache::FileCache, file_tracker::FileTracker, watch::WatchHints, workspace::Workspace};
 
 /// The maximum number of files checked after one call; the rest follow after the next ones.
-const MOST_LOOKS: usize = 500;
+const MOST_CHECKS: usize = 500;
 
 /// The maximum number of files checked after one call without hints.
-const MOST_LOOKS_WITHOUT_HINTS: usize = 50;
+const MOST_CHECKS_WITHOUT_HINTS: usize = 50;
 
-/// How many of the latest events are searched for the author of a change.
+/// The number of latest events that are searched for the author of a change.
 const LAST_EVENTS: usize = 64;
 
 #[derive(Debug, Default)]
@@ -27,14 +27,14 @@ pub(crate) struct StaleViews {
     room: usize,
 }
 
-/// What is needed to check the views of a session.
+/// The sources for checking the views of a session.
 pub(crate) struct ViewSources<'a> {
     pub workspace: &'a Workspace,
     pub tracker: &'a mut FileTracker,
     pub files: &'a mut FileCache,
 }
 
-/// A file that is not as the session saw it.
+/// A file whose content differs from the session's view.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct StaleView {
     pub path: RelPath,
@@ -46,10 +46,10 @@ impl StaleViews {
     /// Notes the files that may have changed. Those in `fresh`, which the reply concerns, need no check.
     pub(crate) fn note_hints(&mut self, sources: &mut ViewSources<'_>, hints: &WatchHints, fresh: &[RelPath]) {
         self.room = match sources.workspace.watch() {
-            Some(_) => MOST_LOOKS,
+            Some(_) => MOST_CHECKS,
             // The first call of a session may be its last one in this process.
-            None if self.last.is_none() => MOST_LOOKS,
-            None => MOST_LOOKS_WITHOUT_HINTS,
+            None if self.last.is_none() => MOST_CHECKS,
+            None => MOST_CHECKS_WITHOUT_HINTS,
         };
         match hints {
             WatchHints::Everything => self.left.extend(sources.tracker.viewed(sources.workspace)),
@@ -85,7 +85,7 @@ impl StaleViews {
         changed
     }
 
-    /// [`Self::check_next`] for all files: changes of a command must be found when it ends, or they could not be
+    /// Like [`Self::check_next`], for all files: changes of a command must be found when it ends, or they could not be
     /// attributed to it.
     pub(crate) fn check_all(&mut self, sources: &mut ViewSources<'_>) -> Vec<StaleView> {
         self.room = usize::MAX;
