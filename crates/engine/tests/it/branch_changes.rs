@@ -1,5 +1,4 @@
-//! What a checkout has changed since its fork point, and whether that will conflict with another checkout, compared with
-//! what git says and does.
+//! The changes of a checkout since its fork point, and forecasts of conflicts with another checkout, compared with git.
 #![expect(clippy::disallowed_methods, reason = "tests play the other programs")]
 
 use std::{
@@ -42,14 +41,14 @@ impl Machine {
         fs::write(path, content).unwrap();
     }
 
-    fn try_git(&self, place: &str, words: &str) -> Output {
+    fn try_git(&self, place: &str, arguments: &str) -> Output {
         let identity = ["-c", "user.name=n", "-c", "user.email=e@example.org", "-c", "protocol.file.allow=always"];
-        Command::new("git").current_dir(self.path(place)).args(identity).args(words.split(' ')).output().unwrap()
+        Command::new("git").current_dir(self.path(place)).args(identity).args(arguments.split(' ')).output().unwrap()
     }
 
-    fn git(&self, place: &str, words: &str) -> String {
-        let done = self.try_git(place, words);
-        assert!(done.status.success(), "git {words}: {}", String::from_utf8_lossy(&done.stderr));
+    fn git(&self, place: &str, arguments: &str) -> String {
+        let done = self.try_git(place, arguments);
+        assert!(done.status.success(), "git {arguments}: {}", String::from_utf8_lossy(&done.stderr));
         String::from_utf8(done.stdout).unwrap()
     }
 
@@ -71,14 +70,14 @@ impl Machine {
         by_path(BranchChanges::find(&self.open(place)).unwrap().files().cloned())
     }
 
-    /// The changed paths, as git says: those that differ from this commit, and those that it does not know.
+    /// The changed paths by git: those that differ from this commit, and untracked ones.
     fn changed_paths(&self, place: &str, commit: &str) -> BTreeSet<String> {
         let differing = self.git(place, &format!("diff --name-only --no-renames {commit}"));
         let unknown = self.git(place, "ls-files -o --exclude-standard");
         differing.lines().chain(unknown.lines()).map(str::to_owned).collect()
     }
 
-    /// How a file of this checkout differs from its fork point.
+    /// The change of a file of this checkout since its fork point.
     fn change(&self, workspace: &Workspace, place: &str, path: &RelPath) -> FileChange {
         let changes = BranchChanges::find(workspace).unwrap();
         changes.files().find(|change| change.path == *path).cloned().unwrap_or_else(|| {
@@ -89,7 +88,7 @@ impl Machine {
         })
     }
 
-    /// The forecast for the content that a file of `place` has, with what `other` has changed.
+    /// The forecast for the present content of a file of `place` against the change of `other`.
     fn forecast(&self, place: &str, other: &str, path: &str) -> Forecast {
         let (mine, theirs) = (self.open(place), self.open(other));
         let path = RelPath::new(path).unwrap();
@@ -185,12 +184,12 @@ fn in_a_shallow_clone_whose_history_does_not_meet_changes_start_at_head() {
     machine.write("second/a", "x\n");
     let changes = BranchChanges::find(&machine.open("second")).unwrap();
     assert_eq!(changes.files().map(|change| change.fork_point.as_str()).collect::<Vec<_>>(), [head.trim()]);
-    // What the other side reports starts at a commit that is not here.
+    // The other side reports a fork point that is missing here.
     assert_eq!(machine.forecast("second", "first", "a"), Forecast::Unknown(Unknown::NoBase));
 }
 
 #[test]
-fn an_edit_is_followed_by_a_look_at_its_file_alone() {
+fn an_edit_is_followed_by_a_check_of_its_file_alone() {
     let machine = Machine::new();
     for name in ["a", "b"] {
         machine.write(&format!("first/{name}"), lines(5));
@@ -299,20 +298,20 @@ fn branches_made_from_each_other_meet_at_the_commit_they_share() {
     assert_eq!(forecaster.head_at(&machine.path("second")), None, "a clone is another repository");
 }
 
-/// Something that happens in one of two checkouts.
+/// An action in one of two checkouts.
 #[derive(Debug, Clone)]
 enum Act {
     Write(usize, &'static str, usize, u8),
     Remove(usize, &'static str),
     Commit(usize),
     Stage(usize),
-    /// The side branch takes over what is on main.
+    /// The side branch merges main.
     Merge,
 }
 
 const PLACES: [&str; 2] = ["first", "beside"];
 
-/// The last two do not exist at the start.
+/// The last two files do not exist at the start.
 const PATHS: [&str; 6] = ["a", "b", "d/c", "d/e/f", "new", "d/new"];
 
 fn act() -> impl Strategy<Value = Act> {

@@ -1,4 +1,4 @@
-//! Commands that an agent runs in a shell: what they print of a file counts as read, what they change is put down to
+//! Commands that an agent runs in a shell: lines that they print count as read, and their changes are attributed to
 //! them.
 #![expect(clippy::disallowed_methods, reason = "tests play the other programs")]
 
@@ -13,7 +13,7 @@ use surehand_engine::{
     store::EventFilter,
 };
 
-/// Runs a command in the workspace, as an agent's shell tool does.
+/// Runs a command in the workspace, like an agent's shell tool.
 fn run(session: &mut Session, dir: &Path, line: &str) -> CommandEffects {
     let directory = dir.to_str().unwrap();
     let running = session.command_begins(&ShellCommand { line, directory, output: "" });
@@ -30,7 +30,7 @@ fn watching(dir: &Path) -> Session {
 }
 
 #[test]
-fn what_a_command_prints_counts_as_read() {
+fn lines_that_a_command_prints_count_as_read() {
     let ten: String = (1..=10).map(|line| format!("line {line}\n")).collect();
     let dir = lay_out(&[("a.txt", &ten), ("sub/b.txt", "alpha\nbeta\n"), ("c.txt", &ten)]);
     let mut session = watching(dir.path());
@@ -38,14 +38,14 @@ fn what_a_command_prints_counts_as_read() {
     let read: Vec<(&str, String)> = reply.read.iter().map(|read| (read.path.as_str(), read.lines.to_string())).collect();
     assert_eq!(read, [("a.txt", "3-5".to_owned())]);
     assert!(!session.call("edit_file", &edit("a.txt", "line 4", "LINE 4")).is_error);
-    // Not the whole file, and not what only went through a pipe.
+    // Lines that only went through a pipe do not count.
     let overwrite = json!({ "path": "a.txt", "content": "all\n" });
     assert_eq!(session.call("write_file", &overwrite).result["refusal"]["code"], "partial");
     run(&mut session, dir.path(), "cat c.txt | wc -l");
     assert_eq!(session.call("edit_file", &edit("c.txt", "line 1\n", "x\n")).result["refusal"]["code"], "unread");
     let reply = run(&mut session, dir.path(), "cat c.txt | head -3");
     assert_eq!(reply.read[0].lines.to_string(), "1-3");
-    // A directory in front, and two files.
+    // A directory before the file names, and two files.
     let reply = run(&mut session, dir.path(), "cd sub && cat b.txt ../c.txt");
     assert_eq!(reply.read.len(), 2, "{reply:?}");
     assert!(!session.call("edit_file", &edit("sub/b.txt", "beta", "BETA")).is_error);
@@ -53,7 +53,7 @@ fn what_a_command_prints_counts_as_read() {
 }
 
 #[test]
-fn what_a_command_prints_is_in_the_state_of_the_repository() {
+fn printed_files_are_in_the_state_of_the_repository() {
     let dir = lay_out(&[("a.txt", "one\n"), ("b.txt", "two\n"), ("c.txt", "three\n")]);
     let mut session = Session::new(Workspace::open(dir.path(), fast()).unwrap());
     run(&mut session, dir.path(), "cat a.txt b.txt");
@@ -66,7 +66,7 @@ fn what_a_command_prints_is_in_the_state_of_the_repository() {
 }
 
 #[test]
-fn what_a_command_moves_or_deletes_unseen_is_taken_back() {
+fn moves_and_deletions_of_unseen_files_are_undone() {
     let dir = lay_out(&[("old.txt", "text\n"), ("gone.txt", "more\n"), ("sub/c.txt", "three\n")]);
     let mut session = session(dir.path());
     for line in ["mv old.txt new.txt", "rm gone.txt", "mv sub/c.txt d.txt && echo 4 >> d.txt"] {
@@ -75,16 +75,16 @@ fn what_a_command_moves_or_deletes_unseen_is_taken_back() {
     let undo = json!({ "all": true });
     let reply = session.call("undo", &undo);
     assert!(!reply.is_error, "{}", reply.text);
-    let there = |path: &str| fs::read_to_string(dir.path().join(path)).ok();
+    let content_of = |path: &str| fs::read_to_string(dir.path().join(path)).ok();
     assert_eq!(
-        ["old.txt", "gone.txt", "sub/c.txt"].map(there),
+        ["old.txt", "gone.txt", "sub/c.txt"].map(content_of),
         ["text\n", "more\n", "three\n"].map(|text| Some(text.to_owned()))
     );
-    assert_eq!(["new.txt", "d.txt"].map(there), [None, None]);
+    assert_eq!(["new.txt", "d.txt"].map(content_of), [None, None]);
 }
 
 #[test]
-fn what_a_command_changes_is_put_down_to_it() {
+fn changes_of_a_command_are_attributed_to_it() {
     let dir = lay_out(&[("a.txt", "one\n"), ("b.txt", "two\n"), ("c.txt", "three\n")]);
     let mut session = watching(dir.path());
     ["a.txt", "b.txt", "c.txt"].iter().for_each(|path| read(&mut session, path));
@@ -100,13 +100,13 @@ fn what_a_command_changes_is_put_down_to_it() {
             { "path": "c.txt", "deleted": false, "by": "unknown" },
         ])
     );
-    let told = render::command(&reply);
-    assert!(told.contains("a.txt (by your command), b.txt (gone by your command), c.txt\n"), "{told}");
+    let rendered = render::command(&reply);
+    assert!(rendered.contains("a.txt (by your command), b.txt (gone by your command), c.txt\n"), "{rendered}");
     assert!(reply.touched.iter().any(|path| path.as_str() == "generated.txt"), "{reply:?}");
     assert_eq!(session.call("edit_file", &edit("a.txt", "one", "two")).result["refusal"]["code"], "not_found");
     assert_eq!(session.call("edit_file", &edit("c.txt", "three", "two")).result["refusal"]["code"], "stale");
 
-    // Another session learns who it was, and people can take it back.
+    // Another session sees the author, and people can undo the change.
     session.workspace().flush();
     let log = session.workspace().log(&EventFilter::default(), 10).unwrap();
     assert_eq!(log.len(), 1);
@@ -120,7 +120,7 @@ fn what_a_command_changes_is_put_down_to_it() {
     assert!(!dir.path().join("generated.txt").exists());
 }
 
-/// What a session knows of a file follows it through the session's own commands.
+/// The view of a file follows it through the session's own commands.
 #[test]
 fn an_edit_after_an_own_command_is_not_refused() {
     let text = "first line\nsecond line\nthird line\n";
@@ -128,13 +128,13 @@ fn an_edit_after_an_own_command_is_not_refused() {
     let mut session = session(dir.path());
     ["a.txt", "b.txt"].iter().for_each(|path| read(&mut session, path));
     run(&mut session, dir.path(), "sed -i 's/second/2nd/' a.txt; echo 'fourth line' >> b.txt");
-    // It has not seen what sed made of the second line, but it knows what it appended.
+    // It has not seen the second line after sed, but it knows the line that it appended.
     let overwrite = |path: &str| json!({ "path": path, "content": "all\n" });
     assert_eq!(session.call("write_file", &overwrite("a.txt")).result["refusal"]["code"], "partial");
     let edited = session.call("edit_file", &edit("a.txt", "third line", "3rd line"));
     assert!(!edited.is_error && !edited.text.contains("changed"), "{}", edited.text);
     assert!(!session.call("write_file", &overwrite("b.txt")).is_error);
-    // Of a file that it had not seen, it knows what it appended.
+    // In a file that it had not seen, it knows the line that it appended.
     run(&mut session, dir.path(), "printf 'fourth line\\nfifth line\\n' | tee -a c.txt > /dev/null");
     assert_eq!(session.call("write_file", &overwrite("c.txt")).result["refusal"]["code"], "partial");
     assert!(!session.call("edit_file", &edit("c.txt", "fifth line", "5th line")).is_error);
@@ -153,7 +153,7 @@ fn a_here_document_is_known_to_its_author() {
         let reply = session.call("write_file", &json!({ "path": path, "content": "all\n" }));
         assert!(!reply.is_error, "{path}: {}", reply.text);
     }
-    // It is a change like any other.
+    // It is recorded like any other change.
     let undone = session.call("undo", &json!({ "path": "old.txt" }));
     assert!(!undone.is_error, "{}", undone.text);
     session.call("undo", &json!({ "path": "old.txt" }));
@@ -161,10 +161,10 @@ fn a_here_document_is_known_to_its_author() {
 }
 
 #[test]
-fn what_another_program_writes_during_a_command_is_not_known() {
+fn text_of_another_program_during_a_command_is_not_known() {
     let dir = lay_out(&[("a.txt", "one line\n")]);
     let mut session = session(dir.path());
-    // What a program wrote that the command only names is not in its text.
+    // The text of a program that the command only names is not in the command.
     run(&mut session, dir.path(), "sh -c \"printf 'made %s\\n' up > made.txt\"; cp a.txt copy.txt");
     for path in ["made.txt", "copy.txt"] {
         assert_eq!(session.call("edit_file", &edit(path, "x", "y")).result["refusal"]["code"], "unread", "{path}");
@@ -172,7 +172,7 @@ fn what_another_program_writes_during_a_command_is_not_known() {
 }
 
 #[test]
-fn a_view_goes_along_with_a_file_that_a_command_moves() {
+fn a_view_follows_a_file_that_a_command_moves() {
     let dir = lay_out(&[
         ("a.txt", "one line\n"),
         ("src/b.txt", "two lines\nof text\n"),
@@ -212,7 +212,7 @@ fn a_view_goes_along_with_a_file_that_a_command_moves() {
 }
 
 #[test]
-fn without_a_watcher_the_files_are_looked_at() {
+fn without_a_watcher_the_files_are_checked() {
     let dir = lay_out(&[("a.txt", "one\n"), ("b.txt", "two\n")]);
     let mut session = session(dir.path());
     let mut other = self::session(dir.path());
@@ -221,7 +221,7 @@ fn without_a_watcher_the_files_are_looked_at() {
     }
     let reply = run(&mut session, dir.path(), "printf 'more\\n' >> a.txt; touch b.txt");
     assert_eq!(json!(reply.changed), json!([{ "path": "a.txt", "deleted": false, "by": "command" }]));
-    // Also where there are more files than one call looks at.
+    // Also with more files than one call checks.
     let names: Vec<String> = (0..120).map(|number| format!("{number}.txt")).collect();
     names.iter().for_each(|name| fs::write(dir.path().join(name), "x\n").unwrap());
     names.iter().for_each(|name| read(&mut session, name));
@@ -235,20 +235,20 @@ fn without_a_watcher_the_files_are_looked_at() {
 /// Another program changes a file, whether the session is notified or not. Then a command changes it again: only that
 /// change belongs to the command.
 #[test]
-fn undoing_a_command_keeps_what_somebody_did_before_it() {
-    for (watches, is_told) in [(false, false), (true, false), (false, true), (true, true)] {
+fn undoing_a_command_keeps_earlier_changes_of_others() {
+    for (watches, is_notified) in [(false, false), (true, false), (false, true), (true, true)] {
         let dir = lay_out(&[("a.txt", "one\n")]);
         let mut session = if watches { watching(dir.path()) } else { session(dir.path()) };
         read(&mut session, "a.txt");
         surehand_engine::testing::wait_for_watcher(session.workspace());
         fs::write(dir.path().join("a.txt"), "one\ntheirs\n").unwrap();
-        if is_told {
+        if is_notified {
             let reply = session.call("forget", &json!({ "paths": [] }));
             assert!(reply.text.contains("a.txt"), "{}", reply.text);
         }
         run(&mut session, dir.path(), "echo more >> a.txt");
         let reply = session.call("undo", &json!({}));
         assert!(!reply.is_error, "{}", reply.text);
-        assert_eq!(content(dir.path(), "a.txt"), "one\ntheirs\n", "watches: {watches}, is told: {is_told}");
+        assert_eq!(content(dir.path(), "a.txt"), "one\ntheirs\n", "watches: {watches}, is notified: {is_notified}");
     }
 }

@@ -1,4 +1,4 @@
-//! The tracker on its own, as a program that has its own tools would use it.
+//! The tracker on its own, as a program with its own tools uses it.
 #![expect(clippy::disallowed_methods, reason = "tests play the other programs")]
 
 use std::{fs, path::PathBuf, sync::Arc, time::SystemTime};

@@ -33,8 +33,8 @@ impl Clones {
         std::fs::create_dir(clones.at("mine/src")).unwrap();
         write(&clones.at("mine/src/a.txt"), &text(0, ""));
         write(&clones.at("mine/b.txt"), &text(0, ""));
-        for words in ["-C mine add .", "-C mine commit -q -m first", "-C mine remote add origin ../origin.git"] {
-            clones.git(words);
+        for arguments in ["-C mine add .", "-C mine commit -q -m first", "-C mine remote add origin ../origin.git"] {
+            clones.git(arguments);
         }
         clones.git("-C mine push -q origin main");
         clones.git("clone -q origin.git theirs");
@@ -45,10 +45,10 @@ impl Clones {
         self.dir.path().canonicalize().unwrap().join(name)
     }
 
-    fn git(&self, words: &str) {
+    fn git(&self, arguments: &str) {
         let identity = ["-c", "user.name=n", "-c", "user.email=e@example.org"];
-        let done = Command::new("git").current_dir(self.dir.path()).args(identity).args(words.split(' ')).output().unwrap();
-        assert!(done.status.success(), "git {words}: {}", String::from_utf8_lossy(&done.stderr));
+        let done = Command::new("git").current_dir(self.dir.path()).args(identity).args(arguments.split(' ')).output().unwrap();
+        assert!(done.status.success(), "git {arguments}: {}", String::from_utf8_lossy(&done.stderr));
     }
 
     fn open(&self, name: &str, policy: Policy) -> Arc<Workspace> {
@@ -154,29 +154,29 @@ fn edit(session: &mut Session, path: &str, line: usize, to: &str) -> Outcome {
     session.edit(&Edit::replace(path, format!("\n{line}\n"), format!("\n{to}\n")))
 }
 
-fn said(outcome: &Outcome) -> String {
+fn rendered(outcome: &Outcome) -> String {
     render::text(outcome, &ToolNames::default())
 }
 
 #[test]
-fn an_edit_that_will_conflict_is_made_and_told_once() {
+fn an_edit_that_will_conflict_is_made_with_one_warning() {
     let mut clones = Clones::new();
     write(&clones.at("theirs/src/a.txt"), &text(7, "theirs"));
     clones.report_theirs(1);
     let mut session = clones.session(Policy::default());
     let other = edit(&mut session, "src/a.txt", 15, "fifteen");
-    assert!(!said(&other).contains("codex"), "other lines: {}", said(&other));
+    assert!(!rendered(&other).contains("codex"), "other lines: {}", rendered(&other));
     let same = edit(&mut session, "src/a.txt", 7, "seven");
-    let text_of_same = said(&same);
+    let text_of_same = rendered(&same);
     assert!(text_of_same.contains("codex 71c0 on branch b changed line 7 of src/a.txt"), "{text_of_same}");
     assert!(text_of_same.contains("your edit of line 7 will conflict"), "{text_of_same}");
     let again = edit(&mut session, "src/a.txt", 6, "six\nseven again");
-    assert!(!said(&again).contains("codex"), "it was told: {}", said(&again));
-    // Another revision of their change is news.
+    assert!(!rendered(&again).contains("codex"), "it was reported: {}", rendered(&again));
+    // Another revision of their change is reported again.
     write(&clones.at("theirs/src/a.txt"), &text(7, "other"));
     clones.report_theirs(2);
     clones.refresh(&session);
-    assert!(said(&edit(&mut session, "src/a.txt", 8, "eight")).contains("codex 71c0"));
+    assert!(rendered(&edit(&mut session, "src/a.txt", 8, "eight")).contains("codex 71c0"));
 }
 
 #[test]
@@ -186,7 +186,7 @@ fn the_same_change_is_no_conflict() {
     clones.report_theirs(1);
     let mut session = clones.session(Policy::default());
     let made = edit(&mut session, "src/a.txt", 7, "seven");
-    assert!(!said(&made).contains("codex"), "{}", said(&made));
+    assert!(!rendered(&made).contains("codex"), "{}", rendered(&made));
 }
 
 #[test]
@@ -196,23 +196,23 @@ fn by_policy_an_edit_that_will_conflict_is_refused() {
     clones.report_theirs(1);
     let mut session = clones.session(Policy { collisions: OnOverlap::Refuse, ..Policy::default() });
     let refused = edit(&mut session, "src/a.txt", 7, "seven");
-    assert_eq!(refused.refusal().map(|refusal| refusal.code()), Some(RefusalCode::Collision), "{}", said(&refused));
+    assert_eq!(refused.refusal().map(|refusal| refusal.code()), Some(RefusalCode::Collision), "{}", rendered(&refused));
     assert_eq!(std::fs::read_to_string(clones.at("mine/src/a.txt")).unwrap(), text(0, ""));
     assert!(!edit(&mut session, "src/a.txt", 15, "fifteen").is_refused());
 }
 
 #[test]
-fn a_claim_is_told_and_by_policy_kept() {
+fn a_claim_is_reported_and_by_policy_enforced() {
     let mut clones = Clones::new();
     clones.report_theirs(1);
     clones.claim("src/**");
     let mut session = clones.session(Policy::default());
-    let told = said(&edit(&mut session, "src/a.txt", 7, "seven"));
-    assert!(told.contains("codex 71c0 has claimed src/**"), "{told}");
-    assert!(!said(&edit(&mut session, "b.txt", 7, "seven")).contains("codex"));
+    let text = rendered(&edit(&mut session, "src/a.txt", 7, "seven"));
+    assert!(text.contains("codex 71c0 has claimed src/**"), "{text}");
+    assert!(!rendered(&edit(&mut session, "b.txt", 7, "seven")).contains("codex"));
     let mut strict = clones.session(Policy { claims: OnOverlap::Refuse, ..Policy::default() });
     let refused = edit(&mut strict, "src/a.txt", 9, "nine");
-    assert_eq!(refused.refusal().map(|refusal| refusal.code()), Some(RefusalCode::Claimed), "{}", said(&refused));
+    assert_eq!(refused.refusal().map(|refusal| refusal.code()), Some(RefusalCode::Claimed), "{}", rendered(&refused));
     let moved = strict.edit(&Edit::Move { from: "b.txt".to_owned(), to: "src/b.txt".to_owned() });
     assert!(moved.is_refused(), "into claimed paths");
     // The tools of another agent are judged in the same way.
@@ -224,7 +224,7 @@ fn a_claim_is_told_and_by_policy_kept() {
 }
 
 #[test]
-fn a_hook_learns_what_stands_against_an_edit_before_and_after_it() {
+fn a_hook_gets_the_conflicts_of_an_edit_before_and_after_it() {
     let mut clones = Clones::new();
     write(&clones.at("theirs/src/a.txt"), &text(7, "theirs"));
     clones.report_theirs(1);
@@ -235,12 +235,12 @@ fn a_hook_learns_what_stands_against_an_edit_before_and_after_it() {
     write(&clones.at("mine/src/a.txt"), &text(7, "seven"));
     session.foreign_tools().adopt(&permit.edit, &[]);
     let after = session.foreign_tools().check_made(&replace);
-    assert_eq!(after.iter().map(|warning| &warning.key).collect::<Vec<_>>(), [&permit.warnings[0].key], "it is told once");
+    assert_eq!(after.iter().map(|warning| &warning.key).collect::<Vec<_>>(), [&permit.warnings[0].key], "the key is the same");
     assert_eq!(session.foreign_tools().check_made(&Edit::replace("b.txt", "1", "one")), []);
 }
 
 #[test]
-fn branches_made_from_each_other_are_not_forecast_against_what_both_have() {
+fn branches_made_from_each_other_are_not_forecast_against_shared_commits() {
     let mut clones = Clones::new();
     clones.git("-C mine worktree add -q -b base ../base");
     write(&clones.at("base/src/a.txt"), &text(7, "of base"));
@@ -249,13 +249,13 @@ fn branches_made_from_each_other_are_not_forecast_against_what_both_have() {
     clones.report("base", 1);
     let mut session = clones.session(Policy::default());
     let onward = session.edit(&Edit::replace("src/a.txt", "of base\n", "onward\n"));
-    assert!(!onward.is_refused() && !said(&onward).contains("codex"), "{}", said(&onward));
-    // What the other branch does from there on is another matter.
+    assert!(!onward.is_refused() && !rendered(&onward).contains("codex"), "{}", rendered(&onward));
+    // Further changes of the other branch count.
     write(&clones.at("base/src/a.txt"), &text(9, "nine of base").replace("\n7\n", "\nof base\n"));
     clones.report("base", 2);
     clones.refresh(&session);
     let same = edit(&mut session, "src/a.txt", 9, "nine");
-    assert!(said(&same).contains("your edit of line 9 will conflict"), "{}", said(&same));
+    assert!(rendered(&same).contains("your edit of line 9 will conflict"), "{}", rendered(&same));
 }
 
 #[test]
@@ -270,16 +270,16 @@ fn a_session_learns_once_that_it_has_lost_a_claim() {
         session.workspace().fleet().unwrap().set_copy(Arc::new(LocalCopy { lost, ..LocalCopy::default() }));
     };
     lose(&session, LostThing::Task(BoardTaskId(3)), Some("codex-71c0"));
-    let first = said(&edit(&mut session, "b.txt", 3, "three"));
+    let first = rendered(&edit(&mut session, "b.txt", 3, "three"));
     assert!(first.contains("note: shared task 3 is no longer yours, codex 71c0 has taken it over"), "{first}");
-    assert!(!said(&edit(&mut session, "b.txt", 5, "five")).contains("shared task"));
+    assert!(!rendered(&edit(&mut session, "b.txt", 5, "five")).contains("shared task"));
     lose(&session, LostThing::Paths(PathPattern::new("src/**").unwrap()), None);
-    let paths = said(&edit(&mut session, "b.txt", 7, "seven"));
+    let paths = rendered(&edit(&mut session, "b.txt", 7, "seven"));
     assert!(paths.contains("your claim on src/** has ended; claim it again"), "{paths}");
 }
 
-/// What a hook reads of a board with this many other checkouts, each with a claim and 20 changed files: the same that a
-/// whole copy says, from the same number of bytes.
+/// Compares the entries that a hook reads of a board with this many other checkouts, each with a claim and 20 changed
+/// files, with those of the complete copy. The number of bytes read is constant.
 #[test]
 fn a_hook_reads_no_more_of_a_large_board_than_of_a_small_one() {
     let mut clones = Clones::new();
@@ -292,9 +292,9 @@ fn a_hook_reads_no_more_of_a_large_board_than_of_a_small_one() {
         }
         let mut board = BoardCopy::default();
         board.apply(clones.board.news(None).unwrap());
-        let whole = LocalCopy { read_at: Some(board.now), board, ..LocalCopy::default() };
+        let complete = LocalCopy { read_at: Some(board.now), board, ..LocalCopy::default() };
         let workspace = clones.open("mine", Policy::default());
-        workspace.write_local_copy(&whole).unwrap();
+        workspace.write_local_copy(&complete).unwrap();
         let path = RelPath::new("src/a.txt").unwrap();
         let before = bytes_read();
         let part = workspace.board_about(std::slice::from_ref(&path)).unwrap().unwrap();
@@ -302,12 +302,12 @@ fn a_hook_reads_no_more_of_a_large_board_than_of_a_small_one() {
         let here = workspace.checkout().unwrap().id();
         let changes =
             |copy: &LocalCopy| copy.board.changes_elsewhere(&path, &here).map(|(_, change)| change.clone()).collect::<Vec<_>>();
-        assert_eq!(changes(&part), changes(&whole));
+        assert_eq!(changes(&part), changes(&complete));
         assert_eq!(changes(&part).len(), 1);
-        let (me, now) = (AgentId("claude-1".to_owned()), whole.board.now);
-        let claim = whole.board.claim_of_another(&path, &me, now).unwrap();
+        let (me, now) = (AgentId("claude-1".to_owned()), complete.board.now);
+        let claim = complete.board.claim_of_another(&path, &me, now).unwrap();
         assert_eq!(part.board.claim_of_another(&path, &me, now), Some(claim));
-        assert_eq!(part.name_of(&claim.by), whole.name_of(&claim.by));
+        assert_eq!(part.name_of(&claim.by), complete.name_of(&claim.by));
         assert_eq!(part.board.agents.len(), 1, "the agents of other files are not read");
         read
     };
@@ -341,13 +341,13 @@ fn a_hook_finds_the_claims_that_its_session_has_lost() {
     let copy = LocalCopy { lost: vec![lost("claude-1", 3), lost("claude-2", 4)], ..LocalCopy::default() };
     workspace.write_local_copy(&copy).unwrap();
     let mut session = Session::continued(workspace, SessionId("claude-1".to_owned()));
-    let told: Vec<String> =
+    let notices: Vec<String> =
         session.foreign_tools().lost_claims().iter().map(|lost| render::notice::notice(&lost.notice)).collect();
-    assert_eq!(told, ["shared task 3 is no longer yours, it was taken back or closed; stop working on it"]);
+    assert_eq!(notices, ["shared task 3 is no longer yours, it was taken back or closed; stop working on it"]);
 }
 
 #[test]
-fn a_clone_with_other_history_stands_against_no_edit() {
+fn a_clone_with_other_history_conflicts_with_no_edit() {
     let mut clones = Clones::new();
     clones.git("init -q -b main stranger");
     std::fs::create_dir(clones.at("stranger/src")).unwrap();
@@ -358,5 +358,5 @@ fn a_clone_with_other_history_stands_against_no_edit() {
     clones.report("stranger", 1);
     let mut session = clones.session(Policy { collisions: OnOverlap::Refuse, ..Policy::default() });
     let made = edit(&mut session, "src/a.txt", 7, "seven");
-    assert!(!made.is_refused() && !said(&made).contains("codex"), "{}", said(&made));
+    assert!(!made.is_refused() && !rendered(&made).contains("codex"), "{}", rendered(&made));
 }

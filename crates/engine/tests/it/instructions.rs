@@ -1,5 +1,5 @@
-//! Directory instructions: when they are noticed, with a watcher and without, to whom they are given, and where they
-//! end.
+//! Directory instructions: when they are noticed, with and without a watcher, which sessions receive them, and at which
+//! directory the search ends.
 #![expect(clippy::disallowed_methods, reason = "tests play the other programs")]
 
 use std::{fs, os::unix::fs::symlink, path::Path};
@@ -11,7 +11,7 @@ use surehand_engine::{
     core::edit::{UndoRequest, UndoTarget, WhoseChanges},
 };
 
-/// A session that watches, or one that looks at the directories themselves.
+/// A session with or without a file watcher.
 fn session_that(watches: bool, dir: &Path) -> Session {
     let workspace = Workspace::open(dir, fast()).unwrap();
     if watches {
@@ -34,15 +34,15 @@ fn put(dir: &Path, path: &str, content: &str) {
     fs::write(dir.join(path), content).unwrap();
 }
 
-/// Does something to a workspace that a session knows, and says which instructions that brings, with a watcher or
-/// without.
+/// Makes a change in a workspace that a session knows, and checks which instructions follow, with and without a
+/// watcher.
 #[track_caller]
 fn check(files: &[(&str, &str)], directory: &str, change: impl Fn(&Path), expected: &[&str]) {
     for watches in [true, false] {
         let dir = lay_out(files);
         let mut session = session_that(watches, dir.path());
         read(&mut session, files[0].0);
-        // The watcher needs some time to begin; meanwhile the session looks at everything.
+        // The watcher needs some time to start. Until then, the session checks everything.
         for _ in 0..2 {
             given(&mut session, directory);
             assert_eq!(given(&mut session, directory), [""; 0]);
@@ -71,7 +71,7 @@ fn a_file_that_gets_something_to_say_is_noticed() {
 }
 
 #[test]
-fn what_git_ignores_is_noticed_as_well() {
+fn ignored_files_are_noticed_as_well() {
     let files = [("a.txt", "one\n"), (".gitignore", "/target\n"), ("target/deep/b.txt", "two\n")];
     check(&files, "target/deep", |dir| put(dir, "target/deep/AGENTS.md", "x\n"), &["target/deep/AGENTS.md"]);
     check(&files, "target/deep", |dir| put(dir, "target/AGENTS.md", "x\n"), &["target/AGENTS.md"]);
@@ -137,7 +137,7 @@ fn nothing_above_the_root_is_given() {
 }
 
 #[test]
-fn a_session_that_goes_on_in_another_process_has_what_it_was_given() {
+fn a_session_continued_in_another_process_keeps_its_instructions() {
     let dir = lay_out(&[("AGENTS.md", "one\n"), ("src/AGENTS.md", "two\n")]);
     let session = |name: &str| Session::continued(Workspace::open(dir.path(), fast()).unwrap(), SessionId(name.to_owned()));
     assert_eq!(given(&mut session("s"), "src"), ["AGENTS.md", "src/AGENTS.md"]);
@@ -188,7 +188,7 @@ fn people_are_not_instructed() {
 }
 
 #[test]
-fn a_search_through_many_directories_brings_them_bit_by_bit() {
+fn a_search_through_many_directories_gives_them_over_several_replies() {
     let files: Vec<(String, String)> = (0..100)
         .flat_map(|n| [(format!("d{n}/AGENTS.md"), format!("rule {n}\n")), (format!("d{n}/a.txt"), "needle\n".to_owned())])
         .collect();

@@ -1,4 +1,4 @@
-//! The files of the local copy: what it says, its index and its age, as several processes see them.
+//! The files of the local copy: its content, its index and its age, as several processes see them.
 #![expect(clippy::disallowed_methods, reason = "the tests play another program, and a crash")]
 
 use std::{path::PathBuf, process::Command, sync::Arc};
@@ -23,7 +23,7 @@ impl Clone {
         Self { dir }
     }
 
-    /// As another process opens it.
+    /// Opens the workspace like another process.
     fn open(&self) -> Arc<Workspace> {
         let root = self.dir.path().canonicalize().unwrap();
         let state = StateHome { user: Some(root.join("state/surehand")), ..StateHome::default() };
@@ -90,7 +90,7 @@ fn a_newer_age_costs_the_same_on_a_board_of_a_thousand_agents_as_on_one_of_ten()
         writer.write_local_copy(&copy).unwrap();
         let copy = at(copy, 2_000);
         let (stamp, age_stamp) = (reader.local_copy_stamp(), reader.copy_age_stamp());
-        // What the counters say of a reading of themselves.
+        // The cost of reading the counters themselves.
         let idle = [traffic(), traffic()];
         let before = traffic();
         assert!(writer.refresh_local_copy(&copy).unwrap());
@@ -98,7 +98,7 @@ fn a_newer_age_costs_the_same_on_a_board_of_a_thousand_agents_as_on_one_of_ten()
         let age = reader.copy_age().unwrap().unwrap();
         let after = traffic();
         assert_eq!((age.read_at, age.version), (2_000, copy.version));
-        assert_eq!(reader.local_copy_stamp(), stamp, "what it says is the same");
+        assert_eq!(reader.local_copy_stamp(), stamp, "its content is the same");
         assert_ne!(reader.copy_age_stamp(), age_stamp);
         assert_eq!(reader.local_copy().unwrap().unwrap(), copy);
         let counting = idle[1][0] - idle[0][0];
@@ -106,14 +106,14 @@ fn a_newer_age_costs_the_same_on_a_board_of_a_thousand_agents_as_on_one_of_ten()
         [between[0] - before[0] - counting, after[0] - between[0] - counting].into_iter().chain(written).collect::<Vec<_>>()
     };
     let (small, large) = (cost(10), cost(1_000));
-    // The counters themselves are text of one digit more or less.
+    // The counters are decimal text, so their length varies by a digit.
     let is_near = |(one, other): (&u64, &u64)| one.abs_diff(*other) <= 8;
     assert!(small.iter().zip(&large).all(is_near), "{small:?} {large:?}");
     assert_eq!(large[2..], [32, 0]);
 }
 
 #[test]
-fn an_age_counts_only_for_what_it_was_written_for() {
+fn an_age_counts_only_for_the_version_that_it_names() {
     let clone = Clone::new();
     let workspace = clone.open();
     let read_at = || clone.open().local_copy().unwrap().unwrap().read_at;
@@ -123,12 +123,12 @@ fn an_age_counts_only_for_what_it_was_written_for() {
     assert!(workspace.refresh_local_copy(&at(first.clone(), 9_000)).unwrap());
     assert_eq!((read_at(), in_index()), (Some(9_000), Some(9_000)));
     let age_of_first = std::fs::read(clone.state_file("board.age")).unwrap();
-    // The power goes before the age of the second reaches the disk.
+    // The power fails before the age of the second version reaches the disk.
     let second = copy_of(2, 5_000);
     workspace.write_local_copy(&second).unwrap();
     write(&clone.state_file("board.age"), &age_of_first);
     assert_eq!((read_at(), in_index()), (Some(5_000), Some(5_000)));
-    // A writer whose content did not reach the disk does not make the one there look current.
+    // If the content of a writer did not reach the disk, the old content must not look current.
     assert!(!workspace.refresh_local_copy(&at(first, 20_000)).unwrap());
     assert_eq!(read_at(), Some(5_000));
     assert!(workspace.refresh_local_copy(&at(second.clone(), 20_000)).unwrap());
@@ -178,7 +178,7 @@ fn files_of_another_format_are_ignored() {
     }
 }
 
-/// A reader in another process gets one whole version, with an age that it has had.
+/// A reader in another process gets one complete version, with an age that was written for it.
 #[test]
 fn a_reader_beside_a_writer_never_mixes_versions() {
     const ROUNDS: i64 = 100;

@@ -1,5 +1,5 @@
-//! If every change of a file went through Surehand, the record says which line became which, even among equal lines. If
-//! not, contents must prove it.
+//! If every change of a file went through Surehand, the recorded line maps identify each line, even among equal lines.
+//! Otherwise, contents must prove it.
 #![expect(clippy::disallowed_methods, reason = "tests play the other programs")]
 
 use std::{fs, path::Path, sync::Arc};
@@ -19,7 +19,7 @@ fn workspace(dir: &Path) -> Arc<Workspace> {
     Workspace::open(dir, config).unwrap()
 }
 
-/// A change of the line with this number, by its anchor.
+/// An edit of the line with this number, by its anchor.
 fn at_line(line: u32, of: &str, change: &Value) -> Value {
     let mut change = change.clone();
     change["at"] = json!(Anchor::of(LineNo::new(line).unwrap(), of).to_string());
@@ -28,10 +28,10 @@ fn at_line(line: u32, of: &str, change: &Value) -> Value {
 
 /// A session that has read the file, and the reply to its edit of the last of the equal lines after `meanwhile`.
 fn edit_after(dir: &Path, meanwhile: impl FnOnce(&Arc<Workspace>)) -> (bool, String) {
-    let ours = workspace(dir);
-    let mut session = Session::new(ours.clone());
+    let workspace = workspace(dir);
+    let mut session = Session::new(workspace.clone());
     read(&mut session, "a.txt");
-    meanwhile(&ours);
+    meanwhile(&workspace);
     let reply = session.call("edit_lines", &at_line(5, "}", &json!({ "op": "replace", "text": "]" })));
     (!reply.is_error, content(dir, "a.txt"))
 }
@@ -44,7 +44,7 @@ fn delete_second_line(workspace: &Arc<Workspace>) {
 }
 
 #[test]
-fn equal_lines_are_told_apart_where_the_other_change_is_on_record() {
+fn equal_lines_are_distinguished_if_the_other_change_is_recorded() {
     let dir = lay_out(&[("a.txt", BEFORE)]);
     assert_eq!(edit_after(dir.path(), delete_second_line), (true, "start\n}\n}\n]\nend\n".to_owned()));
 }
@@ -52,7 +52,7 @@ fn equal_lines_are_told_apart_where_the_other_change_is_on_record() {
 #[test]
 fn the_record_of_another_process_counts() {
     let dir = lay_out(&[("a.txt", BEFORE)]);
-    // What it has recorded is in the store when it ends.
+    // The process has written its records to the store when it ends.
     let done = edit_after(dir.path(), |_| delete_second_line(&workspace(dir.path())));
     assert_eq!(done, (true, "start\n}\n}\n]\nend\n".to_owned()));
 }
@@ -77,7 +77,7 @@ fn without_a_record_equal_lines_stay_in_doubt() {
     let dir = lay_out(&[("a.txt", BEFORE)]);
     assert_eq!(edit_after(dir.path(), |_| fs::write(dir.path().join("a.txt"), &after).unwrap()), (false, after.clone()));
 
-    // A file that is written as a whole does not say which line is which.
+    // A write of the whole file has no line map.
     let dir = lay_out(&[("a.txt", BEFORE)]);
     let done = edit_after(dir.path(), |workspace| {
         let mut other = Session::new(workspace.clone());
@@ -86,7 +86,7 @@ fn without_a_record_equal_lines_stay_in_doubt() {
     });
     assert_eq!(done, (false, after.clone()));
 
-    // The record does not count either if another program wrote in between.
+    // The line maps do not count either if another program wrote in between.
     let dir = lay_out(&[("a.txt", BEFORE)]);
     let done = edit_after(dir.path(), |workspace| {
         delete_second_line(workspace);
@@ -97,7 +97,7 @@ fn without_a_record_equal_lines_stay_in_doubt() {
 }
 
 #[test]
-fn what_another_agents_tool_did_is_on_record_as_well() {
+fn edits_of_another_agents_tool_are_recorded_as_well() {
     let dir = lay_out(&[("a.txt", BEFORE)]);
     let done = edit_after(dir.path(), |workspace| {
         let mut other = Session::shared(workspace.clone(), SessionId("hooked".to_owned()));
@@ -115,10 +115,10 @@ fn what_another_agents_tool_did_is_on_record_as_well() {
 #[test]
 fn a_refusal_says_where_equal_lines_are_now() {
     let dir = lay_out(&[("a.txt", BEFORE)]);
-    let ours = Workspace::open(dir.path(), fast()).unwrap();
-    let mut session = Session::new(ours.clone());
+    let workspace = Workspace::open(dir.path(), fast()).unwrap();
+    let mut session = Session::new(workspace.clone());
     read(&mut session, "a.txt");
-    delete_second_line(&ours);
+    delete_second_line(&workspace);
     let reply = session.call("edit_lines", &at_line(5, "}", &json!({ "op": "replace", "text": "]" })));
     let (from, to) = (Anchor::of(LineNo::new(5).unwrap(), "}").to_string(), Anchor::of(LineNo::new(4).unwrap(), "}").to_string());
     let remaps = reply.result["refusal"]["remaps"].to_string();

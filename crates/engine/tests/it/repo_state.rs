@@ -1,5 +1,4 @@
-//! The state of the repository: what tools did to files, written down after every change, shared by processes, rebuilt
-//! when lost.
+//! The state of the repository: touches of files, exported after every change, shared by processes, rebuilt when lost.
 #![expect(clippy::disallowed_methods, reason = "tests play the other programs")]
 
 use std::{collections::BTreeMap, fs, path::Path};
@@ -11,7 +10,7 @@ use surehand_engine::{
     core::{ContentHash, FileStatus, TaskList},
 };
 
-/// What is written, by path: status and hash.
+/// The exported entries by path: status and hash.
 fn written(dir: &Path) -> BTreeMap<String, (String, String)> {
     let state = state(dir);
     let files = state["files"].as_array().unwrap().iter();
@@ -87,9 +86,9 @@ fn a_created_file_that_is_moved_is_still_a_created_one() {
     assert!(shown.contains("Files: 2 and 3 deleted"), "{shown}");
 }
 
-/// What a process does that comes and goes beside a server.
+/// The work of a process that runs for a short time beside a server.
 #[test]
-fn what_another_process_did_is_in_the_next_answer() {
+fn changes_of_another_process_are_in_the_next_answer() {
     let dir = lay_out(&[("a.txt", "one\n"), ("b.txt", "two\n")]);
     let mut server = session(dir.path());
     ["a.txt", "b.txt"].iter().for_each(|path| read(&mut server, path));
@@ -103,7 +102,7 @@ fn what_another_process_did_is_in_the_next_answer() {
     }
     let shown = server.call("repo_state", &json!({})).text;
     assert!(shown.contains("Second") && !shown.contains("First") && shown.contains("new.txt"), "{shown}");
-    // What is written next does not bring the old list back.
+    // The next export does not restore the old list.
     server.call("edit_file", &edit("b.txt", "two", "2"));
     let state = state(dir.path());
     let open: Vec<&str> =
@@ -112,7 +111,7 @@ fn what_another_process_did_is_in_the_next_answer() {
     assert_eq!(written(dir.path())["new.txt"], entry("created", "new\n"));
 }
 
-/// As the command line does: the workspace is opened for it.
+/// Like the CLI, this opens the workspace only for one change.
 #[test]
 fn a_change_of_tasks_alone_is_written_down() {
     let dir = lay_out(&[("a.txt", "one\n")]);
@@ -127,13 +126,13 @@ fn a_change_of_tasks_alone_is_written_down() {
 }
 
 #[test]
-fn an_entry_is_of_one_moment_also_after_an_outside_change() {
+fn an_entry_belongs_to_one_version_also_after_an_outside_change() {
     let dir = lay_out(&[("a.txt", "one\n"), ("b.txt", "two\n")]);
     let mut session = session(dir.path());
     ["a.txt", "b.txt"].iter().for_each(|path| read(&mut session, path));
     session.call("edit_file", &edit("b.txt", "two", "2"));
     fs::write(dir.path().join("a.txt"), "somebody wrote more\n").unwrap();
-    // Tells of it, and writes it down.
+    // Reports the change and exports it.
     session.call("edit_file", &edit("b.txt", "2", "3"));
     session.call("edit_file", &edit("b.txt", "3", "4"));
     let state = state(dir.path());
@@ -163,7 +162,7 @@ fn a_restart_goes_on_where_it_was_and_sees_what_changed_meanwhile() {
 }
 
 #[test]
-fn who_only_looks_leaves_the_mark_of_what_changed_outside() {
+fn a_reader_does_not_clear_the_mark_of_an_outside_change() {
     let dir = lay_out(&[("a.txt", "one\n"), ("b.txt", "two\n"), ("c.txt", "three\n")]);
     let mut first = session(dir.path());
     ["a.txt", "b.txt", "c.txt"].iter().for_each(|path| read(&mut first, path));
@@ -171,23 +170,23 @@ fn who_only_looks_leaves_the_mark_of_what_changed_outside() {
     drop(first);
     fs::write(dir.path().join("a.txt"), "ONE\n").unwrap();
     fs::remove_file(dir.path().join("b.txt")).unwrap();
-    // Each look is that of another process.
-    let look = || {
+    // Each snapshot is taken by another process.
+    let changed_outside = || {
         let state = Workspace::open(dir.path(), fast()).unwrap().snapshot();
         state.files.iter().filter(|file| file.changed_outside).map(|file| file.path.to_string()).collect::<Vec<_>>()
     };
     for _ in 0..3 {
-        assert_eq!(look(), ["a.txt", "b.txt"]);
+        assert_eq!(changed_outside(), ["a.txt", "b.txt"]);
     }
     assert_eq!(state(dir.path())["files"][0]["changed_outside"], true);
     read(&mut session(dir.path()), "a.txt");
-    assert_eq!(look(), ["b.txt"], "a session has seen it");
+    assert_eq!(changed_outside(), ["b.txt"], "a session has seen it");
     fs::write(dir.path().join("a.txt"), "1\n").unwrap();
-    assert_eq!(look(), ["a.txt", "b.txt"], "that was another version");
+    assert_eq!(changed_outside(), ["a.txt", "b.txt"], "that was another version");
 }
 
 #[test]
-fn a_lost_store_is_told_and_the_files_are_looked_at_again() {
+fn a_lost_store_is_reported_and_the_files_are_checked_again() {
     for is_damaged in [false, true] {
         let dir = lay_out(&[("a.txt", "one\n"), ("b.txt", "two\n")]);
         let mut first = session(dir.path());
@@ -206,15 +205,15 @@ fn a_lost_store_is_told_and_the_files_are_looked_at_again() {
         assert!(!reply.is_error && reply.text.contains("rebuilt from the files"), "{}", reply.text);
         assert!(reply.text.contains("a.txt") && reply.text.contains("No tasks"), "{}", reply.text);
         drop(next);
-        // What was done to it is not known any more, nor that there was another one.
+        // The touches of the file are lost, and so is the other file.
         assert_eq!(written(dir.path()), [("a.txt".to_owned(), entry("unchanged", "1\n"))].into());
         assert_eq!(state(dir.path())["story_id"], "");
     }
 }
 
-/// A file that came with a clone, or that any program wrote there.
+/// An exported file may come from a clone, or from any program.
 #[test]
-fn nothing_that_is_exported_is_believed() {
+fn an_exported_file_is_not_trusted() {
     let dir = lay_out(&[("a.txt", "one\n"), ("b.txt", "two\n")]);
     let lie = json!({
         "work_dir": "/", "story_id": "evil", "last_updated": "2026-01-01T00:00:00Z",
@@ -225,7 +224,7 @@ fn nothing_that_is_exported_is_believed() {
     fs::write(dir.path().join(".surehand/repostate.json"), lie.to_string()).unwrap();
     let shown = session(dir.path()).call("repo_state", &json!({})).text;
     assert!(!shown.contains("b.txt") && !shown.contains("everything") && !shown.contains("evil"), "{shown}");
-    // Not even where the store was lost: there it says which files to look at.
+    // If the store was lost, it only names the files to check.
     let mut first = session(dir.path());
     read(&mut first, "a.txt");
     first.call("edit_file", &edit("a.txt", "one", "1"));
@@ -272,9 +271,10 @@ fn a_state_that_cannot_be_written_fails_no_tool() {
     }
 }
 
-/// A server answers calls that are in flight together at once. A process that dies before that leaves it to the next.
+/// A server answers calls that are in flight together at once. If a process dies before the export, the next process
+/// does it.
 #[test]
-fn replies_that_go_out_together_wait_for_one_export() {
+fn replies_that_are_sent_together_wait_for_one_export() {
     for dies in [false, true] {
         let dir = lay_out(&[("a.txt", "one\n"), ("b.txt", "two\n")]);
         let mut session = session(dir.path());
@@ -294,7 +294,7 @@ fn replies_that_go_out_together_wait_for_one_export() {
 }
 
 #[test]
-fn a_large_state_is_written_a_moment_later() {
+fn a_large_state_is_exported_after_a_delay() {
     let names: Vec<String> = (0..1600).map(|number| format!("d/{number}.txt")).collect();
     let files: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), "x\n")).collect();
     let dir = lay_out(&files);
@@ -338,7 +338,7 @@ fn tasks_outlive_a_restart_and_are_in_the_state() {
 }
 
 #[test]
-fn what_a_scan_found_is_counted_beside_what_was_touched() {
+fn scanned_files_are_counted_beside_touched_ones() {
     let dir = lay_out(&[("a.txt", "one\n"), ("src/b.rs", "two\n"), ("src/c.rs", "three\n"), ("src-gen/d.rs", "four\n")]);
     let workspace = Workspace::open(dir.path(), fast()).unwrap();
     let untouched = || workspace.snapshot().files.untouched().to_vec();
@@ -358,7 +358,7 @@ fn what_a_scan_found_is_counted_beside_what_was_touched() {
 }
 
 #[test]
-fn with_a_watcher_only_what_it_names_is_looked_at() {
+fn with_a_watcher_only_the_reported_files_are_checked() {
     let dir = lay_out(&[("a.txt", "one\n"), ("b.txt", "two\n")]);
     let workspace = Workspace::open(dir.path(), fast()).unwrap();
     workspace.start_watching();
@@ -399,7 +399,7 @@ fn a_lost_or_damaged_count_hides_no_change() {
 }
 
 #[test]
-fn a_plan_that_makes_no_sense_is_refused_as_a_whole() {
+fn an_invalid_task_update_is_refused_as_a_whole() {
     let dir = lay_out(&[]);
     let mut session = session(dir.path());
     session.call("update_tasks", &json!({ "add": [{ "description": "one" }] }));
@@ -416,11 +416,11 @@ fn a_plan_that_makes_no_sense_is_refused_as_a_whole() {
         let reply = session.call("update_tasks", &plan);
         assert!(reply.is_error && reply.text.contains(why), "{plan}: {}", reply.text);
     }
-    // A name is kept as it is shown.
+    // A name is stored as it is shown.
     let reply = session.call("update_tasks", &json!({ "story": " S\n 1\u{0} " }));
     assert!(reply.text.contains("Story: S 1\n1 task open, 0 completed:\n1. [pending] one\n"), "{}", reply.text);
     assert_eq!(state(dir.path())["story_id"], "S 1");
-    // The one that was added last is named, however many there are.
+    // The story added last is named, however many there are.
     let add: Vec<Value> = (0..80).map(|number| json!({ "description": format!("task {number}") })).collect();
     let reply = session.call("update_tasks", &json!({ "add": add }));
     assert!(reply.text.contains("… 31 more, and the last that were added:\n77. [pending]"), "{}", reply.text);

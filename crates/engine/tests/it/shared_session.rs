@@ -1,5 +1,5 @@
-//! A session that several processes have at once, and calls that are stopped from outside. Two open workspaces on one
-//! root are to each other as two processes are.
+//! A session that several processes share, and calls that are cancelled from outside. Two open workspaces on one root
+//! behave like two processes.
 #![expect(clippy::disallowed_methods, reason = "tests play the other programs")]
 
 use std::{fs, path::Path};
@@ -13,10 +13,10 @@ fn shared(dir: &Path, id: &str) -> Session {
 }
 
 #[test]
-fn what_one_process_shows_counts_in_the_other() {
+fn lines_shown_by_one_process_count_in_the_other() {
     let dir = lay_out(&[("a.txt", "one\ntwo\n"), ("b.txt", "one\n")]);
     let (mut one, mut other) = (shared(dir.path(), "s"), shared(dir.path(), "s"));
-    assert!(other.call("edit_file", &edit("a.txt", "two", "2")).is_error, "nobody has read it");
+    assert!(other.call("edit_file", &edit("a.txt", "two", "2")).is_error, "no process has read it");
     fixture::read(&mut one, "a.txt");
     assert!(!other.call("edit_file", &edit("a.txt", "two", "2")).is_error, "and that it had asked before does not matter");
     let back = one.call("edit_file", &edit("a.txt", "one", "1"));
@@ -26,7 +26,7 @@ fn what_one_process_shows_counts_in_the_other() {
 }
 
 #[test]
-fn what_one_process_forgets_is_forgotten_in_the_other() {
+fn views_forgotten_by_one_process_are_forgotten_in_the_other() {
     let dir = lay_out(&[("a.txt", "one\n")]);
     let (mut one, mut other) = (shared(dir.path(), "s"), shared(dir.path(), "s"));
     fixture::read(&mut one, "a.txt");
@@ -44,7 +44,7 @@ fn sessions_of_other_names_know_nothing_of_it() {
 }
 
 #[test]
-fn instructions_are_given_once_whoever_gives_them() {
+fn instructions_are_given_once_by_any_process() {
     let dir = lay_out(&[("AGENTS.md", "be kind\n"), ("a.txt", "one\n")]);
     let (mut one, mut other) = (shared(dir.path(), "s"), shared(dir.path(), "s"));
     let read = json!({ "path": "a.txt" });
@@ -53,7 +53,7 @@ fn instructions_are_given_once_whoever_gives_them() {
 }
 
 #[test]
-fn a_change_outside_is_told_once_whoever_tells_it() {
+fn an_outside_change_is_reported_once_by_any_process() {
     let dir = lay_out(&[("a.txt", "one\n"), ("b.txt", "one\n")]);
     let (mut one, mut other) = (shared(dir.path(), "s"), shared(dir.path(), "s"));
     fixture::read(&mut one, "a.txt");
@@ -64,7 +64,7 @@ fn a_change_outside_is_told_once_whoever_tells_it() {
 }
 
 #[test]
-fn a_walk_that_nobody_wants_ends_and_one_that_is_wanted_counts() {
+fn a_cancelled_walk_ends_and_another_one_counts() {
     let dir = lay_out(&[("a.txt", "one\n"), ("sub/b.txt", "one\n"), ("sub/c.txt", "two\n")]);
     let mut session = fixture::session(dir.path());
     let search = json!({ "pattern": "one" });

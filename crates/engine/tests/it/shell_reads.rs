@@ -1,6 +1,5 @@
-//! Real commands over real files: the lines that a command printed are those that count as read. Which lines it printed
-//! is known from a twin of the workspace in which every line carries a tag of its own: the same command prints the
-//! tags.
+//! Real commands on real files: exactly the lines that a command prints count as read. To know which lines it printed,
+//! the same command runs in a twin of the workspace, in which every line has a tag of its own.
 #![expect(clippy::disallowed_methods, clippy::print_stdout, reason = "tests lay out files and say what they did not run")]
 
 use std::{
@@ -15,7 +14,7 @@ use crate::fixture::fast;
 use surehand_engine::{Session, ShellCommand, Workspace};
 use tempfile::TempDir;
 
-/// A line of the corpus: what it says, and the tag that it carries in the twin.
+/// A line of the corpus: its text, and its tag in the twin.
 #[derive(Clone)]
 struct Line {
     text: String,
@@ -41,13 +40,13 @@ impl Corpus {
         Line { text, tag: format!("~{}~", self.tags) }
     }
 
-    /// A file that has the lines of another, by name and tag.
+    /// A file with the lines and tags of another.
     fn copy(&mut self, from: &str, to: &'static str) {
         let file = self.files[from].clone();
         self.files.insert(to, file);
     }
 
-    /// Replaces a line by others.
+    /// Replaces one line by several.
     fn replace(&mut self, path: &str, at: usize, by: &[&str]) {
         let by: Vec<Line> = by.iter().map(|text| self.line((*text).to_owned())).collect();
         self.files.get_mut(path).unwrap().0.splice(at..at + 1, by);
@@ -92,7 +91,7 @@ impl Twins {
         Self { corpus, original, twin, workspace }
     }
 
-    /// Runs a command in both, and holds what counts as read against what the twin printed.
+    /// Runs a command in both, and compares the lines that count as read with those that the twin printed.
     fn play(&self, line: &str) -> Score {
         let output = bash(self.original.path(), line);
         let printed = self.printed(line, &bash(self.twin.path(), line));
@@ -104,7 +103,7 @@ impl Twins {
         }
     }
 
-    /// What counts as read after a command has printed this.
+    /// The lines that count as read after a command has printed this output.
     fn seen(&self, line: &str, output: &str) -> BTreeSet<(String, u32)> {
         let mut session = Session::new(self.workspace.clone());
         let directory = self.original.path().to_str().unwrap();
@@ -117,13 +116,13 @@ impl Twins {
         effects.read.iter().flat_map(of_file).collect()
     }
 
-    /// The lines whose tags are in an output, with all that they say. A copy has the tags of the file that it was made
-    /// from; it was printed if the command says so, or the output.
+    /// The complete lines whose tags are in an output. A copy has the tags of its original, so a copy was printed if
+    /// the command or the output names it.
     fn printed(&self, command: &str, output: &str) -> BTreeSet<(String, u32)> {
-        // `cat -A` writes tabs in its own way, and colours stand between a text and its tag.
+        // `cat -A` writes tabs in its own way, and colour codes separate a text from its tag.
         let output = without_colours(&output.replace("^I", "\t"));
         let mut rows: HashMap<&str, Vec<&str>> = HashMap::new();
-        // What `git diff` puts behind the header of a hunk may be cut.
+        // `git diff` may cut the text after the header of a hunk.
         for row in output.lines().filter(|row| !row.starts_with("@@ ")) {
             let tags = row.split('~').filter(|tag| !tag.is_empty() && tag.bytes().all(|byte| byte.is_ascii_digit()));
             tags.for_each(|tag| rows.entry(tag).or_default().push(row));
@@ -139,8 +138,8 @@ impl Twins {
         };
         for (path, (lines, _)) in self.corpus.files.iter().filter(|(path, _)| !is_other(path)) {
             for (line, number) in lines.iter().zip(1..) {
-                let whole = format!("{}{}", line.text, line.tag);
-                if rows.get(line.tag.trim_matches('~')).is_some_and(|rows| rows.iter().any(|row| row.contains(&whole))) {
+                let complete = format!("{}{}", line.text, line.tag);
+                if rows.get(line.tag.trim_matches('~')).is_some_and(|rows| rows.iter().any(|row| row.contains(&complete))) {
                     printed.insert(((*path).to_owned(), number));
                 }
             }
@@ -178,8 +177,8 @@ fn bash(dir: &Path, script: &str) -> String {
     String::from_utf8_lossy(&command.output().unwrap().stdout).into_owned()
 }
 
-/// Files as repositories have them: headers that many share, lines that are everywhere, copies, and what is not like
-/// source at all.
+/// Files as in real repositories: headers that many files share, frequent lines, copies, and files other than source
+/// code.
 fn corpus() -> Corpus {
     let mut corpus = Corpus::default();
     let header = || ["// Copyright 2026 The Authors", "// Licensed under the Apache License", "// See LICENSE for details", ""];
@@ -275,8 +274,7 @@ fn corpus() -> Corpus {
     corpus
 }
 
-/// Commands that were seen in sessions of real agents. `F` is a file, `D` its directory, `B` its base name, `O` another
-/// file.
+/// Commands that real agents ran. `F` is a file, `D` its directory, `B` its base name, `O` another file.
 const READS: &str = r##"
 cat F
 sed -n '1,200p' F
@@ -396,7 +394,7 @@ batcat F
 batcat --style=numbers --color=always F
 "##;
 
-/// Commands that are not about one file.
+/// Commands that concern more than one file.
 const OTHERS: &str = r##"
 git diff
 git diff HEAD~1
@@ -437,7 +435,7 @@ wc -l app/*.py && tail -n 8 src/engine.rs src/store.rs
 git ls-files src | while read -r f; do echo "$f"; grep -n 'let opened' "$f"; done
 "##;
 
-/// Outputs in another shape than the file. A line may count only where a row of the output is that line.
+/// Outputs in another form than the file. A line may count only if a row of the output is that line.
 const RESHAPED: &str = r##"
 cut -c1-12 F
 expand F
@@ -460,10 +458,10 @@ wc F
 strings F | sed 's/^/  /'
 "##;
 
-/// The text is shown, but not where it stands.
+/// The text is shown, but at another position.
 const DISORDERED: &str = "sort F\nsort F | uniq -c\nsort -u F\nsort -r F\nshuf --random-source=F F\n";
 
-/// Which files the commands are played on, each with another in its directory or elsewhere.
+/// The files that the commands run on, each with another one, in the same directory or elsewhere.
 const PLAYED_ON: [(&str, &str); 4] = [
     ("app/tool.py", "app/other.py"),
     ("src/engine.rs", "src/store.rs"),
@@ -471,7 +469,7 @@ const PLAYED_ON: [(&str, &str); 4] = [
     ("go/main.go", "data/conf.yml"),
 ];
 
-/// Parts of files by random numbers.
+/// Random parts of files.
 fn random_parts(corpus: &Corpus) -> Vec<String> {
     let files: Vec<(&str, usize)> = corpus.files.iter().map(|(path, (lines, _))| (*path, lines.len())).collect();
     let mut state: u64 = 7;
@@ -499,7 +497,7 @@ fn random_parts(corpus: &Corpus) -> Vec<String> {
     commands
 }
 
-/// Commands of a list, a here-document being part of its command.
+/// The commands of a list. A here-document is a part of its command.
 fn commands(list: &str) -> Vec<String> {
     let mut commands: Vec<String> = Vec::new();
     for line in list.lines().filter(|line| !line.is_empty()) {
@@ -511,26 +509,25 @@ fn commands(list: &str) -> Vec<String> {
     commands
 }
 
-/// A command about these files.
+/// Inserts these files into a command.
 fn about(command: &str, file: &str, other: &str) -> String {
     let (directory, base) = file.rsplit_once('/').unwrap();
-    let mut words = String::new();
+    let mut filled = String::new();
     let is_part = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_' || c == '-');
     for (at, c) in command.char_indices() {
         let is_word = !is_part(command[..at].chars().last()) && !is_part(command[at + c.len_utf8()..].chars().next());
         match c {
-            'F' if is_word => words.push_str(file),
-            'D' if is_word => words.push_str(directory),
-            'B' if is_word => words.push_str(base),
-            'O' if is_word => words.push_str(other),
-            c => words.push(c),
+            'F' if is_word => filled.push_str(file),
+            'D' if is_word => filled.push_str(directory),
+            'B' if is_word => filled.push_str(base),
+            'O' if is_word => filled.push_str(other),
+            c => filled.push(c),
         }
     }
-    words
+    filled
 }
 
-/// Commands of a list that this machine can run. Those that need a program which it lacks are named, not passed over in
-/// silence.
+/// The commands of a list that this machine can run. Commands whose program is missing are printed.
 fn runnable(list: &str) -> Vec<String> {
     let optional = ["python3", "perl", "less", "column", "strings", "rg", "batcat"];
     let lacking: Vec<&str> =
@@ -543,10 +540,10 @@ fn runnable(list: &str) -> Vec<String> {
 }
 
 #[test]
-fn what_real_commands_print_counts_as_read() {
+fn lines_that_real_commands_print_count_as_read() {
     let twins = Twins::new();
     let reads = runnable(READS);
-    // These take long to start, whatever the file is.
+    // These take long to start with any file.
     let is_slow = |command: &String| ["python3", "bash -lc"].iter().any(|slow| command.starts_with(slow));
     let of_file = |(file, other): &(&str, &str)| {
         let is_first = *file == PLAYED_ON[0].0;
@@ -558,7 +555,7 @@ fn what_real_commands_print_counts_as_read() {
     };
     let of_files = PLAYED_ON.iter().flat_map(of_file);
     let all: Vec<String> = of_files.chain(runnable(OTHERS)).chain(random_parts(&twins.corpus)).collect();
-    // Most of the time goes into starting processes.
+    // Most of the time is spent on starting processes.
     let scores: Vec<(String, Score)> = std::thread::scope(|scope| {
         let play = |commands: &[String]| commands.iter().map(|line| (line.clone(), twins.play(line))).collect::<Vec<_>>();
         let threads: Vec<_> = all.chunks(all.len().div_ceil(4)).map(|commands| scope.spawn(move || play(commands))).collect();
@@ -598,7 +595,7 @@ fn an_output_in_another_shape_shows_only_whole_lines() {
 #[test]
 fn a_sorted_output_shows_no_places() {
     let twins = Twins::new();
-    // The lines of the other file are nearly in the order of their texts as it is.
+    // The lines of the other file are already nearly sorted.
     for (file, other) in PLAYED_ON.into_iter().filter(|(file, _)| *file != "win/crlf.txt") {
         for command in commands(DISORDERED).iter().map(|command| about(command, file, other)) {
             let output = bash(twins.original.path(), &command);

@@ -7,7 +7,7 @@ use crate::fixture::*;
 use serde_json::{Value, json};
 use surehand_engine::{Session, SessionId, Workspace};
 
-/// A session that watches, or one that looks at the files themselves.
+/// A session with or without a file watcher.
 fn session_that(watches: bool, dir: &std::path::Path) -> Session {
     let workspace = Workspace::open(dir, fast()).unwrap();
     if watches {
@@ -16,7 +16,7 @@ fn session_that(watches: bool, dir: &std::path::Path) -> Session {
     Session::new(workspace)
 }
 
-/// What the next reply names.
+/// The files that the next reply names.
 fn named(session: &mut Session) -> Vec<(String, bool, String)> {
     let reply = session.call("forget", &json!({ "paths": [] }));
     let text = |value: &Value| value.as_str().unwrap().to_owned();
@@ -40,15 +40,15 @@ fn a_change_from_outside_is_named_once() {
         fs::write(dir.path().join("b/b.txt"), "TWO\n").unwrap();
         fs::write(dir.path().join("unseen.txt"), "FOUR\n").unwrap();
         fs::remove_file(dir.path().join("c.txt")).unwrap();
-        // The same bytes again are no change.
+        // The same bytes again are not a change.
         fs::write(dir.path().join("a.txt"), "one\n").unwrap();
-        let gone = ("c.txt".to_owned(), true, "unknown".to_owned());
-        assert_eq!(named(&mut session), [modified("b/b.txt", "unknown"), gone], "watches: {watches}");
+        let deleted = ("c.txt".to_owned(), true, "unknown".to_owned());
+        assert_eq!(named(&mut session), [modified("b/b.txt", "unknown"), deleted], "watches: {watches}");
         assert_eq!(named(&mut session), [], "each once");
 
         fs::write(dir.path().join("b/b.txt"), "2\n").unwrap();
         assert_eq!(named(&mut session), [modified("b/b.txt", "unknown")], "another change is another one");
-        // A reply about the file itself says all there is to say.
+        // The reply about the file itself already says everything.
         fs::write(dir.path().join("b/b.txt"), "zwei\n").unwrap();
         let reply = session.call("edit_file", &edit("b/b.txt", "zwei", "deux"));
         assert_eq!(reply.result["refusal"]["code"], "stale");
@@ -81,13 +81,13 @@ fn another_session_is_named_as_such() {
     other.call("edit_file", &edit("a.txt", "one", "1"));
     other.call("delete_file", &json!({ "path": "b.txt" }));
     other.workspace().flush();
-    let gone = ("b.txt".to_owned(), true, "another_session".to_owned());
-    assert_eq!(named(&mut session), [modified("a.txt", "another_session"), gone]);
+    let deleted = ("b.txt".to_owned(), true, "another_session".to_owned());
+    assert_eq!(named(&mut session), [modified("a.txt", "another_session"), deleted]);
     assert_eq!(named(&mut other), []);
 }
 
 #[test]
-fn a_session_that_goes_on_in_another_process_is_told_once_as_well() {
+fn a_session_continued_in_another_process_is_notified_once_as_well() {
     let dir = lay_out(&[("a.txt", "one\n")]);
     let again = || Session::continued(Workspace::open(dir.path(), fast()).unwrap(), SessionId("s".to_owned()));
     read(&mut again(), "a.txt");
@@ -98,7 +98,7 @@ fn a_session_that_goes_on_in_another_process_is_told_once_as_well() {
 }
 
 #[test]
-fn a_switch_of_branches_is_told_bit_by_bit() {
+fn a_switch_of_branches_is_reported_over_several_replies() {
     let names: Vec<String> = (0..1200).map(|number| format!("d{}/{number}.txt", number % 7)).collect();
     let files: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), "old\n")).collect();
     for watches in [true, false] {
@@ -106,16 +106,16 @@ fn a_switch_of_branches_is_told_bit_by_bit() {
         let mut session = session_that(watches, dir.path());
         names.iter().for_each(|name| read(&mut session, name));
         names.iter().for_each(|name| fs::write(dir.path().join(name), "new\n").unwrap());
-        let mut told: Vec<String> = (0..40).flat_map(|_| named(&mut session)).map(|(path, ..)| path).collect();
-        told.sort();
+        let mut named: Vec<String> = (0..40).flat_map(|_| named(&mut session)).map(|(path, ..)| path).collect();
+        named.sort();
         let mut all = names.clone();
         all.sort();
-        assert_eq!(told, all, "each once, watches: {watches}");
+        assert_eq!(named, all, "each once, watches: {watches}");
     }
 }
 
 #[test]
-fn nobody_is_named_for_what_somebody_else_put_back() {
+fn a_version_restored_by_another_program_has_no_author() {
     let dir = lay_out(&[("a.txt", "one\n")]);
     let mut other = session_that(false, dir.path());
     read(&mut other, "a.txt");
@@ -126,7 +126,7 @@ fn nobody_is_named_for_what_somebody_else_put_back() {
     read(&mut session, "a.txt");
     fs::write(dir.path().join("a.txt"), "two\n").unwrap();
     assert_eq!(named(&mut session), [modified("a.txt", "unknown")]);
-    // Several changes of the other one in a row lead to what it is.
+    // Several changes of the other session in a row lead to the present version.
     read(&mut other, "a.txt");
     other.call("edit_file", &edit("a.txt", "two", "2"));
     other.call("edit_file", &edit("a.txt", "2", "zwei"));
@@ -135,7 +135,7 @@ fn nobody_is_named_for_what_somebody_else_put_back() {
 }
 
 #[test]
-fn what_changes_back_and_forth_is_named_each_time() {
+fn a_file_that_changes_back_and_forth_is_named_each_time() {
     let dir = lay_out(&[("a.txt", "one\n")]);
     let mut session = session_that(false, dir.path());
     read(&mut session, "a.txt");
@@ -160,7 +160,7 @@ fn a_refusal_for_another_reason_does_not_hide_a_change() {
 }
 
 #[test]
-fn what_was_written_or_moved_into_an_ignored_directory_is_watched_as_well() {
+fn files_written_or_moved_into_an_ignored_directory_are_watched_as_well() {
     let dir = lay_out(&[("a.txt", "one\n"), (".gitignore", "target/\n"), ("target/x.txt", "x\n"), (".git/HEAD", "")]);
     let mut session = session_that(true, dir.path());
     read(&mut session, "a.txt");

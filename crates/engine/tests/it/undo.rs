@@ -1,4 +1,4 @@
-//! Undo over several changes: of moved files, of other sessions, of names that were used twice.
+//! Undo over several changes: of moved files, of other sessions, and of names that two files had.
 
 use std::{fs, os::unix::fs::PermissionsExt};
 
@@ -27,7 +27,7 @@ fn assert_nothing_is_left_to_undo(session: &mut Session) {
 }
 
 #[test]
-fn changes_under_several_names_are_all_taken_back() {
+fn changes_under_several_names_are_all_undone() {
     for last in [None, Some(("two", "one")), Some(("two", "three"))] {
         let dir = lay_out(&[("a.txt", "one\n")]);
         let before = tree(dir.path());
@@ -48,7 +48,7 @@ fn changes_under_several_names_are_all_taken_back() {
         }
         let log = session.workspace().log(&Default::default(), 10).unwrap();
         assert!(log.iter().skip(1).all(|change| change.is_undone), "{log:?}");
-        // And all of that can be taken back.
+        // The undo can be undone, too.
         let undo = &log[0].change;
         pass(&mut session, "undo", json!({ "change": undo }));
         assert!(dir.path().join("c.txt").exists());
@@ -58,7 +58,7 @@ fn changes_under_several_names_are_all_taken_back() {
 }
 
 #[test]
-fn what_another_session_took_back_is_not_taken_back_again() {
+fn a_change_undone_by_another_session_is_not_undone_again() {
     let dir = lay_out(&[("a.txt", "one\n")]);
     let mut session = session(dir.path());
     read(&mut session, "a.txt");

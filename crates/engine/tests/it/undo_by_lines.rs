@@ -1,4 +1,4 @@
-//! Undo by lines: of changes in files that others have changed since.
+//! Undo by lines, in files that others have changed since.
 #![expect(clippy::disallowed_methods, reason = "tests play other programs")]
 
 use std::{fs, path::Path};
@@ -21,7 +21,7 @@ fn pass(session: &mut Session, tool: &str, call: Value) {
     session.workspace().flush();
 }
 
-/// Replaces text, whatever the session has seen of the file.
+/// Replaces a text after a read, so that the gate allows it.
 #[track_caller]
 fn replace(session: &mut Session, path: &str, old: &str, new: &str) {
     read(session, path);
@@ -37,7 +37,7 @@ fn undo_all(session: &mut Session) -> Outcome {
     undone(session, UndoTarget::All)
 }
 
-/// What must be undone.
+/// An undo that must succeed.
 #[track_caller]
 fn undone(session: &mut Session, which: UndoTarget) -> Outcome {
     let outcome = undo(session, which);
@@ -66,7 +66,7 @@ fn append(dir: &Path, path: &str, text: &str) {
 const LINES: &str = "one\ntwo\nthree\nfour\nfive\nsix\nseven\neight\n";
 
 #[test]
-fn a_change_is_taken_back_and_what_others_wrote_since_stays() {
+fn a_change_is_undone_and_later_changes_of_others_stay() {
     let dir = lay_out(&[("a.txt", LINES)]);
     let (mut ann, mut bob) = (session(dir.path()), session(dir.path()));
     replace(&mut ann, "a.txt", "two", "TWO");
@@ -75,7 +75,7 @@ fn a_change_is_taken_back_and_what_others_wrote_since_stays() {
     let outcome = undo(&mut ann, UndoTarget::Last);
     assert_eq!((extents(&outcome), left(&outcome)), (vec![UndoExtent::ByLines], vec![]));
     assert_eq!(content(dir.path(), "a.txt"), LINES.replace("six", "6\n6b") + "by hand\n");
-    // And again, in the other order: nothing of Ann's is left to undo.
+    // Again, in the other order: nothing of Ann's is left to undo.
     assert_eq!(undo(&mut ann, UndoTarget::Last).refusal().unwrap().code().as_str(), "no_change");
     let outcome = undo_all(&mut bob);
     assert_eq!(extents(&outcome), [UndoExtent::ByLines]);
@@ -83,7 +83,7 @@ fn a_change_is_taken_back_and_what_others_wrote_since_stays() {
 }
 
 #[test]
-fn an_older_change_is_taken_back_under_newer_ones_of_the_same_session() {
+fn an_older_change_is_undone_under_newer_ones_of_the_same_session() {
     let dir = lay_out(&[("a.txt", LINES)]);
     let mut ann = session(dir.path());
     replace(&mut ann, "a.txt", "two", "TWO");
@@ -107,9 +107,9 @@ fn lines_that_others_changed_are_left_and_shown() {
     let outcome = undo(&mut ann, UndoTarget::Last);
     assert_eq!((extents(&outcome), left(&outcome)), (vec![UndoExtent::Partly], vec![NotUndoneCause::LinesChanged]));
     assert_eq!(content(dir.path(), "a.txt"), LINES.replace("two", "II"));
-    // There is nothing older, and the same one is not tried again by itself.
+    // There is no older change, and this one is not selected again.
     assert_eq!(undo(&mut ann, UndoTarget::Last).refusal().unwrap().code().as_str(), "no_change");
-    // When it is asked for, the rest is tried again, and comes once its lines are there again.
+    // If it is named, the rest is tried again, and is undone once its lines are present again.
     assert_eq!(left(&undo(&mut ann, UndoTarget::All)), [NotUndoneCause::LinesChanged]);
     assert_eq!(left(&undone(&mut bob, UndoTarget::Last)), []);
     assert_eq!(left(&undone(&mut ann, UndoTarget::All)), []);
@@ -125,7 +125,7 @@ fn nothing_is_written_if_nothing_is_proven() {
     let outcome = undo(&mut ann, UndoTarget::Last);
     assert_eq!(left(&outcome), [NotUndoneCause::LinesChanged]);
     assert_eq!(content(dir.path(), "a.txt"), LINES.replace("two", "II"));
-    // With force the file is what it was.
+    // With force, the file is as it was.
     let force = UndoRequest { which: UndoTarget::Last, by: WhoseChanges::Mine, force: true };
     assert!(!ann.undo(&force).is_refused());
     assert_eq!(content(dir.path(), "a.txt"), LINES);
@@ -147,7 +147,7 @@ fn one_file_that_must_be_left_does_not_hold_up_the_others() {
 }
 
 #[test]
-fn of_a_file_that_a_session_made_the_lines_of_others_stay() {
+fn undoing_a_creation_keeps_the_lines_of_others() {
     for others in [None, Some("mine\n")] {
         let dir = lay_out(&[]);
         let mut ann = session(dir.path());
@@ -155,7 +155,7 @@ fn of_a_file_that_a_session_made_the_lines_of_others_stay() {
         pass(&mut ann, "edit_file", edit("new.txt", "two", "TWO"));
         match others {
             Some(others) => append(dir.path(), "new.txt", others),
-            // Somebody has taken a line away.
+            // Another program has removed a line.
             None => fs::write(dir.path().join("new.txt"), LINES.replace("two", "TWO").replace("four\n", "")).unwrap(),
         }
         assert_eq!(left(&undo_all(&mut ann)), []);
@@ -189,7 +189,7 @@ fn a_file_that_others_moved_keeps_its_name() {
     assert_eq!((extents(&outcome), left(&outcome)), (vec![UndoExtent::ByLines], vec![]));
     assert_eq!(content(dir.path(), "b.txt"), LINES.replace("seven", "7"));
     assert!(!dir.path().join("a.txt").exists());
-    // And it is on record as undone.
+    // It is recorded as undone.
     assert_eq!(undo(&mut ann, UndoTarget::Last).refusal().unwrap().code().as_str(), "no_change");
 }
 
@@ -229,19 +229,19 @@ fn endings_encodings_and_open_ends_stay() {
 }
 
 #[test]
-fn a_redo_names_the_edit_that_is_there_again() {
+fn a_redo_names_the_edit_that_it_restores() {
     let dir = lay_out(&[("a.txt", LINES)]);
     let mut session = session(dir.path());
     replace(&mut session, "a.txt", "two", "2");
     let edited = content(dir.path(), "a.txt");
     let logged = session.workspace().log(&Default::default(), 1).unwrap().remove(0);
-    let said = |outcome: &Outcome| render::text(outcome, &ToolNames::default()).lines().next().unwrap().to_owned();
+    let first_line = |outcome: &Outcome| render::text(outcome, &ToolNames::default()).lines().next().unwrap().to_owned();
     for _ in 0..3 {
-        // The last change is the edit, and after a redo the redo: either way it is the edit that is taken back.
+        // The last change is the edit or, after a redo, the redo: either way, the edit is undone.
         let undo = undone(&mut session, UndoTarget::Last);
-        assert_eq!(said(&undo), "Undid edit_file. The files are as they were before:");
+        assert_eq!(first_line(&undo), "Undid edit_file. The files are as they were before:");
         let redo = undone(&mut session, UndoTarget::LastUndo);
-        assert_eq!(said(&redo), "Redid edit_file. The files are as they were before the undo:");
+        assert_eq!(first_line(&redo), "Redid edit_file. The files are as they were before the undo:");
         for outcome in [undo, redo] {
             let changed = outcome.changed().unwrap();
             let edits: Vec<_> = changed.undid.iter().flat_map(|undid| &undid.edits).collect();

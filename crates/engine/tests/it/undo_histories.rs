@@ -1,5 +1,5 @@
-//! Replayed histories: two sessions, and people beside them, change one file in turns, and undo and redo what they did. Each author keeps
-//! to blocks of lines of his own, so that it is known what the file holds without him. The lines repeat a lot.
+//! Replayed histories: two sessions and other programs change one file in turns, and undo and redo their changes. Each
+//! author keeps to blocks of his own, so that the content without him is known. Many lines are equal.
 #![expect(clippy::disallowed_methods, reason = "tests play other programs")]
 
 use std::fs;
@@ -21,22 +21,22 @@ type Lines = Vec<&'static str>;
 
 #[derive(Debug, Clone)]
 enum Act {
-    /// Replaces lines of a block of the author.
+    /// Replaces lines in a block of the author.
     Edit { author: usize, block: usize, at: usize, removed: usize, added: Lines, means: Means },
-    /// Undoes the last change of the author.
+    /// Undoes the author's last change.
     Undo(usize),
-    /// Redoes the last undo of the author.
+    /// Redoes the author's last undo.
     Redo(usize),
 }
 
-/// How an edit is made.
+/// The means of an edit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Means {
-    /// Which line becomes which is on record.
+    /// An edit of lines, which records a line map.
     Lines,
-    /// The file is written as a whole.
+    /// A write of the whole file.
     Write,
-    /// Another program writes it, which Surehand does not see.
+    /// A write by another program, which Surehand does not see.
     Outside,
 }
 
@@ -48,7 +48,7 @@ struct BlockChange {
     after: Lines,
 }
 
-/// The file, as it must be.
+/// The history and the expected content of the file.
 struct History {
     dir: TempDir,
     sessions: [Session; 2],
@@ -74,7 +74,7 @@ impl History {
                 let before = self.blocks[block].clone();
                 let at = at % (before.len() + 1);
                 let end = (at + removed).min(before.len());
-                // Where nothing is on record, contents cannot show that a line went and an equal one came.
+                // Without a line map, contents cannot show that a line was replaced by an equal one.
                 let is_new = |text: &&&str| *means == Means::Lines || !before[at..end].contains(*text);
                 let added: Lines = added.iter().filter(is_new).copied().collect();
                 let mut after = before.clone();
@@ -92,13 +92,13 @@ impl History {
             }
             Act::Undo(author) => {
                 let Some(change) = self.done[*author].pop() else { return };
-                self.take_back(*author, UndoTarget::Last);
+                self.must_undo(*author, UndoTarget::Last);
                 self.blocks[change.block].clone_from(&change.before);
                 self.undone[*author].push(change);
             }
             Act::Redo(author) => {
                 let Some(change) = self.undone[*author].pop() else { return };
-                self.take_back(*author, UndoTarget::LastUndo);
+                self.must_undo(*author, UndoTarget::LastUndo);
                 self.blocks[change.block].clone_from(&change.after);
                 self.done[*author].push(change);
             }
@@ -106,7 +106,7 @@ impl History {
         self.assert_is_as_expected();
     }
 
-    /// Replaces these lines, as indexes.
+    /// Replaces the lines with these indexes.
     fn write(&mut self, author: usize, means: Means, lines: std::ops::Range<usize>, added: &[&str]) {
         let session = &mut self.sessions[author];
         match means {
@@ -119,7 +119,7 @@ impl History {
                 let shown = call(session, "read_file", json!({ "path": PATH, "anchors": true }));
                 let anchors: Vec<&str> = shown.lines().skip(1).filter_map(|row| row.split('|').next()).collect();
                 let text: String = added.iter().map(|line| format!("{line}\n")).collect();
-                // There is a fixed line above every block.
+                // A fixed line precedes every block.
                 let edit = match (lines.is_empty(), added.is_empty()) {
                     (true, _) => json!({ "op": "insert_after", "at": anchors[lines.start - 1], "text": text }),
                     (false, true) => json!({ "op": "delete", "at": anchors[lines.start], "to": anchors[lines.end - 1] }),
@@ -133,14 +133,14 @@ impl History {
         session.workspace().flush();
     }
 
-    /// Takes back what must be taken back.
+    /// Runs an undo that must succeed.
     #[track_caller]
-    fn take_back(&mut self, author: usize, which: UndoTarget) {
-        let outcome = self.try_to_take_back(author, which);
-        assert!(!outcome.is_refused(), "{}", words(&outcome));
+    fn must_undo(&mut self, author: usize, which: UndoTarget) {
+        let outcome = self.undo(author, which);
+        assert!(!outcome.is_refused(), "{}", rendered(&outcome));
     }
 
-    fn try_to_take_back(&mut self, author: usize, which: UndoTarget) -> Outcome {
+    fn undo(&mut self, author: usize, which: UndoTarget) -> Outcome {
         let session = &mut self.sessions[author];
         let outcome = session.undo(&UndoRequest { which, by: WhoseChanges::Mine, force: false });
         session.workspace().flush();
@@ -152,9 +152,9 @@ impl History {
         assert_eq!(content(self.dir.path(), PATH), text_of(&self.blocks));
     }
 
-    /// Undoes all changes of an author, and gives what is left of the file without him.
+    /// Undoes all changes of an author, and returns the expected content without him.
     fn without(&mut self, author: usize) -> (Outcome, String) {
-        let outcome = self.try_to_take_back(author, UndoTarget::All);
+        let outcome = self.undo(author, UndoTarget::All);
         let own = |block: usize| block % 2 == author;
         let blocks = (0..self.blocks.len()).map(|block| if own(block) { &self.first[block] } else { &self.blocks[block] });
         (outcome, text_of(&blocks.cloned().collect::<Vec<_>>()))
@@ -168,7 +168,7 @@ fn call(session: &mut Session, tool: &str, call: Value) -> String {
     reply.text
 }
 
-/// A fixed line is above every block.
+/// Each block is preceded by a fixed line.
 fn text_of(blocks: &[Lines]) -> String {
     let block = |(number, lines): (usize, &Lines)| {
         format!("// block {number}\n{}", lines.iter().map(|line| format!("{line}\n")).collect::<String>())
@@ -197,14 +197,14 @@ fn act(means: &'static [Means]) -> impl Strategy<Value = Act> {
     prop_oneof![4 => edit_act(means), 1 => (0usize..2).prop_map(Act::Undo), 1 => (0usize..2).prop_map(Act::Redo)]
 }
 
-fn words(outcome: &Outcome) -> String {
+fn rendered(outcome: &Outcome) -> String {
     render::text(outcome, &ToolNames::default())
 }
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 150, max_shrink_iters: 200, ..ProptestConfig::default() })]
 
-    /// Undo and redo of the last change are exact in between, and in the end one author is taken back exactly, and brought back again.
+    /// Undo and redo of the last change are exact at each step. At the end, one author is undone and redone exactly.
     #[test]
     fn one_author_is_undone_exactly(blocks in blocks(), acts in prop::collection::vec(act(&[Means::Lines]), 1..10)) {
         let mut history = History::begin(blocks);
@@ -216,25 +216,25 @@ proptest! {
             let present = content(history.dir.path(), PATH);
             let (outcome, expected) = history.without(author);
             if expected != present {
-                prop_assert!(!is_left(&outcome), "{}", words(&outcome));
+                prop_assert!(!is_left(&outcome), "{}", rendered(&outcome));
                 prop_assert_eq!(content(history.dir.path(), PATH), expected.clone());
-                history.take_back(author, UndoTarget::LastUndo);
+                history.must_undo(author, UndoTarget::LastUndo);
                 prop_assert_eq!(content(history.dir.path(), PATH), present);
-                history.take_back(author, UndoTarget::Last);
+                history.must_undo(author, UndoTarget::Last);
                 prop_assert_eq!(content(history.dir.path(), PATH), expected);
-                history.take_back(author, UndoTarget::LastUndo);
+                history.must_undo(author, UndoTarget::LastUndo);
             }
         }
     }
 
-    /// With whole-file writes and writes of other programs in between, what is taken back is right, and the rest is left.
+    /// With whole-file writes and other programs, each line is either undone correctly or left.
     #[test]
     fn with_other_programs_it_is_right_or_left(
         blocks in blocks(),
         acts in prop::collection::vec(edit_act(&[Means::Lines, Means::Write, Means::Outside]), 1..8),
     ) {
         let mut history = History::begin(blocks);
-        // What other programs write is Bob's.
+        // Writes of other programs count as Bob's.
         let acts = acts.into_iter().map(|act| match act {
             Act::Edit { block, at, removed, added, means: Means::Outside, .. } => {
                 Act::Edit { author: 1, block, at, removed, added, means: Means::Outside }
@@ -248,12 +248,12 @@ proptest! {
             if !is_left(&outcome) {
                 prop_assert_eq!(now, expected);
             } else {
-                // Whatever is left is Ann's: the blocks of Bob are untouched.
+                // Only lines of Ann may be left: the blocks of Bob are untouched.
                 for block in (0..history.blocks.len()).filter(|block| block % 2 == 1) {
                     let own = text_of(&history.blocks);
                     let begin = own.find(&format!("// block {block}\n")).unwrap();
                     let end = own.find(&format!("// block {}\n", block + 1)).unwrap_or(own.len());
-                    prop_assert!(now.contains(&own[begin..end]), "{}\n{}", now, words(&outcome));
+                    prop_assert!(now.contains(&own[begin..end]), "{}\n{}", now, rendered(&outcome));
                 }
             }
         }

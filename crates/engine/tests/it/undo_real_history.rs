@@ -1,5 +1,5 @@
-//! A real history, replayed by two sessions in turns: each applies the differences of every other commit. What one of them did is
-//! undone, and the other's work is what git's merge makes of the file without it.
+//! A real history, replayed by two sessions in turns: each applies every other commit. All changes of one session are
+//! undone, and the result must be git's merge of the file without them.
 
 use std::fs;
 
@@ -18,10 +18,10 @@ use crate::fixture::*;
 const HISTORY: &str = include_str!("histories/ripgrep-types.txt");
 const PATH: &str = "types.rs";
 
-/// So many commits are replayed at a time.
+/// The number of commits that are replayed at a time.
 const WINDOW: usize = 6;
 
-/// The text at the first commit, and the differences of those after it.
+/// The text at the first commit, and the patches of the commits after it.
 fn history() -> (String, Vec<String>) {
     let mut commits = HISTORY.split("\n=== ").skip(1).map(|commit| commit.split_once('\n').unwrap().1);
     let first = format!("{}\n", commits.next().unwrap());
@@ -34,7 +34,7 @@ fn apply(session: &mut Session, patch: &str) {
     assert!(!reply.is_error, "{}\n{patch}", reply.text);
 }
 
-/// The texts after each of these patches, the one before them first.
+/// The first text, and the text after each of these patches.
 fn texts(first: &str, patches: &[String]) -> Vec<String> {
     let dir = lay_out(&[(PATH, first)]);
     let mut session = session(dir.path());
@@ -49,7 +49,7 @@ fn undo(session: &mut Session, which: UndoTarget) -> Outcome {
     session.undo(&UndoRequest { which, by: WhoseChanges::Mine, force: false })
 }
 
-/// What git makes of the file if only every other commit is applied, from the second one on; `None` if some of them conflict.
+/// Git's merge if only every other commit is applied, from the second one on; `None` if some of them conflict.
 fn without_first_author(texts: &[String]) -> Option<String> {
     let mut text = texts[0].clone().into_bytes();
     for pair in texts.windows(2).skip(1).step_by(2) {
@@ -60,7 +60,7 @@ fn without_first_author(texts: &[String]) -> Option<String> {
 }
 
 #[test]
-fn of_a_real_history_one_author_is_undone_exactly() {
+fn one_author_of_a_real_history_is_undone_exactly() {
     let (first, patches) = history();
     let texts = texts(&first, &patches);
     let mut exact = 0;
@@ -80,11 +80,11 @@ fn of_a_real_history_one_author_is_undone_exactly() {
             assert_eq!(now, expected, "commits {start} to {}", start + WINDOW);
             exact += 1;
         }
-        // Whatever is left: no line that the other has added is gone.
+        // In spite of lines that are left, no line that the other session added is gone.
         for pair in texts.windows(2).skip(1).step_by(2) {
             let added = pair[1].lines().filter(|line| !pair[0].lines().any(|known| known == *line));
-            for line in added.filter(|line| last.lines().any(|there| there == *line)) {
-                assert!(now.lines().any(|there| there == line), "{line} is lost");
+            for line in added.filter(|line| last.lines().any(|line_after| line_after == *line)) {
+                assert!(now.lines().any(|line_after| line_after == line), "{line} is lost");
             }
         }
         if undone.refusal().is_none() {
