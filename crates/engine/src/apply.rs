@@ -6,7 +6,7 @@ use std::thread;
 use surehand_core::{
     Cause, Content, Done, Edit, LineSet, Outcome, Planned, Present, Refusal, RelPath, Text,
     edit::UndoRequest,
-    outcome::{ChangeOutcome, FileOutcome, SameContent, undo::NotUndone},
+    outcome::{ChangeOutcome, SameContent, undo::NotUndone},
 };
 
 use crate::{
@@ -129,10 +129,9 @@ impl Session {
     }
 
     fn record_step(&mut self, edit: &Edit, step: PlanStep, committed: Committed) -> ChangeOutcome {
-        let tool = edit.tool();
         match step {
             PlanStep::Undo(undo) => {
-                let (change, origin, unwritten) = (fresh_change(), undo.origin(), undo.unwritten().to_vec());
+                let (change, origin, unwritten) = (fresh_change(), undo.origin(), undo.unwritten.clone());
                 let recorded = undo.paths();
                 let files = self.record_change(&change, &origin, undo.files, committed, MadeBy::Us);
                 self.mark_unwritten(&change, &origin, &unwritten);
@@ -144,31 +143,34 @@ impl Session {
                 for left in &left {
                     left.text.iter().for_each(|text| self.record_shown(&left.path, text, &left.shown()));
                 }
-                ChangeOutcome { entries, undo: undo.kind, undid: undo.undid, left, ..ChangeOutcome::of(change, tool, files) }
+                ChangeOutcome {
+                    entries,
+                    undo: undo.kind,
+                    undid: undo.undid,
+                    left,
+                    ..ChangeOutcome::of(change, edit.tool(), files)
+                }
             }
-            PlanStep::Change(files) => {
-                let change = fresh_change();
-                let files = self.record_change(&change, &ChangeOrigin::of(tool.name()), files, committed, MadeBy::Us);
-                let rewrites = self.count_if_rewrite(edit, &files);
-                ChangeOutcome { rewrites, ..ChangeOutcome::of(change, tool, files) }
-            }
+            PlanStep::Change(files) => self.record_edit(edit, files, committed, MadeBy::Us),
             PlanStep::Nothing(..) => unreachable!("a plan without changes is not committed"),
         }
     }
 
-    /// Counts rewrites that change little, and returns the count.
-    fn count_if_rewrite(&mut self, edit: &Edit, files: &[FileOutcome]) -> u32 {
-        match (edit, files.first()) {
+    /// Records an edit, and counts rewrites of whole files that change little.
+    fn record_edit(&mut self, edit: &Edit, files: Vec<PlannedFile>, committed: Committed, by: MadeBy) -> ChangeOutcome {
+        let (change, tool) = (fresh_change(), edit.tool());
+        let files = self.record_change(&change, &ChangeOrigin::of(tool.name()), files, committed, by);
+        let rewrites = match (edit, files.first()) {
             (Edit::Write { .. }, Some(file)) if !file.planned.is_new() => {
                 self.count_rewrite(file.planned.path(), is_alike(&file.planned))
             }
             _ => 0,
-        }
+        };
+        ChangeOutcome { rewrites, ..ChangeOutcome::of(change, tool, files) }
     }
 
     /// Records an edit that another program has made, by comparing the files with the plan.
     pub(crate) fn adopt(&mut self, edit: &Edit, step: PlanStep) -> Option<Done> {
-        let tool = edit.tool();
         let files = match step {
             PlanStep::Change(files) => files,
             PlanStep::Nothing(path, text) => return Some(self.same_content(path, text)),
@@ -176,10 +178,7 @@ impl Session {
         };
         // Without a stamp, each file is read.
         let committed = Committed { stamps: vec![None; files.len()], how: vec![CommitMethod::Swap; files.len()] };
-        let change = fresh_change();
-        let files = self.record_change(&change, &ChangeOrigin::of(tool.name()), files, committed, MadeBy::ForeignTool);
-        let rewrites = self.count_if_rewrite(edit, &files);
-        Some(Done::Changed(ChangeOutcome { rewrites, ..ChangeOutcome::of(change, tool, files) }))
+        Some(Done::Changed(self.record_edit(edit, files, committed, MadeBy::ForeignTool)))
     }
 }
 

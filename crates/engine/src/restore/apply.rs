@@ -13,7 +13,7 @@ use surehand_core::{
 };
 use surehand_store::{ChangeId, FileEvent, NotKept, StoreRecord};
 
-use super::{RestoreAct, RestoreFile, RestorePlan, entry_undo::entry_change, picture::Thing};
+use super::{RestoreAct, RestoreFile, RestorePlan, checkpoint_tree::PathState, entry_undo::entry_change};
 use crate::{
     change_log::{ChangeOrigin, fresh_change},
     change_record::MadeBy,
@@ -83,12 +83,12 @@ impl Session {
         // First remove whatever occupies the place of something else.
         for file in &plan.files {
             let removed = match (&file.have, &file.want) {
-                (Thing::Link { target }, _) => put_back::remove_link(root, &file.path, target),
-                (Thing::Directory { .. }, Thing::File { .. } | Thing::Link { .. } | Thing::Nothing) => {
+                (PathState::Link { target }, _) => put_back::remove_link(root, &file.path, target),
+                (PathState::Directory { .. }, PathState::File { .. } | PathState::Link { .. } | PathState::Nothing) => {
                     put_back::remove_directory(root, &file.path)
                 }
                 // An empty directory that another program left there would block the path.
-                (Thing::Nothing, Thing::File { .. } | Thing::Link { .. }) => {
+                (PathState::Nothing, PathState::File { .. } | PathState::Link { .. }) => {
                     let _ = put_back::remove_directory(root, &file.path);
                     Ok(())
                 }
@@ -101,9 +101,9 @@ impl Session {
         }
         let files = || plan.files.iter().filter(|file| !failed.contains(&file.path));
         let (deletes, writes): (Vec<&RestoreFile>, Vec<&RestoreFile>) = files()
-            .filter(|file| matches!(file.have, Thing::File { .. }) || matches!(file.want, Thing::File { .. }))
+            .filter(|file| matches!(file.have, PathState::File { .. }) || matches!(file.want, PathState::File { .. }))
             .filter(|file| file.act != RestoreAct::SetMode)
-            .partition(|file| !matches!(file.want, Thing::File { .. }));
+            .partition(|file| !matches!(file.want, PathState::File { .. }));
         if is_in_the_way(&deletes, &writes) {
             restored.has_swapped = true;
             recorded.extend(self.commit_restore(&act, &deletes, &mut restored, &mut failed));
@@ -118,10 +118,10 @@ impl Session {
         let mut unmade = failed.clone();
         for file in plan.files.iter().filter(|file| !failed.contains(&file.path)) {
             let put = match &file.want {
-                Thing::Link { target } => put_back::make_link(root, &file.path, target),
-                Thing::Directory { mode } => put_back::make_directory(root, &file.path, *mode),
-                Thing::File { mode: Some(mode), .. } => put_back::set_mode(root, &file.path, *mode),
-                Thing::File { mode: None, .. } | Thing::Nothing | Thing::NotKept => Ok(()),
+                PathState::Link { target } => put_back::make_link(root, &file.path, target),
+                PathState::Directory { mode } => put_back::make_directory(root, &file.path, *mode),
+                PathState::File { mode: Some(mode), .. } => put_back::set_mode(root, &file.path, *mode),
+                PathState::File { mode: None, .. } | PathState::Nothing | PathState::NotKept => Ok(()),
             };
             match put {
                 Ok(()) => restored.files.push((file.path.clone(), file.act)),
@@ -144,8 +144,8 @@ impl Session {
     /// Records the change to a path without a content write.
     fn record_entry(&self, act: &RestoreRecord<'_>, file: &RestoreFile) {
         let version = match &file.want {
-            Thing::File { .. } => self.version_at(&file.path),
-            Thing::Nothing | Thing::Link { .. } | Thing::Directory { .. } | Thing::NotKept => None,
+            PathState::File { .. } => self.version_at(&file.path),
+            PathState::Nothing | PathState::Link { .. } | PathState::Directory { .. } | PathState::NotKept => None,
         };
         let event = self.event_of(act.origin, act.change, &file.path);
         self.workspace().record(StoreRecord::Happened(FileEvent { before: version, after: version, ..event }));
@@ -233,7 +233,7 @@ impl Session {
     }
 
     fn wanted<'a>(&self, file: &'a RestoreFile) -> Result<Wanted<'a>, String> {
-        let Thing::File { content, mode } = &file.want else { return Ok(Wanted { file, content: None, mode: None }) };
+        let PathState::File { content, mode } = &file.want else { return Ok(Wanted { file, content: None, mode: None }) };
         let bytes = content.load(self.workspace(), &file.path)?;
         let content =
             if bytes.len() as u64 > self.limits().file_bytes { Bytes::Blob(Blob::new(bytes)) } else { Bytes::new(bytes) };
@@ -262,34 +262,25 @@ impl Restored {
 
 /// Whether a file must be deleted before another can be written, because a file becomes a directory or the reverse.
 fn is_in_the_way(deletes: &[&RestoreFile], writes: &[&RestoreFile]) -> bool {
-    let is_above =
-        |above: &RelPath, path: &RelPath| path.as_str().strip_prefix(above.as_str()).is_some_and(|rest| rest.starts_with('/'));
-    let paths = |files: &[&RestoreFile]| files.iter().map(|file| file.path.clone()).collect::<BTreeSet<_>>();
-    let (deletes, writes) = (paths(deletes), paths(writes));
-    let meets = |one: &BTreeSet<RelPath>, other: &BTreeSet<RelPath>| {
-        other.iter().any(|path| {
-            let mut above = path.parent();
-            while let Some(dir) = above {
-                if one.contains(&dir) && is_above(&dir, path) {
-                    return true;
-                }
-                above = dir.parent();
-            }
-            false
-        })
+    let is_above_any = |above: &[&RestoreFile], below: &[&RestoreFile]| {
+        let above: BTreeSet<&RelPath> = above.iter().map(|file| &file.path).collect();
+        below.iter().any(|file| parents(&file.path).any(|dir| above.contains(&dir)))
     };
-    meets(&deletes, &writes) || meets(&writes, &deletes)
+    is_above_any(deletes, writes) || is_above_any(writes, deletes)
+}
+
+fn parents(path: &RelPath) -> impl Iterator<Item = RelPath> {
+    std::iter::successors(path.parent(), RelPath::parent)
 }
 
 /// Removes directories that only held deleted files, and empty ones that block a file.
 fn remove_empty_directories(session: &Session, plan: &RestorePlan) {
-    let above = |path: &RelPath| std::iter::successors(path.parent(), RelPath::parent);
     let deleted = plan.files.iter().filter(|file| file.act == RestoreAct::Delete);
-    let mut directories: BTreeSet<RelPath> = deleted.flat_map(|file| above(&file.path)).collect();
-    let is_file_or_link = |file: &&RestoreFile| matches!(file.want, Thing::File { .. } | Thing::Link { .. });
+    let mut directories: BTreeSet<RelPath> = deleted.flat_map(|file| parents(&file.path)).collect();
+    let is_file_or_link = |file: &&RestoreFile| matches!(file.want, PathState::File { .. } | PathState::Link { .. });
     let wanted: BTreeSet<&RelPath> = plan.files.iter().filter(is_file_or_link).map(|file| &file.path).collect();
-    for empty in plan.empty.iter().filter(|empty| above(empty).any(|dir| wanted.contains(&dir))) {
-        directories.extend(above(empty).chain([empty.clone()]));
+    for empty in plan.empty.iter().filter(|empty| parents(empty).any(|dir| wanted.contains(&dir))) {
+        directories.extend(parents(empty).chain([empty.clone()]));
     }
     // Innermost directories first. Directories that are not empty stay.
     for dir in directories.into_iter().rev().filter(|dir| !plan.standing.contains(dir)) {

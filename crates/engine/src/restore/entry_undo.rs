@@ -11,18 +11,18 @@ use surehand_store::{ChangeId, EntryChange, FileEvent, PathEntry};
 
 use super::{
     RestoreAct, RestoreFile, RestorePlan, Restored,
-    picture::{Content, Thing, is_same_content},
+    checkpoint_tree::{Content, PathState, is_same_content},
 };
 use crate::{change_log::ChangeOrigin, checkpoint::read_file, session::Session, workspace::Workspace};
 
 /// A path to restore to its state before some changes.
 #[derive(Debug, Clone)]
 pub(crate) struct EntryUndo {
-    path: RelPath,
+    pub path: RelPath,
     /// Newest first.
     pub changes: Vec<ChangeId>,
-    have: Thing,
-    want: Thing,
+    have: PathState,
+    want: PathState,
 }
 
 impl EntryUndo {
@@ -40,9 +40,11 @@ impl EntryUndo {
             let is_of_kind = of_kind.contains(&event.path);
             let (before, after) = match &event.entry {
                 Some(EntryChange { before, after }) if is_of_kind || !whole.contains(&event.path) => {
-                    (thing(before, event.before), thing(after, event.after))
+                    (state_of(before, event.before), state_of(after, event.after))
                 }
-                None if is_of_kind && known.is_some() => (thing(&PathEntry::File(event.mode), event.before), Thing::Nothing),
+                None if is_of_kind && known.is_some() => {
+                    (state_of(&PathEntry::File(event.mode), event.before), PathState::Nothing)
+                }
                 Some(_) | None => continue,
             };
             match known {
@@ -59,13 +61,9 @@ impl EntryUndo {
         undos
     }
 
-    pub(crate) fn path(&self) -> &RelPath {
-        &self.path
-    }
-
     /// Whether the path was not a regular file before or after. Otherwise only its permissions are restored.
     pub(crate) fn is_of_kind(&self) -> bool {
-        !matches!((&self.have, &self.want), (Thing::File { .. }, Thing::File { .. }))
+        !matches!((&self.have, &self.want), (PathState::File { .. }, PathState::File { .. }))
     }
 
     /// Whether the path is still as the changes left it. If only permissions are restored, the content does not matter.
@@ -76,16 +74,18 @@ impl EntryUndo {
             meta.as_ref().is_some_and(|meta| mode.is_none_or(|mode| meta.permissions().mode() & 0o7777 == mode))
         };
         match &self.have {
-            Thing::Nothing => meta.is_none() || meta.as_ref().is_some_and(std::fs::Metadata::is_dir) && is_empty(&place),
-            Thing::Link { target } => std::fs::read_link(&place).is_ok_and(|actual| actual.as_os_str() == target.as_str()),
-            Thing::Directory { .. } => meta.as_ref().is_some_and(std::fs::Metadata::is_dir),
-            Thing::File { mode, .. } if !self.is_of_kind() => meta.as_ref().is_some_and(|meta| meta.is_file()) && has_mode(*mode),
-            Thing::File { content, mode } => {
+            PathState::Nothing => meta.is_none() || meta.as_ref().is_some_and(std::fs::Metadata::is_dir) && is_empty(&place),
+            PathState::Link { target } => std::fs::read_link(&place).is_ok_and(|actual| actual.as_os_str() == target.as_str()),
+            PathState::Directory { .. } => meta.as_ref().is_some_and(std::fs::Metadata::is_dir),
+            PathState::File { mode, .. } if !self.is_of_kind() => {
+                meta.as_ref().is_some_and(|meta| meta.is_file()) && has_mode(*mode)
+            }
+            PathState::File { content, mode } => {
                 let actual = read_file(workspace, &self.path, u64::MAX).ok().flatten();
                 let actual = actual.map(|bytes| Content::Version(ContentHash::of(&bytes)));
                 has_mode(*mode) && actual.is_some_and(|actual| is_same_content(workspace, &self.path, &actual, content))
             }
-            Thing::NotKept => false,
+            PathState::NotKept => false,
         }
     }
 
@@ -97,8 +97,8 @@ impl EntryUndo {
     fn file(&self) -> RestoreFile {
         let act = match (&self.have, &self.want) {
             _ if !self.is_of_kind() => RestoreAct::SetMode,
-            (Thing::Nothing, _) => RestoreAct::Create,
-            (_, Thing::Nothing) => RestoreAct::Delete,
+            (PathState::Nothing, _) => RestoreAct::Create,
+            (_, PathState::Nothing) => RestoreAct::Delete,
             _ => RestoreAct::Overwrite,
         };
         RestoreFile { path: self.path.clone(), act, have: self.have.clone(), want: self.want.clone() }
@@ -126,42 +126,42 @@ impl Session {
 /// The effect of a restore on a path apart from file content; `None` if there is none.
 pub(super) fn entry_change(file: &RestoreFile) -> Option<EntryChange> {
     let is_more = match (&file.have, &file.want) {
-        (Thing::File { mode: Some(have), .. }, Thing::File { mode: Some(want), .. }) => have != want,
-        (Thing::File { .. } | Thing::Nothing, Thing::File { .. } | Thing::Nothing) => false,
-        (Thing::NotKept, _) | (_, Thing::NotKept) => false,
+        (PathState::File { mode: Some(have), .. }, PathState::File { mode: Some(want), .. }) => have != want,
+        (PathState::File { .. } | PathState::Nothing, PathState::File { .. } | PathState::Nothing) => false,
+        (PathState::NotKept, _) | (_, PathState::NotKept) => false,
         _ => true,
     };
     is_more.then(|| EntryChange { before: entry(&file.have), after: entry(&file.want) })
 }
 
 /// The outcome of a restore for a path.
-pub(super) fn outcome(path: &RelPath, have: &Thing, want: &Thing) -> EntryOutcome {
+pub(super) fn outcome(path: &RelPath, have: &PathState, want: &PathState) -> EntryOutcome {
     let is = match (have, want) {
-        (_, Thing::Link { target }) => EntryState::Link(target.clone()),
-        (_, Thing::Directory { .. }) => EntryState::Directory,
-        (Thing::File { .. }, Thing::File { mode: Some(mode), .. }) => EntryState::Permissions(*mode),
-        (_, Thing::File { .. }) => EntryState::File,
-        (_, Thing::Nothing | Thing::NotKept) => EntryState::Nothing,
+        (_, PathState::Link { target }) => EntryState::Link(target.clone()),
+        (_, PathState::Directory { .. }) => EntryState::Directory,
+        (PathState::File { .. }, PathState::File { mode: Some(mode), .. }) => EntryState::Permissions(*mode),
+        (_, PathState::File { .. }) => EntryState::File,
+        (_, PathState::Nothing | PathState::NotKept) => EntryState::Nothing,
     };
     EntryOutcome { path: path.clone(), is }
 }
 
 /// The state of a path that an event describes.
-pub(super) fn thing(entry: &PathEntry, version: Option<ContentHash>) -> Thing {
+pub(super) fn state_of(entry: &PathEntry, version: Option<ContentHash>) -> PathState {
     match (entry, version) {
-        (PathEntry::Link(target), _) => Thing::Link { target: target.clone() },
-        (PathEntry::Directory(mode), _) => Thing::Directory { mode: *mode },
-        (PathEntry::File(mode), Some(version)) => Thing::File { content: Content::Version(version), mode: *mode },
-        (PathEntry::File(_), None) | (PathEntry::Nothing, _) => Thing::Nothing,
+        (PathEntry::Link(target), _) => PathState::Link { target: target.clone() },
+        (PathEntry::Directory(mode), _) => PathState::Directory { mode: *mode },
+        (PathEntry::File(mode), Some(version)) => PathState::File { content: Content::Version(version), mode: *mode },
+        (PathEntry::File(_), None) | (PathEntry::Nothing, _) => PathState::Nothing,
     }
 }
 
-fn entry(thing: &Thing) -> PathEntry {
-    match thing {
-        Thing::Link { target } => PathEntry::Link(target.clone()),
-        Thing::Directory { mode } => PathEntry::Directory(*mode),
-        Thing::File { mode, .. } => PathEntry::File(*mode),
-        Thing::Nothing | Thing::NotKept => PathEntry::Nothing,
+fn entry(state: &PathState) -> PathEntry {
+    match state {
+        PathState::Link { target } => PathEntry::Link(target.clone()),
+        PathState::Directory { mode } => PathEntry::Directory(*mode),
+        PathState::File { mode, .. } => PathEntry::File(*mode),
+        PathState::Nothing | PathState::NotKept => PathEntry::Nothing,
     }
 }
 

@@ -5,7 +5,7 @@ use surehand_store::CheckpointId;
 
 use super::{
     RestoreError,
-    picture::{Picture, Thing},
+    checkpoint_tree::{CheckpointTree, PathState},
 };
 use crate::workspace::Workspace;
 
@@ -27,20 +27,20 @@ impl Workspace {
     pub fn kept_work(&self, id: &CheckpointId) -> Result<Vec<KeptFile>, RestoreError> {
         let checkpoint = self.ask(|store| store.checkpoint(id))?;
         let checkpoint = checkpoint.ok_or_else(|| RestoreError::Gone(format!("checkpoint {id}")))?;
-        let picture = Picture::of(self, Some(&checkpoint)).map_err(RestoreError::Git)?;
+        let tree = CheckpointTree::of(self, Some(&checkpoint)).map_err(RestoreError::Git)?;
         let mut compared = 0;
         let mut kept = Vec::new();
         for file in &checkpoint.files {
             let path = &file.path;
-            let things = [picture.committed_at(path), picture.at(path)];
-            if !things.iter().any(|thing| matches!(thing, Thing::File { .. })) {
+            let states = [tree.committed_at(path), tree.at(path)];
+            if !states.iter().any(|state| matches!(state, PathState::File { .. })) {
                 continue;
             }
             if compared > MOST_BYTES {
                 kept.push(KeptFile { path: path.clone(), diff: None });
                 continue;
             }
-            let [before, after] = things.map(|thing| self.content_of(path, &thing));
+            let [before, after] = states.map(|state| self.content_of(path, &state));
             let (Ok(before), Ok(after)) = (before, after) else {
                 kept.push(KeptFile { path: path.clone(), diff: None });
                 continue;
@@ -55,11 +55,11 @@ impl Workspace {
     }
 
     /// The content of a file; `None` if there is no file.
-    fn content_of(&self, path: &RelPath, thing: &Thing) -> Result<Option<Content>, String> {
-        match thing {
-            Thing::File { content, .. } => content.load(self, path).map(|bytes| Some(Content::new(bytes))),
-            Thing::NotKept => Err("its content was not kept".to_owned()),
-            Thing::Nothing | Thing::Link { .. } | Thing::Directory { .. } => Ok(None),
+    fn content_of(&self, path: &RelPath, state: &PathState) -> Result<Option<Content>, String> {
+        match state {
+            PathState::File { content, .. } => content.load(self, path).map(|bytes| Some(Content::new(bytes))),
+            PathState::NotKept => Err("its content was not kept".to_owned()),
+            PathState::Nothing | PathState::Link { .. } | PathState::Directory { .. } => Ok(None),
         }
     }
 }

@@ -5,9 +5,9 @@
 //! Contents go through a commit like every other change, and undo can revert them.
 
 mod apply;
+mod checkpoint_tree;
 mod entry_undo;
 mod kept_work;
-mod picture;
 mod target;
 
 use std::{
@@ -18,15 +18,18 @@ use std::{
 use rustix::fs::FileType;
 
 use surehand_core::{ContentHash, OutsideState, Refusal, RelPath, outcome::undo::EntryOutcome};
-use surehand_store::{Checkpoint, CheckpointId, CheckpointInfo, EventFilter, FileEvent, Millis, NotKept, StoreError};
+use surehand_store::{Checkpoint, CheckpointId, CheckpointInfo, EventFilter, FileEvent, Millis, NotKept, PathEntry, StoreError};
 
-use self::picture::{Content, Picture, Thing, is_same_content};
 pub use self::{
     apply::Restored,
     kept_work::KeptFile,
     target::{RestoreTo, RestoreToError, reads_as_time},
 };
-pub(crate) use self::{apply::TOOL, entry_undo::EntryUndo};
+pub(crate) use self::{apply::TOOL, checkpoint_tree::MOST_OF_BLOB, entry_undo::EntryUndo};
+use self::{
+    checkpoint_tree::{CheckpointTree, Content, PathState, is_same_content},
+    entry_undo::state_of,
+};
 use crate::{
     checkpoint::{CheckpointError, CheckpointRequest, NestedPaths, lstat, read_file},
     disk::{
@@ -76,8 +79,8 @@ pub struct RestoreFile {
     pub path: RelPath,
     /// The kind of effect.
     pub act: RestoreAct,
-    have: Thing,
-    want: Thing,
+    have: PathState,
+    want: PathState,
 }
 
 /// The kind of effect on a path.
@@ -171,17 +174,15 @@ impl Session {
                 None => Ok(None),
             })?,
         };
-        let then = Then { base: base.as_ref(), first: first.as_ref(), events: &events, later };
-        let found = self.compare(&then, present, &chosen)?;
-        let checkpoint = base.map(|base| base.info);
-        let Found { files, left, empty, standing } = found;
-        Ok(RestorePlan { moment, checkpoint, before: None, files, left, empty, standing })
+        let then = RestorePoint { base: base.as_ref(), first: first.as_ref(), events: &events, later };
+        let plan = self.compare(&then, present, &chosen)?;
+        Ok(RestorePlan { moment, checkpoint: base.map(|base| base.info), ..plan })
     }
 
     /// A plan that restores one file to a version that is in the store.
     pub(crate) fn plan_of_version(&self, path: RelPath, version: ContentHash) -> RestorePlan {
-        let want = Thing::File { content: Content::Version(version), mode: None };
-        let file = RestoreFile { path, act: RestoreAct::Overwrite, have: Thing::NotKept, want };
+        let want = PathState::File { content: Content::Version(version), mode: None };
+        let file = RestoreFile { path, act: RestoreAct::Overwrite, have: PathState::NotKept, want };
         RestorePlan::of(vec![file])
     }
 
@@ -229,59 +230,56 @@ impl Session {
         Ok((base, moment, later))
     }
 
-    fn compare(&self, then: &Then<'_>, now: &Checkpoint, chosen: &[RelPath]) -> Result<Found, RestoreError> {
+    fn compare(&self, then: &RestorePoint<'_>, now: &Checkpoint, chosen: &[RelPath]) -> Result<RestorePlan, RestoreError> {
         let workspace = self.workspace().clone();
-        let now_picture = Picture::of(&workspace, Some(now)).map_err(RestoreError::Git)?;
-        let then_picture = Picture::of(&workspace, then.base).map_err(RestoreError::Git)?;
+        let now_tree = CheckpointTree::of(&workspace, Some(now)).map_err(RestoreError::Git)?;
+        let then_tree = CheckpointTree::of(&workspace, then.base).map_err(RestoreError::Git)?;
         let mut by_events = then.by_events();
         if let Some(first) = then.first {
             // A file of the oldest checkpoint existed earlier too, unless a recorded change is older than the
             // checkpoint.
-            let picture = Picture::of(&workspace, Some(first)).map_err(RestoreError::Git)?;
+            let tree = CheckpointTree::of(&workspace, Some(first)).map_err(RestoreError::Git)?;
             let oldest = oldest_by_path(&then.events[..then.later]);
             let is_older = |path: &RelPath| oldest.get(path).is_none_or(|at| *at >= first.info.at);
-            by_events.iter_mut().filter(|(path, _)| is_older(path)).for_each(|(path, thing)| *thing = picture.at(path));
+            by_events.iter_mut().filter(|(path, _)| is_older(path)).for_each(|(path, state)| *state = tree.at(path));
         }
         let mut paths: BTreeSet<RelPath> = now.files.iter().map(|file| file.path.clone()).collect();
         if then.base.is_some() {
             paths.extend(then.base.iter().flat_map(|base| &base.files).map(|file| file.path.clone()));
-            paths.extend(then_picture.committed_otherwise(&now_picture));
+            paths.extend(then_tree.committed_otherwise(&now_tree));
             paths.extend(by_events.keys().map(|path| (*path).clone()));
         } else {
             paths = by_events.keys().map(|path| (*path).clone()).collect();
         }
         let is_chosen = |path: &RelPath| {
-            let is_in = |dir: &RelPath| {
-                path.as_str().strip_prefix(dir.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-            };
-            chosen.is_empty() || chosen.iter().any(is_in)
+            chosen.is_empty() || chosen.iter().any(|chosen| path == chosen || path.relative_to(chosen).is_some())
         };
-        let mut found = Found::default();
+        let mut plan = RestorePlan::of(Vec::new());
         let (mut ignored, mut older, mut nested) = (Ignored::default(), Vec::new(), NestedPaths::default());
         for path in paths.into_iter().filter(is_chosen) {
-            let have = now_picture.at(&path);
+            let have = now_tree.at(&path);
             let want = match by_events.get(&path) {
                 Some(after) => after.clone(),
-                None => then_picture.at(&path),
+                None => then_tree.at(&path),
             };
             if nested.contain(&workspace, &path) {
-                self.judge_nested(&mut found, path, &now_picture, want);
+                self.judge_nested(&mut plan, path, &now_tree, want);
                 continue;
             }
             // A checkpoint lists only empty directories.
-            if let (Thing::Nothing, Thing::Directory { .. }) = (&have, &want)
-                && let there @ Thing::Directory { .. } = on_disk(&workspace, &path)
+            if let (PathState::Nothing, PathState::Directory { .. }) = (&have, &want)
+                && let present @ PathState::Directory { .. } = on_disk(&workspace, &path)
             {
-                found.standing.push(path.clone());
-                self.judge(&mut found, path, there, want);
+                plan.standing.push(path.clone());
+                self.judge(&mut plan, path, present, want);
                 continue;
             }
             let is_on_record = by_events.contains_key(&path);
             let is_known_absent = is_on_record || then.base.is_some_and(|base| base.info.is_whole);
-            if want == Thing::Nothing && !is_known_absent {
+            if want == PathState::Nothing && !is_known_absent {
                 continue;
             }
-            if want == Thing::Nothing && matches!(have, Thing::File { .. } | Thing::Link { .. }) {
+            if want == PathState::Nothing && matches!(have, PathState::File { .. } | PathState::Link { .. }) {
                 if ignored.is_ignored(self, &path) {
                     continue;
                 }
@@ -290,72 +288,72 @@ impl Session {
                     continue;
                 }
             }
-            self.judge(&mut found, path, have, want);
+            self.judge(&mut plan, path, have, want);
         }
-        self.judge_older(&mut found, older);
-        Ok(found)
+        self.judge_older(&mut plan, older);
+        Ok(plan)
     }
 
     /// A file of a nested repository is restored if it is gone, or if that repository itself has its present content.
-    fn judge_nested(&self, found: &mut Found, path: RelPath, now: &Picture<'_>, want: Thing) {
+    fn judge_nested(&self, plan: &mut RestorePlan, path: RelPath, now: &CheckpointTree<'_>, want: PathState) {
         let have = on_disk(self.workspace(), &path);
         let is_free = match (&have, &want) {
-            (Thing::File { content, .. }, Thing::File { content: wanted, .. }) if content == wanted => true,
-            (Thing::Nothing, Thing::File { .. } | Thing::Link { .. }) => true,
-            (_, Thing::File { .. } | Thing::Link { .. }) => have == want || !now.lists(&path),
+            (PathState::File { content, .. }, PathState::File { content: wanted, .. }) if content == wanted => true,
+            (PathState::Nothing, PathState::File { .. } | PathState::Link { .. }) => true,
+            (_, PathState::File { .. } | PathState::Link { .. }) => have == want || !now.lists(&path),
             // Other files there are unknown, and nothing is deleted on a guess.
             _ => return,
         };
         if is_free {
-            self.judge(found, path, have, want);
+            self.judge(plan, path, have, want);
         } else {
             let why = "it has other changes by now, in a repository of its own".to_owned();
-            found.left.push(NotKept { path: path.to_string(), why });
+            plan.left.push(NotKept { path: path.to_string(), why });
         }
     }
 
     /// Judges files that are older than the checkpoint but not in it. A file that was moved since is deleted, because
     /// it is restored under its old name. Any other existed as an ignored file, so it stays.
-    fn judge_older(&self, found: &mut Found, older: Vec<(RelPath, Thing)>) {
+    fn judge_older(&self, plan: &mut RestorePlan, older: Vec<(RelPath, PathState)>) {
         if older.is_empty() {
             return;
         }
         let comes_back = |file: &&RestoreFile| matches!(file.act, RestoreAct::Create | RestoreAct::Overwrite);
-        let identities = found.files.iter().filter(comes_back).filter_map(|file| self.identity(&file.path, &file.want));
+        let identities = plan.files.iter().filter(comes_back).filter_map(|file| self.identity(&file.path, &file.want));
         let identities: HashSet<Identity> = identities.collect();
         for (path, have) in older {
             if self.identity(&path, &have).is_some_and(|identity| identities.contains(&identity)) {
-                self.judge(found, path, have, Thing::Nothing);
+                self.judge(plan, path, have, PathState::Nothing);
             } else {
                 let why = "it was there before the checkpoint, which does not know of it".to_owned();
-                found.left.push(NotKept { path: path.to_string(), why });
+                plan.left.push(NotKept { path: path.to_string(), why });
             }
         }
     }
 
-    fn identity(&self, path: &RelPath, thing: &Thing) -> Option<Identity> {
-        match thing {
-            Thing::File { content: Content::Version(version), .. } => Some(Identity::Content(*version)),
-            Thing::File { content, .. } => {
+    fn identity(&self, path: &RelPath, state: &PathState) -> Option<Identity> {
+        match state {
+            PathState::File { content: Content::Version(version), .. } => Some(Identity::Content(*version)),
+            PathState::File { content, .. } => {
                 content.load(self.workspace(), path).ok().map(|content| Identity::Content(ContentHash::of(&content)))
             }
-            Thing::Link { target } => Some(Identity::Target(target.clone())),
-            Thing::Nothing | Thing::Directory { .. } | Thing::NotKept => None,
+            PathState::Link { target } => Some(Identity::Target(target.clone())),
+            PathState::Nothing | PathState::Directory { .. } | PathState::NotKept => None,
         }
     }
 
     /// Decides the effect on a path. A file that did not exist then may be deleted.
-    fn judge(&self, found: &mut Found, path: RelPath, have: Thing, want: Thing) {
-        let mut leave = |why: String| found.left.push(NotKept { path: path.to_string(), why });
+    fn judge(&self, plan: &mut RestorePlan, path: RelPath, have: PathState, want: PathState) {
+        let mut leave = |why: String| plan.left.push(NotKept { path: path.to_string(), why });
         let act = match (&have, &want) {
-            (Thing::Nothing, Thing::Nothing) | (Thing::NotKept, Thing::NotKept) => return,
+            (PathState::Nothing, PathState::Nothing) | (PathState::NotKept, PathState::NotKept) => return,
             // An extra empty directory does no harm.
-            (Thing::Directory { .. }, Thing::Nothing) => return found.empty.push(path),
-            (Thing::Directory { mode }, Thing::Directory { mode: wanted }) if mode == wanted => return,
-            (Thing::Link { target }, Thing::Link { target: wanted }) if target == wanted => return,
-            (_, Thing::NotKept) => return leave("what it was then was not kept".to_owned()),
-            (Thing::NotKept, _) => return leave("what it is now is not kept, so it is not overwritten".to_owned()),
-            (Thing::File { content, mode }, Thing::File { content: wanted, mode: wanted_mode })
+            (PathState::Directory { .. }, PathState::Nothing) => return plan.empty.push(path),
+            (PathState::Directory { mode }, PathState::Directory { mode: wanted }) if mode == wanted => return,
+            (PathState::Link { target }, PathState::Link { target: wanted }) if target == wanted => return,
+            (_, PathState::NotKept) => return leave("what it was then was not kept".to_owned()),
+            (PathState::NotKept, _) => return leave("what it is now is not kept, so it is not overwritten".to_owned()),
+            (PathState::File { content, mode }, PathState::File { content: wanted, mode: wanted_mode })
                 if is_same_content(self.workspace(), &path, content, wanted) =>
             {
                 if wanted_mode.is_none() || mode == wanted_mode {
@@ -363,20 +361,20 @@ impl Session {
                 }
                 RestoreAct::SetMode
             }
-            (Thing::Nothing, _) => RestoreAct::Create,
-            (_, Thing::Nothing) => RestoreAct::Delete,
-            (Thing::Directory { .. }, Thing::Directory { .. }) => RestoreAct::SetMode,
+            (PathState::Nothing, _) => RestoreAct::Create,
+            (_, PathState::Nothing) => RestoreAct::Delete,
+            (PathState::Directory { .. }, PathState::Directory { .. }) => RestoreAct::SetMode,
             _ => RestoreAct::Overwrite,
         };
         match self.check_is_not_protected(&path) {
-            Ok(()) => found.files.push(RestoreFile { path, act, have, want }),
+            Ok(()) => plan.files.push(RestoreFile { path, act, have, want }),
             Err(refusal) => leave(refusal.to_string()),
         }
     }
 
     /// Whether a file is younger than the checkpoint. If its age is unknown, it counts as older, because nothing is
     /// deleted on a guess.
-    fn is_born_after(&self, path: &RelPath, then: &Then<'_>) -> bool {
+    fn is_born_after(&self, path: &RelPath, then: &RestorePoint<'_>) -> bool {
         let at = then.base.map_or(Millis::MAX, |base| base.info.at);
         put_back::born(self.workspace().root(), path).is_some_and(|born| born >= at)
     }
@@ -389,7 +387,7 @@ impl Session {
         let mut unread = Vec::new();
         plan.files.retain(|file| {
             let is_known = match &file.have {
-                Thing::File { content: Content::Version(version), .. } if file.act != RestoreAct::SetMode => {
+                PathState::File { content: Content::Version(version), .. } if file.act != RestoreAct::SetMode => {
                     let seen = self.view_of(&file.path).map(|view| view.last_known());
                     seen == Some(OutsideState::Version(*version)) || self.has_written(&file.path, *version)
                 }
@@ -426,24 +424,24 @@ impl RestorePlan {
 }
 
 /// The present state of a path in the work tree.
-fn on_disk(workspace: &Workspace, path: &RelPath) -> Thing {
-    let Ok(stat) = lstat(workspace, path) else { return Thing::Nothing };
+fn on_disk(workspace: &Workspace, path: &RelPath) -> PathState {
+    let Ok(stat) = lstat(workspace, path) else { return PathState::Nothing };
     let mode = stat.st_mode & 0o7777;
     let content = || read_file(workspace, path, u64::MAX).ok().flatten();
     let target = || fs::read_link(workspace.path().join(path.as_str())).ok()?.into_os_string().into_string().ok();
-    let thing = match FileType::from_raw_mode(stat.st_mode) {
+    let state = match FileType::from_raw_mode(stat.st_mode) {
         FileType::RegularFile => {
-            content().map(|bytes| Thing::File { content: Content::Version(ContentHash::of(&bytes)), mode: Some(mode) })
+            content().map(|bytes| PathState::File { content: Content::Version(ContentHash::of(&bytes)), mode: Some(mode) })
         }
-        FileType::Symlink => target().map(|target| Thing::Link { target }),
-        FileType::Directory => Some(Thing::Directory { mode }),
+        FileType::Symlink => target().map(|target| PathState::Link { target }),
+        FileType::Directory => Some(PathState::Directory { mode }),
         _ => None,
     };
-    thing.unwrap_or(Thing::NotKept)
+    state.unwrap_or(PathState::NotKept)
 }
 
 /// The state to restore.
-struct Then<'a> {
+struct RestorePoint<'a> {
     base: Option<&'a Checkpoint>,
     /// The oldest checkpoint, if that state is older than every checkpoint.
     first: Option<&'a Checkpoint>,
@@ -453,44 +451,35 @@ struct Then<'a> {
     later: usize,
 }
 
-impl Then<'_> {
+impl RestorePoint<'_> {
     /// The states that events imply where the checkpoint does not know them: it is older, or there is none.
-    fn by_events(&self) -> HashMap<&RelPath, Thing> {
-        let mut things = HashMap::new();
-        let file = |version: Option<ContentHash>, mode: Option<u32>| match version {
-            Some(version) => Thing::File { content: Content::Version(version), mode },
-            None => Thing::Nothing,
-        };
+    fn by_events(&self) -> HashMap<&RelPath, PathState> {
+        let mut states = HashMap::new();
         match self.base {
             // Oldest first, so that the last event of a path wins.
             Some(base) => {
                 let since = self.events[self.later..].iter().take_while(|event| event.at > base.info.at);
                 for event in since.collect::<Vec<_>>().into_iter().rev() {
                     if event.moved_to.is_some() {
-                        things.insert(&event.path, Thing::Nothing);
+                        states.insert(&event.path, PathState::Nothing);
                     }
-                    let after = match &event.entry {
-                        Some(entry) => entry_undo::thing(&entry.after, event.after),
-                        None => file(event.after, None),
-                    };
-                    things.insert(event.name_after(), after);
+                    let after = event.entry.as_ref().map_or(&PathEntry::File(None), |entry| &entry.after);
+                    states.insert(event.name_after(), state_of(after, event.after));
                 }
             }
             // Newest first, so that the state before the first event after that time wins.
             None => {
                 for event in &self.events[..self.later] {
                     if event.moved_to.is_some() {
-                        things.insert(event.name_after(), Thing::Nothing);
+                        states.insert(event.name_after(), PathState::Nothing);
                     }
-                    let before = match &event.entry {
-                        Some(entry) => entry_undo::thing(&entry.before, event.before),
-                        None => file(event.before, event.mode),
-                    };
-                    things.insert(&event.path, before);
+                    let file = PathEntry::File(event.mode);
+                    let before = event.entry.as_ref().map_or(&file, |entry| &entry.before);
+                    states.insert(&event.path, state_of(before, event.before));
                 }
             }
         }
-        things
+        states
     }
 }
 
@@ -504,14 +493,6 @@ fn oldest_by_path(events: &[FileEvent]) -> HashMap<&RelPath, Millis> {
 enum Identity {
     Content(ContentHash),
     Target(String),
-}
-
-#[derive(Default)]
-struct Found {
-    files: Vec<RestoreFile>,
-    left: Vec<NotKept>,
-    empty: Vec<RelPath>,
-    standing: Vec<RelPath>,
 }
 
 /// Whether ignore files exclude a path; loaded when first needed.

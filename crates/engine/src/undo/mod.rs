@@ -42,7 +42,7 @@ pub(crate) struct UndoPlan {
     /// Recorded with each file that is written.
     records: HashMap<RelPath, UndoRecord>,
     /// Recorded for files that are not written.
-    unwritten: Vec<UnwrittenUndo>,
+    pub unwritten: Vec<UnwrittenUndo>,
     /// Paths to restore apart from file contents: links, directories, permissions.
     pub entries: Vec<EntryUndo>,
     events: Vec<FileEvent>,
@@ -81,7 +81,7 @@ impl UndoPlan {
             UndoKind::Undo => Tool::Undo.name(),
             UndoKind::Redo => REDO,
         };
-        let entries = self.entries.iter().map(|entry| (entry.path().clone(), entry.record())).collect();
+        let entries = self.entries.iter().map(|entry| (entry.path.clone(), entry.record())).collect();
         ChangeOrigin { tool, undoes: self.records.clone(), entries }
     }
 
@@ -89,10 +89,6 @@ impl UndoPlan {
     pub(crate) fn paths(&self) -> HashSet<RelPath> {
         let written = self.files.iter().map(|file| file.planned.path());
         written.chain(self.unwritten.iter().map(|file| &file.path)).cloned().collect()
-    }
-
-    pub(crate) fn unwritten(&self) -> &[UnwrittenUndo] {
-        &self.unwritten
     }
 }
 
@@ -176,12 +172,17 @@ impl Session {
         let (entries, changed): (Vec<EntryUndo>, Vec<EntryUndo>) =
             EntryUndo::of_events(&events).into_iter().partition(|entry| entry.is_as_left(self.workspace()));
         let of_kind = entries.iter().chain(&changed).filter(|entry| entry.is_of_kind());
-        let of_kind: HashSet<RelPath> = of_kind.map(|entry| entry.path().clone()).collect();
+        let of_kind: HashSet<RelPath> = of_kind.map(|entry| entry.path.clone()).collect();
         let mut files = self.plan_files(log, &events, (&of_kind, force))?;
         files.extend(entries.iter().filter(|entry| entry.is_of_kind()).map(FileUndo::of_entry));
-        files.extend(changed.iter().filter(|entry| entry.is_of_kind()).map(FileUndo::of_changed_entry));
+        files.extend(
+            changed
+                .iter()
+                .filter(|entry| entry.is_of_kind())
+                .map(|entry| FileUndo::of_entry(entry).leave(NotUndone::whole(&entry.path))),
+        );
         let is_anything_done = !entries.is_empty() || files.iter().any(|file| !file.files.is_empty());
-        let of_mode = changed.iter().filter(|entry| !entry.is_of_kind()).map(|entry| NotUndone::whole(entry.path()));
+        let of_mode = changed.iter().filter(|entry| !entry.is_of_kind()).map(|entry| NotUndone::whole(&entry.path));
         let left: Vec<NotUndone> = files.iter().filter_map(|file| file.left.clone()).chain(of_mode).collect();
         let is_redo = !events.is_empty() && events.iter().all(|event| log.role(event) == EventRole::Undo);
         let kind = if is_redo { UndoKind::Redo } else { UndoKind::Undo };
@@ -212,7 +213,7 @@ impl Session {
 
     /// Marks changes that were reverted by hand as undone, so that the next undo does not find them again.
     pub(crate) fn mark_all_undone(&self, plan: &UndoPlan) -> Refusal {
-        self.mark_unwritten(&fresh_change(), &plan.origin(), plan.unwritten());
+        self.mark_unwritten(&fresh_change(), &plan.origin(), &plan.unwritten);
         cannot("the files are already what they were before".to_owned())
     }
 
@@ -248,7 +249,7 @@ impl Session {
         for (index, net) in nets.iter().enumerate() {
             let place = BatchPlace { edit: index + 1, of, kind: BatchKind::Undo };
             let in_batch = |refusal: Refusal| if of > 1 { refusal.at(place) } else { refusal };
-            let file = events.iter().find(|event| *event.name_after() == net.path_after).and_then(|event| log.file_of(event));
+            let file = file_of(log, events, net);
             // If others moved the file in between, it has two entries in `nets`.
             let is_shared =
                 file.is_some_and(|file| nets.iter().filter(|other| file_of(log, events, other) == Some(file)).count() > 1);
@@ -258,7 +259,8 @@ impl Session {
                 continue;
             }
             let Some(file) = file else {
-                files.push(FileUndo::left_whole(net, &gathered, NotUndoneCause::NotKept));
+                let undo = FileUndo::new(vec![net.path_after.clone()], net.changes.clone(), version_of(&gathered));
+                files.push(undo.leave(left_as_whole(&net.path_after, NotUndoneCause::NotKept)));
                 continue;
             };
             if by_lines.insert(file) {
@@ -267,7 +269,8 @@ impl Session {
                 files.push(self.plan_by_lines(log, &history).map_err(in_batch)?);
             }
         }
-        files.extend(nothing.into_iter().map(FileUndo::nothing));
+        // The changes created these files and deleted them again.
+        files.extend(nothing.into_iter().map(|net| FileUndo::new(vec![net.path_after], net.changes, None)));
         Ok(files)
     }
 
@@ -279,32 +282,20 @@ impl Session {
         gathered: GatheredFile,
         force: bool,
     ) -> Result<FileUndo, Refusal> {
-        let version = gathered.present.content().as_ref().map(Content::version);
+        let version = version_of(&gathered);
         let is_as_before = version == net.before && net.path_before == net.path_after;
         let wanted = match net.before {
             // If only the permissions have changed, the content may be in git alone.
             Some(version) if !is_as_before => Some(self.kept(&net.path_before, version)?),
             _ => None,
         };
-        let mut undo = FileUndo {
-            changes: net.changes.clone(),
-            extent: UndoExtent::Whole,
-            files: Vec::new(),
-            paths: vec![net.path_after.clone(), net.path_before.clone()],
-            record: UndoRecord { undoes: net.changes.clone(), undone: Vec::new() },
-            version,
-            left: None,
-            is_entry: false,
-        };
+        let paths = vec![net.path_after.clone(), net.path_before.clone()];
+        let mut undo = FileUndo::new(paths, net.changes.clone(), version);
         if net.path_before != net.path_after {
-            undo.files = match self.plan_move_back(net, gathered, wanted, force)? {
-                Ok(files) => files,
-                Err(why) => {
-                    undo.left = Some(NotUndone { path: net.path_after.clone(), text: None, hunks: Vec::new(), why: Some(why) });
-                    undo.record = UndoRecord::nothing_of(&net.changes);
-                    Vec::new()
-                }
-            };
+            match self.plan_move_back(net, gathered, wanted, force)? {
+                Ok(files) => undo.files = files,
+                Err(why) => return Ok(undo.leave(left_as_whole(&net.path_after, why))),
+            }
         } else if version != net.before {
             let lines = way_back(events, net);
             let restored = RestoredContent { content: wanted, mode: net.mode, lines };
@@ -323,35 +314,35 @@ impl Session {
         wanted: Option<Content>,
         force: bool,
     ) -> Result<Result<Vec<PlannedFile>, NotUndoneCause>, Refusal> {
-        let there = self.gather_for_writing(PlanBasis::Disk, net.path_before.as_str())?;
-        if there.present != Present::Absent {
+        let destination = self.gather_for_writing(PlanBasis::Disk, net.path_before.as_str())?;
+        if destination.present != Present::Absent {
             let why = NotUndoneCause::NameTaken(net.path_before.clone());
-            let left = NotUndone { path: net.path_after.clone(), text: None, hunks: Vec::new(), why: Some(why.clone()) };
-            return match force {
-                // The caller did not ask to overwrite the other file.
-                true => Err(Refusal::of(&net.path_before, Cause::ChangedSince { undo: UndoKind::Undo, left: vec![left] })),
-                false => Ok(Err(why)),
-            };
+            if !force {
+                return Ok(Err(why));
+            }
+            // The caller did not ask to overwrite the other file.
+            let left = vec![left_as_whole(&net.path_after, why)];
+            return Err(Refusal::of(&net.path_before, Cause::ChangedSince { undo: UndoKind::Undo, left }));
         }
-        self.plan_move(gathered, there, wanted, net.mode).map(Ok)
+        self.plan_move(gathered, destination, wanted, net.mode).map(Ok)
     }
 
     /// Plans to give a file another name and content. If `wanted` is `None`, the file is removed.
     fn plan_move(
         &mut self,
         gathered: GatheredFile,
-        there: GatheredFile,
+        destination: GatheredFile,
         wanted: Option<Content>,
         mode: Option<u32>,
     ) -> Result<Vec<PlannedFile>, Refusal> {
         if gathered.present.content() == wanted && wanted.is_some() {
-            let planned = plan::move_back(&self.target(&gathered), &there.path);
+            let planned = plan::move_back(&self.target(&gathered), &destination.path);
             return Ok(vec![PlannedFile::of(planned, &gathered)]);
         }
         let mut plans = Vec::new();
         if wanted.is_some() {
             let restored = RestoredContent { content: wanted, mode: gathered.mode.or(mode), lines: None };
-            plans.push(PlannedFile::of(plan::restore(&self.target(&there), restored)?, &there));
+            plans.push(PlannedFile::of(plan::restore(&self.target(&destination), restored)?, &destination));
         }
         if gathered.present != Present::Absent {
             plans.push(PlannedFile::of(plan::restore(&self.target(&gathered), RestoredContent::default())?, &gathered));
@@ -363,14 +354,12 @@ impl Session {
     fn plan_by_lines(&mut self, log: &EventLog, history: &FileHistory) -> Result<FileUndo, Refusal> {
         let gathered = self.gather_by_name(PlanBasis::Disk, history.name.as_str())?;
         let changes = history.changes();
-        let version = gathered.present.content().as_ref().map(Content::version);
+        let version = version_of(&gathered);
         let undo = match history.take_back(self.workspace(), log, &gathered.present) {
             Ok(undo) => undo,
             Err(why) => {
-                let record = UndoRecord::nothing_of(&changes);
-                let (extent, paths) = (UndoExtent::Partly, vec![history.name.clone()]);
-                let left = history.left(None, Vec::new(), Some(why));
-                return Ok(FileUndo { changes, extent, files: Vec::new(), paths, record, version, left, is_entry: false });
+                let undo = FileUndo::new(vec![history.name.clone()], changes, version);
+                return Ok(undo.leave(left_as_whole(&history.name, why)));
             }
         };
         let LineUndo { text, lines, name, mode, undone, left, name_left } = undo;
@@ -384,9 +373,9 @@ impl Session {
                 vec![PlannedFile::of(planned, &gathered)]
             }
             (false, _) => {
-                let there = self.gather_for_writing(PlanBasis::Disk, name.as_str())?;
+                let destination = self.gather_for_writing(PlanBasis::Disk, name.as_str())?;
                 paths.push(name);
-                self.plan_move(gathered, there, content, mode)?
+                self.plan_move(gathered, destination, content, mode)?
             }
         };
         let is_left = |change: &ChangeId| left.iter().any(|hunk| hunk.change == *change);
@@ -416,57 +405,22 @@ impl Session {
 }
 
 impl FileUndo {
-    /// The undo for a file that the changes created and deleted again.
-    fn nothing(net: NetChange) -> Self {
-        Self {
-            extent: UndoExtent::Whole,
-            files: Vec::new(),
-            paths: vec![net.path_after],
-            record: UndoRecord { undoes: net.changes.clone(), undone: Vec::new() },
-            changes: net.changes,
-            version: None,
-            left: None,
-            is_entry: false,
-        }
+    /// An undo that reverts the changes as a whole.
+    fn new(paths: Vec<RelPath>, changes: Vec<ChangeId>, version: Option<ContentHash>) -> Self {
+        let record = UndoRecord { undoes: changes.clone(), undone: Vec::new() };
+        let (extent, files) = (UndoExtent::Whole, Vec::new());
+        Self { changes, extent, files, paths, record, version, left: None, is_entry: false }
     }
 
     /// The undo for a path that is restored as a whole.
     fn of_entry(entry: &EntryUndo) -> Self {
-        Self {
-            changes: entry.changes.clone(),
-            extent: UndoExtent::Whole,
-            files: Vec::new(),
-            paths: vec![entry.path().clone()],
-            record: UndoRecord { undoes: entry.changes.clone(), undone: Vec::new() },
-            version: None,
-            left: None,
-            is_entry: true,
-        }
+        Self { is_entry: true, ..Self::new(vec![entry.path.clone()], entry.changes.clone(), None) }
     }
 
-    /// The refused undo for a path that has changed since.
-    fn of_changed_entry(entry: &EntryUndo) -> Self {
-        Self {
-            extent: UndoExtent::Partly,
-            record: UndoRecord::nothing_of(&entry.changes),
-            left: Some(NotUndone::whole(entry.path())),
-            is_entry: false,
-            ..Self::of_entry(entry)
-        }
-    }
-
-    /// The refused undo for a file that stays as a whole.
-    fn left_whole(net: &NetChange, gathered: &GatheredFile, why: NotUndoneCause) -> Self {
-        Self {
-            changes: net.changes.clone(),
-            extent: UndoExtent::Partly,
-            files: Vec::new(),
-            paths: vec![net.path_after.clone()],
-            record: UndoRecord::nothing_of(&net.changes),
-            version: gathered.present.content().as_ref().map(Content::version),
-            left: Some(NotUndone { path: net.path_after.clone(), text: None, hunks: Vec::new(), why: Some(why) }),
-            is_entry: false,
-        }
+    /// Leaves the whole file. The record says that the undo was attempted.
+    fn leave(self, left: NotUndone) -> Self {
+        let record = UndoRecord::nothing_of(&self.changes);
+        Self { extent: UndoExtent::Partly, record, left: Some(left), is_entry: false, ..self }
     }
 
     /// Whether at least a part of a change was undone.
@@ -498,7 +452,7 @@ fn undone_changes(log: &EventLog, events: &[FileEvent], files: &[FileUndo]) -> V
 
 /// Whether a file is as the changes left it, or as it was before them, and nobody else changed it in between.
 fn is_as_left(net: &NetChange, gathered: &GatheredFile) -> bool {
-    let now = gathered.present.content().as_ref().map(Content::version);
+    let now = version_of(gathered);
     let is_before = now == net.before && net.path_before == net.path_after;
     is_before || (now == net.after && !net.is_mixed)
 }
@@ -526,6 +480,14 @@ fn way_back(events: &[FileEvent], net: &NetChange) -> Option<LineMap> {
 fn used_twice(files: &[NetChange]) -> Option<&RelPath> {
     let mut seen = HashSet::new();
     files.iter().flat_map(|file| HashSet::from([&file.path_before, &file.path_after])).find(|name| !seen.insert(*name))
+}
+
+fn version_of(gathered: &GatheredFile) -> Option<ContentHash> {
+    gathered.present.content().as_ref().map(Content::version)
+}
+
+fn left_as_whole(path: &RelPath, why: NotUndoneCause) -> NotUndone {
+    NotUndone { path: path.clone(), text: None, hunks: Vec::new(), why: Some(why) }
 }
 
 fn cannot(why: String) -> Refusal {

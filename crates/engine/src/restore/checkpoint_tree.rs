@@ -14,7 +14,7 @@ use crate::{
 
 /// The state of a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Thing {
+pub(super) enum PathState {
     Nothing,
     File { content: Content, mode: Option<u32> },
     Link { target: String },
@@ -30,7 +30,7 @@ pub(super) enum Content {
 }
 
 /// The maximum size of a blob that is read from git.
-const MOST_OF_BLOB: usize = 256 << 20;
+pub(crate) const MOST_OF_BLOB: usize = 256 << 20;
 
 impl Content {
     /// The bytes. The error says why they are not available.
@@ -64,19 +64,19 @@ pub(super) fn is_same_content(workspace: &Workspace, path: &RelPath, one: &Conte
 }
 
 /// The state of a workspace at a checkpoint.
-pub(super) struct Picture<'a> {
+pub(super) struct CheckpointTree<'a> {
     listed: HashMap<&'a RelPath, &'a FileState>,
     committed: BTreeMap<RelPath, TreeEntry>,
     objects: Option<Objects>,
     umask: u32,
 }
 
-impl<'a> Picture<'a> {
+impl<'a> CheckpointTree<'a> {
     /// Without a checkpoint, nothing is listed. The error says why git cannot read the commit.
     pub(super) fn of(workspace: &Workspace, checkpoint: Option<&'a Checkpoint>) -> Result<Self, String> {
         let listed = checkpoint.iter().flat_map(|checkpoint| &checkpoint.files).map(|file| (&file.path, &file.state)).collect();
         let umask = workspace.copy.umask();
-        let mut picture = Self { listed, committed: BTreeMap::new(), objects: None, umask };
+        let mut checkpoint_tree = Self { listed, committed: BTreeMap::new(), objects: None, umask };
         if let Some(commit) = checkpoint.and_then(|checkpoint| checkpoint.info.commit.as_ref()) {
             let git = workspace.git_dirs().ok_or("there is no git repository any more")?;
             let objects = Objects::of(&git.common);
@@ -84,10 +84,11 @@ impl<'a> Picture<'a> {
             let tree = tree_of(&objects, &commit).map_err(|error| error.to_string())?;
             let files = files_of(&objects, &tree).map_err(|error| error.to_string())?;
             let below = workspace.copy.below.as_ref();
-            picture.committed = files.into_iter().filter_map(|(path, entry)| Some((in_root(&path, below)?, entry))).collect();
-            picture.objects = Some(objects);
+            checkpoint_tree.committed =
+                files.into_iter().filter_map(|(path, entry)| Some((in_root(&path, below)?, entry))).collect();
+            checkpoint_tree.objects = Some(objects);
         }
-        Ok(picture)
+        Ok(checkpoint_tree)
     }
 
     /// Whether the checkpoint itself lists the path.
@@ -95,42 +96,42 @@ impl<'a> Picture<'a> {
         self.listed.contains_key(path)
     }
 
-    pub(super) fn at(&self, path: &RelPath) -> Thing {
+    pub(super) fn at(&self, path: &RelPath) -> PathState {
         match self.listed.get(path) {
             Some(FileState::File { content: FileContent::Version(version), mode, .. }) => {
-                Thing::File { content: Content::Version(*version), mode: Some(*mode) }
+                PathState::File { content: Content::Version(*version), mode: Some(*mode) }
             }
             Some(FileState::File { content: FileContent::Blob(id), mode, .. }) => match ObjectId::from_hex(id) {
-                Some(id) => Thing::File { content: Content::Blob(id), mode: Some(*mode) },
-                None => Thing::NotKept,
+                Some(id) => PathState::File { content: Content::Blob(id), mode: Some(*mode) },
+                None => PathState::NotKept,
             },
-            Some(FileState::Link { target }) => Thing::Link { target: target.clone() },
-            Some(FileState::Directory { mode }) => Thing::Directory { mode: *mode },
-            Some(FileState::Absent) => Thing::Nothing,
-            Some(FileState::NotKept) => Thing::NotKept,
+            Some(FileState::Link { target }) => PathState::Link { target: target.clone() },
+            Some(FileState::Directory { mode }) => PathState::Directory { mode: *mode },
+            Some(FileState::Absent) => PathState::Nothing,
+            Some(FileState::NotKept) => PathState::NotKept,
             None => self.committed_at(path),
         }
     }
 
     /// The state of a path in the commit.
-    pub(super) fn committed_at(&self, path: &RelPath) -> Thing {
-        self.committed.get(path).map_or(Thing::Nothing, |entry| self.of_commit(entry))
+    pub(super) fn committed_at(&self, path: &RelPath) -> PathState {
+        self.committed.get(path).map_or(PathState::Nothing, |entry| self.of_commit(entry))
     }
 
-    fn of_commit(&self, entry: &TreeEntry) -> Thing {
+    fn of_commit(&self, entry: &TreeEntry) -> PathState {
         match entry.mode {
             0o120_000 => {
                 let target = self.objects.as_ref().and_then(|objects| objects.blob(&entry.id, 1 << 16).ok().flatten());
                 match target.and_then(|target| String::from_utf8(target).ok()) {
-                    Some(target) => Thing::Link { target },
-                    None => Thing::NotKept,
+                    Some(target) => PathState::Link { target },
+                    None => PathState::NotKept,
                 }
             }
             // A submodule is a repository of its own.
-            0o160_000 => Thing::NotKept,
+            0o160_000 => PathState::NotKept,
             mode => {
                 let mode = usual_mode(mode & 0o100 != 0, self.umask);
-                Thing::File { content: Content::Blob(entry.id), mode: Some(mode) }
+                PathState::File { content: Content::Blob(entry.id), mode: Some(mode) }
             }
         }
     }
