@@ -152,9 +152,7 @@ impl Activity {
     }
 
     fn is_about(&self, place: &RelPath) -> bool {
-        let is_in = |path: &RelPath| {
-            path == place || path.as_str().strip_prefix(place.as_str()).is_some_and(|rest| rest.starts_with('/'))
-        };
+        let is_in = |path: &RelPath| path == place || path.relative_to(place).is_some();
         match self {
             Self::Change(change) => change.files.iter().any(|file| is_in(&file.path) || is_in(file.name_after())),
             Self::Checkpoint(_) => false,

@@ -218,24 +218,22 @@ impl Workspace {
             let same = FileDiff::between((&file.path_before, None), (&file.path_after, None));
             return Some(same.with_modes(modes.0, modes.1));
         }
-        let content = |path: &RelPath, version: Option<ContentHash>| match version {
-            None => Some(None),
-            Some(version) => self.content_at(path, &version).map(Some),
-        };
-        let before = content(&file.path_before, file.before)?;
-        let after = content(&file.path_after, file.after)?;
+        let before = self.content_of_version(&file.path_before, file.before)?;
+        let after = self.content_of_version(&file.path_after, file.after)?;
         let diff = FileDiff::between((&file.path_before, before.as_ref()), (&file.path_after, after.as_ref()));
         Some(diff.with_modes(modes.0, modes.1))
     }
 
     /// The diff between two versions of a file; `None` if one of them is no longer stored.
     pub fn diff_of_versions(&self, path: &RelPath, before: Option<ContentHash>, after: Option<ContentHash>) -> Option<FileDiff> {
-        let content = |version: Option<ContentHash>| match version {
-            None => Some(None),
-            Some(version) => self.content_at(path, &version).map(Some),
-        };
-        let (before, after) = (content(before)?, content(after)?);
+        let (before, after) = (self.content_of_version(path, before)?, self.content_of_version(path, after)?);
         Some(FileDiff::between((path, before.as_ref()), (path, after.as_ref())))
+    }
+
+    /// The content of a version, which is `None` if there was no file. The outer `None` means that it is no longer stored.
+    #[expect(clippy::option_option, reason = "no file, or no longer stored")]
+    pub(crate) fn content_of_version(&self, path: &RelPath, version: Option<ContentHash>) -> Option<Option<Content>> {
+        version.map_or(Some(None), |version| self.content_at(path, &version).map(Some))
     }
 
     /// The content of a version of this file, if it is still stored.

@@ -147,14 +147,13 @@ impl Workspace {
             None
         });
         let committed = head.as_ref().and_then(|head| head_text(self, head, &names, &text));
-        let marked: Vec<_> = committed.iter().map(|committed| committed.text.version()).collect();
+        let marked: Vec<_> = committed.iter().map(|(_, text)| text.version()).collect();
         let history = LineHistory::follow(self, steps, text, &marked);
-        let places = committed.as_ref().map(|committed| history.place(&committed.text)).unwrap_or_default();
+        let places = committed.as_ref().map(|(_, text)| history.place(text)).unwrap_or_default();
         let owned = history.weave.lines(&places);
         let commits = match (&head, &committed) {
-            (Some(head), Some(committed)) => {
+            (Some(head), Some((in_tree, _))) => {
                 let asked = lines_to_ask_about(&history, &owned);
-                let in_tree = self.copy.in_tree(&committed.name);
                 commits_of_lines(self.copy.tree.path(), &head.id, in_tree.as_str(), &asked).unwrap_or_else(|error| {
                     git_trouble = Some(error.to_string());
                     Vec::new()
@@ -227,19 +226,13 @@ fn new_name(workspace: &Workspace, path: &RelPath) -> Result<Option<RelPath>, St
     Ok(to)
 }
 
-/// The text of a file in a commit.
-struct CommittedText {
-    name: RelPath,
-    text: Text,
-}
-
-/// The text at HEAD under the most recent name that HEAD has.
-fn head_text(workspace: &Workspace, head: &HeadCommit, names: &[RelPath], present: &Text) -> Option<CommittedText> {
-    let found = names.iter().find_map(|name| {
-        let file = head.file(&workspace.copy.in_tree(name)).ok()??;
-        Some((name, file.content.text()?.clone()))
-    });
-    found.map(|(name, text)| CommittedText { name: name.clone(), text: as_checked_out(&text, present) })
+/// The most recent path in the work tree that HEAD has for a file, and the text there.
+fn head_text(workspace: &Workspace, head: &HeadCommit, names: &[RelPath], present: &Text) -> Option<(RelPath, Text)> {
+    names.iter().find_map(|name| {
+        let in_tree = workspace.copy.in_tree(name);
+        let text = as_checked_out(head.file(&in_tree).ok()??.content.text()?, present);
+        Some((in_tree, text))
+    })
 }
 
 /// The committed lines that no session wrote for certain: a command such as `git pull` may have fetched them.

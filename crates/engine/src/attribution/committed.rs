@@ -4,6 +4,7 @@ use surehand_core::{Content, RelPath, Text, text::LineEnding};
 
 use crate::{
     git::{self, CannotTell, Head, ObjectId, Objects, staging_area::head_by_git},
+    restore::MOST_OF_BLOB,
     workspace::Workspace,
 };
 
@@ -21,9 +22,6 @@ pub(crate) struct CommittedFile {
     pub mode: u32,
     pub id: ObjectId,
 }
-
-/// The maximum size of a blob that is read from git.
-const MOST_OF_BLOB: usize = 256 << 20;
 
 impl HeadCommit {
     /// The commit of a workspace's checkout; `None` without git, or on a branch without a commit.
@@ -45,12 +43,10 @@ impl HeadCommit {
 
     /// Whether a path is a submodule, or lies in one.
     pub(crate) fn is_in_submodule(&self, in_tree: &RelPath) -> Result<bool, CannotTell> {
-        let mut above = Some(in_tree.clone());
-        while let Some(path) = above {
+        for path in std::iter::successors(Some(in_tree.clone()), RelPath::parent) {
             if git::entry_at(&self.objects, &self.tree, path.as_str())?.is_some_and(|entry| entry.mode == 0o160_000) {
                 return Ok(true);
             }
-            above = path.parent();
         }
         Ok(false)
     }

@@ -22,7 +22,7 @@ pub(crate) struct LineHistory<'a> {
     workspace: &'a Workspace,
     pub weave: Weave,
     /// The steps that the weave was built from.
-    steps: Vec<FileStep>,
+    pub steps: Vec<FileStep>,
     /// The text after the last step.
     pub present: Text,
     /// The lines that the file had in some of its versions.
@@ -64,10 +64,6 @@ impl<'a> LineHistory<'a> {
     /// A step, counted from 1.
     pub(crate) fn step(&self, step: usize) -> Option<&FileStep> {
         self.steps.get(step.checked_sub(1)?)
-    }
-
-    pub(crate) fn step_count(&self) -> usize {
-        self.steps.len()
     }
 
     /// The author of a step.

@@ -164,7 +164,8 @@ impl Workspace {
         }
         let is_wanted = |file: &SessionFile| {
             let names = [&file.path_before, &file.path_after];
-            request.paths.is_empty() || names.into_iter().any(|name| request.paths.iter().any(|path| is_at_or_below(name, path)))
+            let is_below = |path: &RelPath| names.into_iter().any(|name| name == path || name.relative_to(path).is_some());
+            request.paths.is_empty() || request.paths.iter().any(is_below)
         };
         let mut files: Vec<SessionFile> = work.files.into_iter().filter(is_wanted).collect();
         let planner = EntryPlanner::new(self, &git, &index, &files)?;
@@ -240,10 +241,6 @@ impl Workspace {
         index.refresh();
         Ok(SessionCommit { id: commit.to_string(), files: changed.into_iter().map(|entry| entry.path).collect() })
     }
-}
-
-fn is_at_or_below(name: &RelPath, path: &RelPath) -> bool {
-    name.as_str().strip_prefix(path.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 impl SessionFile {

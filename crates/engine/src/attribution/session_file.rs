@@ -23,7 +23,7 @@ use crate::{
 
 /// A file that a session worked on, with its history.
 pub(crate) struct FileReading {
-    path: RelPath,
+    pub path: RelPath,
     present: Present,
     steps: Vec<FileStep>,
     /// For each step, whether the session made it.
@@ -93,10 +93,6 @@ impl FileReading {
             reading.committed = found.into_iter().nth(place);
         }
         Ok(Some(reading))
-    }
-
-    pub(crate) fn path(&self) -> &RelPath {
-        &self.path
     }
 
     /// The name of the file in the commit, if it has another one now.
@@ -258,10 +254,12 @@ impl FileReading {
     fn removed(&self, name: RelPath, before: Option<WorkSide>, from: Option<usize>) -> SessionFile {
         let removal = self.steps.iter().rposition(|step| step.after.is_none());
         match removal {
-            Some(removal) if self.is_chosen[removal] => SessionFile { after: None, ..Self::file(name, before) },
-            _ if before.is_none() => Self::file(name, before),
+            Some(removal) if self.is_chosen[removal] => SessionFile { after: None, ..SessionFile::unchanged(name, before) },
+            _ if before.is_none() => SessionFile::unchanged(name, before),
             // The commit already has all earlier work of the session.
-            Some(removal) if from.is_some_and(|from| !self.is_chosen[from..removal].contains(&true)) => Self::file(name, before),
+            Some(removal) if from.is_some_and(|from| !self.is_chosen[from..removal].contains(&true)) => {
+                SessionFile::unchanged(name, before)
+            }
             removal => {
                 let others = removal.map(|removal| LineAuthor::of(&self.steps[removal].by)).into_iter().collect();
                 self.left(name, before, LeftWhy::Removed, others)
@@ -283,13 +281,13 @@ impl FileReading {
         let others = steps().filter(|(step, is_chosen)| !**is_chosen && is_change(*step));
         let others: Vec<LineAuthor> = others.map(|(step, _)| LineAuthor::of(&self.steps[step].by)).collect();
         if !has_chosen {
-            return Ok(Self::file(name, before));
+            return Ok(SessionFile::unchanged(name, before));
         }
         if from.is_none() || !others.is_empty() {
             return Ok(self.left(name, before, LeftWhy::NotText, others));
         }
         let after = self.stored_side(sources, content.clone(), mode)?;
-        Ok(SessionFile { after: Some(after), ..Self::file(name, before) })
+        Ok(SessionFile { after: Some(after), ..SessionFile::unchanged(name, before) })
     }
 
     fn by_lines(
@@ -315,7 +313,7 @@ impl FileReading {
             why: left.why.into(),
             others: left.others.iter().map(of_step).collect(),
         });
-        let mut file = SessionFile { left: left.collect(), ..Self::file(name.clone(), before.clone()) };
+        let mut file = SessionFile { left: left.collect(), ..SessionFile::unchanged(name.clone(), before.clone()) };
         let model = before.as_ref().and_then(WorkSide::text).unwrap_or(present);
         let Ok(text) = model.with(part.content.clone()) else {
             return Ok(self.left(name, before, LeftWhy::Converted, Vec::new()));
@@ -330,7 +328,7 @@ impl FileReading {
             None => return Ok(self.left(name, before, LeftWhy::Converted, Vec::new())),
         };
         file.after = Some(WorkSide { content: Content::Text(text), stored, mode });
-        let chosen = (1..=history.step_count()).filter(|step| chosen(*step)).collect();
+        let chosen = (1..=history.steps.len()).filter(|step| chosen(*step)).collect();
         file.own_lines = Some(Box::new(OwnLines { weave: history.weave, base, places, present: present.clone(), chosen }));
         Ok(file)
     }
@@ -381,20 +379,8 @@ impl FileReading {
         made.is_some_and(|made| self.is_chosen[made])
     }
 
-    fn file(name: RelPath, before: Option<WorkSide>) -> SessionFile {
-        SessionFile {
-            path_before: name.clone(),
-            path_after: name,
-            after: before.clone(),
-            before,
-            left: Vec::new(),
-            is_on_commit: false,
-            own_lines: None,
-        }
-    }
-
     fn left(&self, name: RelPath, before: Option<WorkSide>, why: LeftWhy, others: Vec<LineAuthor>) -> SessionFile {
-        SessionFile { left: vec![LeftWork::whole(why, others)], ..Self::file(name, before) }
+        SessionFile { left: vec![LeftWork::whole(why, others)], ..SessionFile::unchanged(name, before) }
     }
 }
 

@@ -167,6 +167,18 @@ pub enum SessionWorkError {
 }
 
 impl SessionFile {
+    pub(crate) fn unchanged(path: RelPath, before: Option<WorkSide>) -> Self {
+        Self {
+            path_before: path.clone(),
+            path_after: path,
+            after: before.clone(),
+            before,
+            left: Vec::new(),
+            is_on_commit: false,
+            own_lines: None,
+        }
+    }
+
     /// Whether the file has work of the session that is not left out.
     pub fn is_changed(&self) -> bool {
         self.before != self.after || self.path_before != self.path_after
@@ -224,7 +236,7 @@ impl Workspace {
         let mut files = BTreeMap::new();
         for reading in readings {
             // This path is the old name of another file in the list.
-            if moved.contains(reading.path()) && reading.old_name().is_none() {
+            if moved.contains(&reading.path) && reading.old_name().is_none() {
                 continue;
             }
             if let Some(file) = reading.work(&sources)? {
@@ -259,25 +271,18 @@ impl Workspace {
 impl Workspace {
     /// Recorded changes as a patch for `git apply`.
     pub fn patch_of_changes(&self, changes: &[NetChange]) -> Result<Vec<u8>, PatchError> {
-        let side = |path: &RelPath, version: Option<ContentHash>| -> Result<Option<Content>, PatchError> {
-            let Some(version) = version else { return Ok(None) };
-            let content = self.content_at(path, &version).ok_or_else(|| PatchError::NotKept { path: path.clone() })?;
-            Ok(Some(content))
+        let side = |path: &RelPath, version: Option<ContentHash>| {
+            self.content_of_version(path, version).ok_or_else(|| PatchError::NotKept { path: path.clone() })
         };
         let mut files = Vec::new();
         for change in changes {
             let (before, after) = (side(&change.path_before, change.before)?, side(&change.path_after, change.after)?);
             let mode = mode_at(self, &change.path_after).or(change.mode.map(git_mode)).unwrap_or(0o100_644);
             let (mode_before, mode_after) = change.modes.map_or((mode, mode), |(one, other)| (git_mode(one), git_mode(other)));
-            files.push(SessionFile {
-                path_before: change.path_before.clone(),
-                path_after: change.path_after.clone(),
-                before: before.map(|content| WorkSide::of(content, mode_before)),
-                after: after.map(|content| WorkSide::of(content, mode_after)),
-                left: Vec::new(),
-                is_on_commit: false,
-                own_lines: None,
-            });
+            let before = before.map(|content| WorkSide::of(content, mode_before));
+            let after = after.map(|content| WorkSide::of(content, mode_after));
+            let path_after = change.path_after.clone();
+            files.push(SessionFile { path_after, after, ..SessionFile::unchanged(change.path_before.clone(), before) });
         }
         Ok(self.patch_of(&files)?)
     }
