@@ -4,7 +4,7 @@
 //! content goes into the store, unless the store has it. One walk finds these files by the stamps in git's index and in
 //! the last checkpoint, so a checkpoint costs about as much as `git status`.
 
-mod look;
+mod changed_files;
 mod nested;
 
 use std::{
@@ -17,14 +17,14 @@ use rustix::{
     fs::{self as sys, AtFlags, FileType, OFlags, Stat},
     io::Errno,
 };
-use surehand_core::{ContentHash, Notice, RelPath, shell};
+use surehand_core::{ContentHash, Notice, RelPath, outcome::SkippedFiles, shell};
 use surehand_store::{
     Checkpoint, CheckpointFile, CheckpointId, CheckpointInfo, FileContent, FileState, NotKept, SessionId, SharedBytes, Store,
     StoreError, StoreRecord,
 };
 
-use self::look::Candidate;
-pub(crate) use self::look::{Looker, Scene, usual_mode};
+use self::changed_files::Candidate;
+pub(crate) use self::changed_files::{ChangeFinder, WalkContext, usual_mode};
 pub(crate) use self::nested::NestedPaths;
 use self::nested::NestedRepository;
 use crate::{
@@ -101,7 +101,7 @@ impl Workspace {
             return Err(CheckpointError::ReadOnly { root: root() });
         }
         let last = self.last_checkpoint()?;
-        let checkpoint = self.look(request, last.as_ref(), ContentUse::Keep)?;
+        let checkpoint = self.build_checkpoint(request, last.as_ref(), ContentUse::Keep)?;
         let (at, took) = (checkpoint.info.at, checkpoint.info.took);
         if let Some(mut last) = last.filter(|last| request.name.is_none() && last.says_the_same(&checkpoint)) {
             self.record(StoreRecord::StillSo { checkpoint: last.info.id.clone(), at, took });
@@ -119,21 +119,21 @@ impl Workspace {
 
     /// The content of a checkpoint that would be taken now. Nothing is recorded or kept.
     pub(crate) fn survey(&self) -> Result<Checkpoint, CheckpointError> {
-        self.look(&CheckpointRequest::default(), self.last_checkpoint()?.as_ref(), ContentUse::Compare)
+        self.build_checkpoint(&CheckpointRequest::default(), self.last_checkpoint()?.as_ref(), ContentUse::Compare)
     }
 
-    fn look(
+    fn build_checkpoint(
         &self,
         request: &CheckpointRequest,
         last: Option<&Checkpoint>,
         content_use: ContentUse,
     ) -> Result<Checkpoint, CheckpointError> {
         let (began, at) = (Instant::now(), now());
-        let mut taking = Taking::begin(self, last, content_use);
+        let mut builder = CheckpointBuilder::begin(self, last, content_use);
         let walk_failed = |error| CheckpointError::Walk { root: self.root().path().display().to_string(), error };
-        taking.find(request).map_err(walk_failed)?;
-        taking.keep_all()?;
-        let Taking { git, mut files, mut not_kept, is_whole, .. } = taking;
+        builder.find(request).map_err(walk_failed)?;
+        builder.keep_all()?;
+        let CheckpointBuilder { git, mut files, mut not_kept, is_whole, .. } = builder;
         files.sort_by(|one, other| one.path.cmp(&other.path));
         not_kept.sort_by(|one, other| one.path.cmp(&other.path));
         let info = CheckpointInfo {
@@ -165,17 +165,6 @@ impl Workspace {
         self.ask(|store| store.checkpoints(limit))
     }
 
-    /// Whether a checkpoint is due before a command that may write. If checkpoints are slow here, one is due only
-    /// before a command that may destroy something.
-    pub fn is_checkpoint_due(&self, may_destroy: impl FnOnce() -> bool) -> bool {
-        let last = self.ask(|store| store.checkpoints(1));
-        let is_slow = |last: &CheckpointInfo| u64::from(last.took) > self.config().checkpoint.slow;
-        match last.as_deref() {
-            Ok([last, ..]) if is_slow(last) => may_destroy(),
-            _ => true,
-        }
-    }
-
     /// The git directories of the work tree; `None` without git.
     pub(crate) fn git_dirs(&self) -> Option<GitDirs> {
         let tree = self.copy.tree.path().to_owned();
@@ -193,7 +182,11 @@ impl Session {
     /// Takes a checkpoint before a command, unless the command is known to only read. If checkpoints are slow, one is
     /// taken only before a command that may delete or overwrite files that it is not about.
     pub fn checkpoint_before(&self, command: &str) {
-        if !shell::only_reads(command) && self.workspace().is_checkpoint_due(|| shell::may_destroy(command)) {
+        let is_slow = || {
+            let last = self.workspace().ask(|store| store.checkpoints(1)).unwrap_or_default();
+            last.first().is_some_and(|last| u64::from(last.took) > self.workspace().config().checkpoint.slow)
+        };
+        if !shell::only_reads(command) && (shell::may_destroy(command) || !is_slow()) {
             let line = command.trim().lines().next().unwrap_or_default();
             let line: String = line.chars().filter(|char| !char.is_control()).take(LONGEST_OCCASION).collect();
             self.checkpoint_for(format!("before: {line}"));
@@ -251,7 +244,7 @@ enum ContentUse {
 }
 
 /// A checkpoint that is being taken.
-struct Taking<'a> {
+struct CheckpointBuilder<'a> {
     workspace: &'a Workspace,
     content_use: ContentUse,
     git: Option<GitState>,
@@ -273,7 +266,7 @@ struct Fresh {
     content: Vec<u8>,
 }
 
-impl<'a> Taking<'a> {
+impl<'a> CheckpointBuilder<'a> {
     fn begin(workspace: &'a Workspace, last: Option<&'a Checkpoint>, content_use: ContentUse) -> Self {
         let mut not_kept = Vec::new();
         let git = workspace.git_dirs().map(|dirs| {
@@ -295,47 +288,54 @@ impl<'a> Taking<'a> {
         let git = self.git.take();
         let nothing = GitIndex::empty();
         let no_tree = HeadTree::none(&nothing);
-        let scene = Scene {
+        let context = WalkContext {
             index: git.as_ref().map_or(&nothing, |git| &git.index),
             head: git.as_ref().map_or(&no_tree, |git| &git.head),
             clock: self.workspace.copy.clock(),
             below: &below,
             umask: self.workspace.copy.umask(),
         };
-        let mut all = Looker::new(&scene);
+        let mut all = ChangeFinder::new(&context);
         if git.is_some() {
-            let walked = walk(self.workspace.root(), None, &Globs::all(), || Looker::new(&scene))?;
-            for looker in walked.visitors {
-                all.add(looker);
+            let walked = walk(self.workspace.root(), None, &Globs::all(), || ChangeFinder::new(&context))?;
+            for finder in walked.visitors {
+                all.add(finder);
             }
-            let unreadable = walked.left_out.unreadable.into_iter().chain(all.unreadable.drain(..));
-            self.not_kept.extend(unreadable.map(|(path, why)| NotKept { path, why: format!("it cannot be read: {why}") }));
-            if walked.left_out.unnamed > 0 {
-                let why = format!("{} not UTF-8, or too long", names_are(walked.left_out.unnamed));
-                self.not_kept.push(NotKept { path: ".".to_owned(), why });
-            }
-            self.find_what_the_walk_passed(&mut all, &scene);
-            self.find_in_repositories(&mut all, &scene);
+            self.note_unreadable("", walked.left_out, all.unreadable.drain(..));
+            self.find_unvisited_files(&mut all, &context);
+            self.find_in_repositories(&mut all, &context);
             self.note_empty_directories(&all);
         }
-        self.find_what_was_seen(&mut all, &scene, request);
+        self.find_seen_files(&mut all, &context, request);
         self.candidates = all.candidates;
         self.git = git;
         Ok(())
     }
 
+    /// Notes the files of a walk that cannot be kept. `inside` is the walked directory, with a trailing slash.
+    fn note_unreadable(&mut self, inside: &str, skipped: SkippedFiles, unreadable: impl Iterator<Item = (String, String)>) {
+        let unreadable = skipped.unreadable.into_iter().chain(unreadable);
+        let not_kept = |(path, why)| NotKept { path: format!("{inside}{path}"), why: format!("it cannot be read: {why}") };
+        self.not_kept.extend(unreadable.map(not_kept));
+        if skipped.unnamed > 0 {
+            let path = if inside.is_empty() { "." } else { inside.trim_end_matches('/') }.to_owned();
+            let names = if skipped.unnamed == 1 { "1 name is".to_owned() } else { format!("{} names are", skipped.unnamed) };
+            self.not_kept.push(NotKept { path, why: format!("{names} not UTF-8, or too long") });
+        }
+    }
+
     /// Notes files that git tracks and that the walk did not visit: they are deleted or ignored.
-    fn find_what_the_walk_passed(&mut self, all: &mut Looker<'_>, scene: &Scene<'_>) {
+    fn find_unvisited_files(&mut self, all: &mut ChangeFinder<'_>, context: &WalkContext<'_>) {
         let mut met: HashSet<String> = all.candidates.iter().map(|candidate| candidate.path.clone()).collect();
-        let entries = scene.index.entries();
+        let entries = context.index.entries();
         let unseen = (0..entries.len()).filter(|place| all.seen[place / 64] & (1 << (place % 64)) == 0);
-        let of_index = unseen.map(|place| (scene.index.name(&entries[place]).to_vec(), entries[place].mode, Some(place)));
-        let of_head = scene.head.others.iter().map(|(path, entry)| (path.clone(), entry.mode, None));
+        let of_index = unseen.map(|place| (context.index.name(&entries[place]).to_vec(), entries[place].mode, Some(place)));
+        let of_head = context.head.others.iter().map(|(path, entry)| (path.clone(), entry.mode, None));
         let both: Vec<(Vec<u8>, u32, Option<usize>)> = of_index.chain(of_head).collect();
         let mut absent = HashSet::new();
         for (key, mode, place) in both {
             const SUBMODULE: u32 = 0o160_000;
-            let Some(path) = str::from_utf8(&key).ok().and_then(|key| key.strip_prefix(scene.below)) else { continue };
+            let Some(path) = str::from_utf8(&key).ok().and_then(|key| key.strip_prefix(context.below)) else { continue };
             let is_skipped = place.is_some_and(|place| entries[place].is_skipped());
             let Some(rel_path) = RelPath::new(path).ok().filter(|_| mode != SUBMODULE && !met.contains(path)) else { continue };
             match lstat(self.workspace, &rel_path) {
@@ -347,7 +347,7 @@ impl<'a> Taking<'a> {
                 Ok(_) if !all.filled.iter().any(|filled| filled == path) => {}
                 // The path does not exist, or has become a directory with entries.
                 Ok(_) | Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => {
-                    let is_committed = place.is_none_or(|place| scene.head.has(place));
+                    let is_committed = place.is_none_or(|place| context.head.has(place));
                     if is_committed && !is_skipped && absent.insert(path.to_owned()) {
                         self.files.push(CheckpointFile { path: rel_path, state: FileState::Absent });
                     }
@@ -360,7 +360,7 @@ impl<'a> Taking<'a> {
         }
     }
 
-    fn note_empty_directories(&mut self, all: &Looker<'_>) {
+    fn note_empty_directories(&mut self, all: &ChangeFinder<'_>) {
         for path in all.unfilled() {
             let Ok(path) = RelPath::new(path) else { continue };
             if let Ok(stat) = lstat(self.workspace, &path) {
@@ -370,7 +370,7 @@ impl<'a> Taking<'a> {
     }
 
     /// Adds files that sessions have seen: ignored ones and, without git, all of them.
-    fn find_what_was_seen(&mut self, all: &mut Looker<'_>, scene: &Scene<'_>, request: &CheckpointRequest) {
+    fn find_seen_files(&mut self, all: &mut ChangeFinder<'_>, context: &WalkContext<'_>, request: &CheckpointRequest) {
         let paths = self.workspace.ask(|store| {
             if !self.is_whole {
                 return Ok(store.tracked(None)?.files.into_iter().map(|file| file.path).collect());
@@ -387,8 +387,8 @@ impl<'a> Taking<'a> {
         });
         let mut met: HashSet<String> = all.candidates.iter().map(|candidate| candidate.path.clone()).collect();
         for path in paths.unwrap_or_default() {
-            let key = format!("{}{path}", scene.below);
-            if scene.index.find(key.as_bytes()).is_some() {
+            let key = format!("{}{path}", context.below);
+            if context.index.find(key.as_bytes()).is_some() {
                 continue;
             }
             if !met.insert(path.to_string()) {
@@ -425,18 +425,17 @@ impl<'a> Taking<'a> {
                 // It was deleted, or has grown.
                 Ok(None) => continue,
                 Err(error) => {
-                    self.leave(&path, format!("it cannot be read: {error}"));
+                    let state = self.leave(&path, format!("it cannot be read: {error}"));
+                    self.files.push(CheckpointFile { path, state });
                     continue;
                 }
             };
-            let committed = self.committed_as(&candidate, &content);
-            if committed.is_some() && candidate.nested.is_some() {
-                continue;
-            }
-            if let Some(id) = committed {
-                let content = FileContent::Blob(id.to_string());
-                let state = FileState::File { content, mode: candidate.mode, stamp: candidate.stamp };
-                self.files.push(CheckpointFile { path, state });
+            if let Some(id) = self.committed_as(&candidate, &content) {
+                if candidate.nested.is_none() {
+                    let content = FileContent::Blob(id.to_string());
+                    let state = FileState::File { content, mode: candidate.mode, stamp: candidate.stamp };
+                    self.files.push(CheckpointFile { path, state });
+                }
                 continue;
             }
             self.bytes += content.len() as u64;
@@ -470,14 +469,14 @@ impl<'a> Taking<'a> {
             return file(FileContent::Blob(git.index.entries()[place].id.to_string()));
         }
         if excluded.matched_path_or_any_parents(path.as_str(), false).is_ignore() {
-            return Ok(Some(Some(self.leave_in_place(path, "versions.exclude names it".to_owned()))));
+            return Ok(Some(Some(self.leave(path, "versions.exclude names it".to_owned()))));
         }
         if candidate.is_ignored && stamp.size > MOST_OF_IGNORED {
             return Ok(Some(Some(FileState::NotKept)));
         }
         if stamp.size > limits.file_bytes {
             let why = format!("{} bytes are more than checkpoint.file_bytes", stamp.size);
-            return Ok(Some(Some(self.leave_in_place(path, why))));
+            return Ok(Some(Some(self.leave(path, why))));
         }
         let last = match self.last.get(path) {
             Some(FileState::File { content, stamp: last, .. }) if last.agrees_with(&stamp) && !last.is_racy() => Some(content),
@@ -496,7 +495,7 @@ impl<'a> Taking<'a> {
         }
         if self.bytes + stamp.size > limits.bytes {
             let why = "the other files take all of checkpoint.bytes".to_owned();
-            return Ok(Some(Some(self.leave_in_place(path, why))));
+            return Ok(Some(Some(self.leave(path, why))));
         }
         Ok(None)
     }
@@ -505,7 +504,7 @@ impl<'a> Taking<'a> {
         let target = self.workspace.root().open_parent(path).and_then(|dir| sys::readlinkat(&dir, path.name(), Vec::new()));
         match target.ok()?.into_string() {
             Ok(target) => Some(FileState::Link { target }),
-            Err(_) => Some(self.leave_in_place(path, "it is a link whose target is not UTF-8".to_owned())),
+            Err(_) => Some(self.leave(path, "it is a link whose target is not UTF-8".to_owned())),
         }
     }
 
@@ -565,12 +564,7 @@ impl<'a> Taking<'a> {
         Ok(())
     }
 
-    fn leave(&mut self, path: &RelPath, why: String) {
-        let state = self.leave_in_place(path, why);
-        self.files.push(CheckpointFile { path: path.clone(), state });
-    }
-
-    fn leave_in_place(&mut self, path: &RelPath, why: String) -> FileState {
+    fn leave(&mut self, path: &RelPath, why: String) -> FileState {
         self.not_kept.push(NotKept { path: path.to_string(), why });
         FileState::NotKept
     }
@@ -601,10 +595,6 @@ pub(crate) fn read_file(workspace: &Workspace, path: &RelPath, limit: u64) -> io
 /// The order in which files are kept while there is room.
 fn rank(candidate: &Candidate) -> (bool, bool, u64, &str) {
     (candidate.nested.is_some(), candidate.is_ignored, candidate.stamp.size, &candidate.path)
-}
-
-fn names_are(names: usize) -> String {
-    if names == 1 { "1 name is".to_owned() } else { format!("{names} names are") }
 }
 
 /// The patterns of files that are never kept. Invalid patterns are ignored.

@@ -7,7 +7,7 @@ use std::{collections::HashMap, fs};
 use surehand_core::RelPath;
 use surehand_store::NotKept;
 
-use super::{Candidate, GitState, Looker, Scene, Taking, names_are};
+use super::{Candidate, ChangeFinder, CheckpointBuilder, GitState, WalkContext};
 use crate::{
     disk::{
         root_dir::RootDir,
@@ -45,13 +45,13 @@ impl NestedRepository {
     }
 }
 
-impl Taking<'_> {
+impl CheckpointBuilder<'_> {
     /// Finds the changed and untracked files of the repositories that the walk skipped.
-    pub(super) fn find_in_repositories(&mut self, all: &mut Looker<'_>, scene: &Scene<'_>) {
+    pub(super) fn find_in_repositories(&mut self, all: &mut ChangeFinder<'_>, context: &WalkContext<'_>) {
         let mut tops: Vec<String> = all.unfilled().into_iter().map(str::to_owned).collect();
         let (mut left, mut index_bytes) = (MOST_REPOSITORIES, 0);
         while !tops.is_empty() {
-            let mut found: Vec<FoundRepository> = tops.iter().filter_map(|top| self.repository_at(top, scene)).collect();
+            let mut found: Vec<FoundRepository> = tops.iter().filter_map(|top| self.repository_at(top, context)).collect();
             found.sort_by(|one, other| (one.index_bytes, &one.top).cmp(&(other.index_bytes, &other.top)));
             tops.clear();
             for repository in found {
@@ -62,22 +62,27 @@ impl Taking<'_> {
                     continue;
                 }
                 left -= 1;
-                tops.extend(self.find_in_repository(&repository, all, scene));
+                tops.extend(self.find_in_repository(&repository, all, context));
             }
         }
     }
 
-    fn repository_at(&self, top: &str, scene: &Scene<'_>) -> Option<FoundRepository> {
+    fn repository_at(&self, top: &str, context: &WalkContext<'_>) -> Option<FoundRepository> {
         let place = self.workspace.path().join(top);
         fs::symlink_metadata(place.join(".git")).ok()?;
         let git = git::discover(&place, None).filter(|found| found.root == place)?.git?;
-        let is_submodule = scene.index.find(format!("{}{top}", scene.below).as_bytes()).is_some();
+        let is_submodule = context.index.find(format!("{}{top}", context.below).as_bytes()).is_some();
         let index_bytes = fs::metadata(git.own.join("index")).map_or(0, |index| index.len());
         Some(FoundRepository { top: RelPath::new(top).ok()?, git, is_submodule, index_bytes })
     }
 
     /// Finds the files of a repository that differ from its commit. Returns the repositories within it.
-    fn find_in_repository(&mut self, repository: &FoundRepository, all: &mut Looker<'_>, scene: &Scene<'_>) -> Vec<String> {
+    fn find_in_repository(
+        &mut self,
+        repository: &FoundRepository,
+        all: &mut ChangeFinder<'_>,
+        context: &WalkContext<'_>,
+    ) -> Vec<String> {
         let top = &repository.top;
         let read = GitState::read(&repository.git).map_err(|error| error.why.clone());
         let git = match read {
@@ -88,24 +93,17 @@ impl Taking<'_> {
             }
         };
         let inside = format!("{top}/");
-        let inner = Scene { index: &git.index, head: &git.head, clock: scene.clock, below: "", umask: scene.umask };
+        let inner = WalkContext { index: &git.index, head: &git.head, clock: context.clock, below: "", umask: context.umask };
         // If a link has taken the directory's place, nothing is read through it: contents are read by their path from
         // the root.
         let walked = RootDir::open(&self.workspace.path().join(top.as_str()))
-            .and_then(|root| walk(&root, None, &Globs::all(), || Looker::new(&inner)));
+            .and_then(|root| walk(&root, None, &Globs::all(), || ChangeFinder::new(&inner)));
         let Ok(walked) = walked else { return Vec::new() };
-        let mut found = Looker::new(&inner);
-        walked.visitors.into_iter().for_each(|looker| found.add(looker));
+        let mut found = ChangeFinder::new(&inner);
+        walked.visitors.into_iter().for_each(|finder| found.add(finder));
         let number = self.nested.len();
         let tops = found.unfilled().into_iter().map(|path| format!("{inside}{path}")).collect();
-        let unreadable = walked.left_out.unreadable.into_iter().chain(found.unreadable.drain(..));
-        self.not_kept.extend(
-            unreadable.map(|(path, why)| NotKept { path: format!("{inside}{path}"), why: format!("it cannot be read: {why}") }),
-        );
-        if walked.left_out.unnamed > 0 {
-            let why = format!("{} not UTF-8, or too long", names_are(walked.left_out.unnamed));
-            self.not_kept.push(NotKept { path: top.to_string(), why });
-        }
+        self.note_unreadable(&inside, walked.left_out, found.unreadable.drain(..));
         // Changed permissions alone do not justify a copy of committed content.
         let changed = found.candidates.into_iter().filter(|candidate| !candidate.is_committed);
         let in_workspace =

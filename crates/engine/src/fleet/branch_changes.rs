@@ -18,7 +18,7 @@ use surehand_store::board::{ContentChange, FileChange, SharedHunk};
 
 use super::fork_point::{ForkPoint, ForkPointError};
 use crate::{
-    checkpoint::{Looker, Scene, lstat, read_file},
+    checkpoint::{ChangeFinder, WalkContext, lstat, read_file},
     disk::walk::{Globs, walk},
     git::{self, GitDirs, GitIndex, HeadTree, Objects, TreeEntry},
     workspace::Workspace,
@@ -172,10 +172,10 @@ impl ForkComparison<'_> {
         let index = GitIndex::read(self.git)?;
         let fork = HeadTree::compare(self.objects, &self.fork.tree, &index)?;
         let copy = &self.workspace.copy;
-        let scene = Scene { index: &index, head: &fork, clock: copy.clock(), below: &below, umask: copy.umask() };
-        let mut met = Looker::new(&scene);
-        for looker in walk(self.workspace.root(), None, &Globs::all(), || Looker::new(&scene))?.visitors {
-            met.add(looker);
+        let context = WalkContext { index: &index, head: &fork, clock: copy.clock(), below: &below, umask: copy.umask() };
+        let mut met = ChangeFinder::new(&context);
+        for finder in walk(self.workspace.root(), None, &Globs::all(), || ChangeFinder::new(&context))?.visitors {
+            met.add(finder);
         }
         let base_of = |place: Option<usize>, key: &[u8]| match place.filter(|place| fork.has(*place)) {
             Some(place) => Some(TreeEntry { mode: index.entries()[place].mode, id: index.entries()[place].id }),

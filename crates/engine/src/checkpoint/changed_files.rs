@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// The context that the threads of a walk share.
-pub(crate) struct Scene<'a> {
+pub(crate) struct WalkContext<'a> {
     pub index: &'a GitIndex,
     pub head: &'a HeadTree,
     pub clock: FileClock,
@@ -42,8 +42,8 @@ pub(crate) struct Candidate {
 }
 
 /// One thread of a walk, and its results.
-pub(crate) struct Looker<'a> {
-    scene: &'a Scene<'a>,
+pub(crate) struct ChangeFinder<'a> {
+    context: &'a WalkContext<'a>,
     key: String,
     /// The entries of git's index that were visited, one bit each.
     pub seen: Vec<u64>,
@@ -59,11 +59,11 @@ pub(crate) fn usual_mode(is_executable: bool, umask: u32) -> u32 {
     (if is_executable { 0o777 } else { 0o666 }) & !umask
 }
 
-impl WalkVisitor for Looker<'_> {
+impl WalkVisitor for ChangeFinder<'_> {
     fn visit(&mut self, entry: &WalkEntry<'_>) {
         self.fill(entry.path);
         match entry.kind {
-            EntryKind::File | EntryKind::Link => self.look(entry, false),
+            EntryKind::File | EntryKind::Link => self.visit_path(entry, false),
             EntryKind::Dir => self.directories.push(entry.path.to_owned()),
             EntryKind::Special => {}
         }
@@ -72,7 +72,7 @@ impl WalkVisitor for Looker<'_> {
     fn visit_ignored(&mut self, entry: &WalkEntry<'_>) {
         self.fill(entry.path);
         if matches!(entry.kind, EntryKind::File | EntryKind::Link) {
-            self.look(entry, true);
+            self.visit_path(entry, true);
         }
     }
 
@@ -81,12 +81,12 @@ impl WalkVisitor for Looker<'_> {
     }
 }
 
-impl<'a> Looker<'a> {
-    pub(crate) fn new(scene: &'a Scene<'a>) -> Self {
+impl<'a> ChangeFinder<'a> {
+    pub(crate) fn new(context: &'a WalkContext<'a>) -> Self {
         Self {
-            scene,
-            key: scene.below.to_owned(),
-            seen: vec![0; scene.index.entries().len().div_ceil(64)],
+            context,
+            key: context.below.to_owned(),
+            seen: vec![0; context.index.entries().len().div_ceil(64)],
             candidates: Vec::new(),
             directories: Vec::new(),
             filled: Vec::new(),
@@ -101,7 +101,7 @@ impl<'a> Looker<'a> {
     }
 
     /// Merges the results of another thread.
-    pub(crate) fn add(&mut self, other: Looker<'_>) {
+    pub(crate) fn add(&mut self, other: ChangeFinder<'_>) {
         self.seen.iter_mut().zip(other.seen).for_each(|(word, other)| *word |= other);
         self.candidates.extend(other.candidates);
         self.directories.extend(other.directories);
@@ -117,7 +117,7 @@ impl<'a> Looker<'a> {
         }
     }
 
-    fn look(&mut self, entry: &WalkEntry<'_>, is_ignored: bool) {
+    fn visit_path(&mut self, entry: &WalkEntry<'_>, is_ignored: bool) {
         match entry.lstat() {
             Ok(stat) => self.judge(entry.path, &stat, is_ignored),
             // It was deleted meanwhile.
@@ -132,15 +132,16 @@ impl<'a> Looker<'a> {
         if !matches!(kind, FileType::RegularFile | FileType::Symlink) {
             return;
         }
-        self.key.truncate(self.scene.below.len());
+        self.key.truncate(self.context.below.len());
         self.key.push_str(path);
-        let place = self.scene.index.find(self.key.as_bytes());
+        let place = self.context.index.find(self.key.as_bytes());
         let mode = stat.st_mode & 0o7777;
         let mut is_committed = false;
         if let Some(place) = place {
             self.seen[place / 64] |= 1 << (place % 64);
-            is_committed = self.scene.head.has(place) && self.scene.index.vouches_for(&self.scene.index.entries()[place], stat);
-            let is_usual = kind == FileType::Symlink || mode == usual_mode(mode & 0o100 != 0, self.scene.umask);
+            is_committed =
+                self.context.head.has(place) && self.context.index.vouches_for(&self.context.index.entries()[place], stat);
+            let is_usual = kind == FileType::Symlink || mode == usual_mode(mode & 0o100 != 0, self.context.umask);
             if is_committed && is_usual {
                 return;
             }
@@ -149,7 +150,7 @@ impl<'a> Looker<'a> {
             path: path.to_owned(),
             is_link: kind == FileType::Symlink,
             mode,
-            stamp: self.scene.clock.stamp(stat),
+            stamp: self.context.clock.stamp(stat),
             // Files that git tracks are not ignored, whatever ignore files say.
             is_ignored: is_ignored && place.is_none(),
             nested: None,
