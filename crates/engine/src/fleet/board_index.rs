@@ -14,7 +14,6 @@ use surehand_store::board::{AgentId, BoardCopy, Checkout, CheckoutId, FileChange
 use super::{agent_of, overview::names_of};
 use crate::{
     SessionId,
-    disk::replace_file,
     fleet_link::{CopyVersion, LocalCopy, LostClaim},
     workspace::Workspace,
 };
@@ -63,11 +62,6 @@ pub(super) fn version_in(head: &[u8; HEAD]) -> Option<CopyVersion> {
 }
 
 impl Workspace {
-    pub(super) fn write_board_index(&self, copy: &LocalCopy) -> io::Result<()> {
-        let (dir, name) = (self.repository_dir()?, self.copy_file("index"));
-        replace_file::put((&dir, &format!("{name}.new")), (&dir, &name), &content(copy)?)
-    }
-
     /// The entries of the board about these files of the work tree; `None` if there is no index.
     pub fn board_about(&self, paths: &[RelPath]) -> io::Result<Option<LocalCopy>> {
         let keys = paths.iter().flat_map(|path| [Key::File(path)].into_iter().chain(parents(path).map(Key::ClaimsIn)));
@@ -225,7 +219,8 @@ fn records(copy: &LocalCopy) -> BTreeMap<String, Record> {
     records
 }
 
-fn content(copy: &LocalCopy) -> io::Result<Vec<u8>> {
+/// The content of the index file.
+pub(super) fn index_of(copy: &LocalCopy) -> io::Result<Vec<u8>> {
     let records = records(copy);
     let slots = (records.len() as u64).next_power_of_two();
     let mut by_slot: BTreeMap<u64, Vec<(&String, &Record)>> = BTreeMap::new();

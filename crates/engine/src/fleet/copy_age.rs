@@ -55,8 +55,12 @@ impl Workspace {
     pub(super) fn write_copy_age(&self, age: CopyAge) -> io::Result<()> {
         let numbers = [FORMAT, age.version.0, age.read_at as u64, age.now as u64];
         let content: Vec<u8> = numbers.into_iter().flat_map(u64::to_le_bytes).collect();
-        let (dir, name) = (self.repository_dir()?, self.copy_file("age"));
-        replace_file::put((&dir, &format!("{name}.new")), (&dir, &name), &content)
+        self.write_copy_file("age", &content)
+    }
+
+    pub(super) fn write_copy_file(&self, kind: &str, content: &[u8]) -> io::Result<()> {
+        let (dir, name) = (self.repository_dir()?, self.copy_file(kind));
+        replace_file::put((&dir, &format!("{name}.new")), (&dir, &name), content)
     }
 
     /// Whether the content and the index in the state directory have this version.

@@ -15,11 +15,6 @@ use crate::{
 /// A larger file has no forecast.
 const MOST_BYTES: u64 = 16 << 20;
 
-/// Makes forecasts for files of one checkout.
-pub(super) struct FileForecasts {
-    forecaster: Forecaster,
-}
-
 /// A forecast other than a clean merge.
 pub(super) struct FoundCollision {
     pub collision: Collision,
@@ -27,17 +22,22 @@ pub(super) struct FoundCollision {
     pub key: String,
 }
 
-impl FileForecasts {
-    pub(super) fn new(workspace: &Workspace) -> Result<Self, ForkPointError> {
-        let forecaster = Forecaster::new(workspace, &workspace.fork_point()?)?;
-        Ok(Self { forecaster })
+impl Forecaster {
+    pub(super) fn of(workspace: &Workspace) -> Result<Self, ForkPointError> {
+        Self::new(workspace, &workspace.fork_point()?)
     }
 
     /// The collisions of a file with this content; `None` if it is deleted. The path is one of the work tree.
-    pub(super) fn of(&self, path: &RelPath, content: Option<&[u8]>, copy: &LocalCopy, here: &CheckoutId) -> Vec<FoundCollision> {
+    pub(super) fn collisions(
+        &self,
+        path: &RelPath,
+        content: Option<&[u8]>,
+        copy: &LocalCopy,
+        here: &CheckoutId,
+    ) -> Vec<FoundCollision> {
         let others = copy.board.changes_elsewhere(path, here);
         let found = |(checkout, theirs): (&CheckoutId, &FileChange)| {
-            let forecast = self.forecaster.forecast(content, theirs, self.head_of(checkout, copy).as_deref());
+            let forecast = self.forecast(content, theirs, self.head_of(checkout, copy).as_deref());
             let is_bad = match &forecast {
                 Forecast::Clean => false,
                 // A forecast that nobody can compute is not reported.
@@ -56,7 +56,7 @@ impl FileForecasts {
     /// branch there, its commits are part of this branch, and are not changes to be merged.
     fn head_of(&self, checkout: &CheckoutId, copy: &LocalCopy) -> Option<String> {
         let known = copy.board.checkouts.get(checkout).filter(|known| known.host == host())?;
-        self.forecaster.head_at(Path::new(&known.path))
+        self.head_at(Path::new(&known.path))
     }
 }
 
@@ -81,10 +81,7 @@ impl Workspace {
     /// The content of a file, by its path in the work tree. `Some(None)` if there is no file, `None` if it cannot be
     /// read.
     pub(super) fn content_in_tree(&self, path: &RelPath) -> Option<Option<Vec<u8>>> {
-        let path = match &self.copy.below {
-            None => path.clone(),
-            Some(below) => RelPath::new(path.as_str().strip_prefix(below.as_str())?.strip_prefix('/')?).ok()?,
-        };
+        let path = self.copy.in_root(path)?;
         match lstat(self, &path) {
             Ok(_) => read_file(self, &path, MOST_BYTES).ok().flatten().map(Some),
             Err(rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR) => Some(None),

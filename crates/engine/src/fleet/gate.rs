@@ -9,10 +9,7 @@ use surehand_core::{
 };
 use surehand_store::board::CheckoutId;
 
-use super::{
-    LocalCopy, LostClaim, LostThing, agent_of,
-    file_forecasts::{FileForecasts, FoundCollision},
-};
+use super::{Forecaster, LocalCopy, LostClaim, LostThing, agent_of, file_forecasts::FoundCollision};
 use crate::{file_cache::PlannedFile, session::Session, time::now};
 
 /// A conflict with the board that does not prevent an edit.
@@ -47,8 +44,7 @@ impl Session {
     /// Checks the claims on these files, for an edit whose plan is not known.
     pub(crate) fn check_claimed(&self, paths: &[String]) -> Result<Vec<FleetWarning>, Refusal> {
         let paths = self.in_tree(paths);
-        let of_tree: Vec<RelPath> = paths.iter().map(|(in_tree, _)| in_tree.clone()).collect();
-        let Some(copy) = self.workspace.fleet_copy_about(&of_tree) else { return Ok(Vec::new()) };
+        let Some(copy) = self.copy_about(&paths) else { return Ok(Vec::new()) };
         let found = paths.iter().map(|(in_tree, path)| self.check_claims(in_tree, path, &copy));
         Ok(found.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
     }
@@ -56,8 +52,7 @@ impl Session {
     /// The collisions of the present content of these files.
     pub(crate) fn check_made(&self, paths: &[String]) -> Vec<FleetWarning> {
         let paths = self.in_tree(paths);
-        let of_tree: Vec<RelPath> = paths.iter().map(|(in_tree, _)| in_tree.clone()).collect();
-        let Some(copy) = self.workspace.fleet_copy_about(&of_tree).filter(|copy| !copy.board.changes.is_empty()) else {
+        let Some(copy) = self.copy_about(&paths).filter(|copy| !copy.board.changes.is_empty()) else {
             return Vec::new();
         };
         let Some(here) = self.workspace.fleet_checkout() else { return Vec::new() };
@@ -66,14 +61,14 @@ impl Session {
         if changed.is_empty() {
             return Vec::new();
         }
-        let Ok(forecasts) = FileForecasts::new(&self.workspace) else { return Vec::new() };
+        let Ok(forecasts) = Forecaster::of(&self.workspace) else { return Vec::new() };
         let of_file = |(in_tree, path): &(RelPath, RelPath)| {
             let content = self.workspace.content_in_tree(in_tree)?;
             let warning = |found: FoundCollision| {
                 let collision = Box::new(Collision { path: path.clone(), ..found.collision });
                 FleetWarning { key: found.key, notice: Notice::Collides { collision } }
             };
-            Some(forecasts.of(in_tree, content.as_deref(), &copy, &here).into_iter().map(warning).collect::<Vec<_>>())
+            Some(forecasts.collisions(in_tree, content.as_deref(), &copy, &here).into_iter().map(warning).collect::<Vec<_>>())
         };
         changed.iter().filter_map(of_file).flatten().collect()
     }
@@ -94,6 +89,11 @@ impl Session {
     fn in_tree(&self, paths: &[String]) -> Vec<(RelPath, RelPath)> {
         let paths = paths.iter().filter_map(|path| self.path_of(path).ok());
         paths.map(|path| (self.workspace.copy.in_tree(&path), path)).collect()
+    }
+
+    fn copy_about(&self, paths: &[(RelPath, RelPath)]) -> Option<Arc<LocalCopy>> {
+        let in_tree: Vec<RelPath> = paths.iter().map(|(in_tree, _)| in_tree.clone()).collect();
+        self.workspace.fleet_copy_about(&in_tree)
     }
 
     fn check_claims(&self, in_tree: &RelPath, path: &RelPath, copy: &LocalCopy) -> Result<Option<FleetWarning>, Refusal> {
@@ -119,11 +119,11 @@ impl Session {
             _ => return Ok(warnings),
         };
         for PlannedFile { planned, .. } in files.iter().filter(|file| self.is_changed_elsewhere(&file.planned, copy, &here)) {
-            let Some(forecasts) = forecasts.get_or_insert_with(|| FileForecasts::new(&self.workspace).ok()) else { break };
+            let Some(forecasts) = forecasts.get_or_insert_with(|| Forecaster::of(&self.workspace).ok()) else { break };
             let in_tree = self.workspace.copy.in_tree(planned.path());
             let after = planned.after().filter(|_| !matches!(planned.act(), FileAction::Move { .. })).map(Content::bytes);
             let edited = edited_lines(planned);
-            for found in forecasts.of(&in_tree, after, copy, &here) {
+            for found in forecasts.collisions(&in_tree, after, copy, &here) {
                 let forecast = found.collision.forecast.on_lines(&edited);
                 if forecast == Forecast::Clean {
                     continue;

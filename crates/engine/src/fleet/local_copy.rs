@@ -9,10 +9,9 @@ use std::{
 use surehand_core::{ContentHash, RelPath};
 use surehand_store::board::CheckoutId;
 
-use super::board_place;
+use super::{board_index::index_of, board_place};
 use crate::{
     config::BoardConfig,
-    disk::replace_file,
     fleet_link::{CopyVersion, LocalCopy},
     workspace::Workspace,
 };
@@ -44,11 +43,10 @@ impl Workspace {
     /// Replaces the local copy, its index and its age. If only the age has changed, [`Workspace::refresh_local_copy`]
     /// suffices. Only one process at a time may call this.
     pub fn write_local_copy(&self, copy: &LocalCopy) -> io::Result<()> {
-        let (dir, name) = (self.repository_dir()?, self.copy_file("json"));
         let mut content = format!("{FORMAT}{:0DIGITS$x}\n", copy.version.0).into_bytes();
         serde_json::to_writer(&mut content, copy)?;
-        replace_file::put((&dir, &format!("{name}.new")), (&dir, &name), &content)?;
-        self.write_board_index(copy)?;
+        self.write_copy_file("json", &content)?;
+        self.write_copy_file("index", &index_of(copy)?)?;
         // Readers compare the version of the age with that of the content, so the content must be written first.
         copy.age_record().map_or(Ok(()), |age| self.write_copy_age(age))
     }

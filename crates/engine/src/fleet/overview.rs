@@ -9,7 +9,7 @@ use surehand_store::board::{
     SharedHunk,
 };
 
-use super::{KnownRepository, LocalCopy, file_forecasts::FileForecasts};
+use super::{Forecaster, KnownRepository, LocalCopy};
 use crate::{SessionId, session_names::SessionNames, time::now, workspace::Workspace};
 
 /// The content of the board of a repository.
@@ -144,10 +144,10 @@ impl Workspace {
         const MOST: usize = 200;
         let Some(mine) = copy.board.changes.get(here) else { return Vec::new() };
         let shared = mine.keys().filter(|path| copy.board.changes_elsewhere(path, here).next().is_some());
-        let Ok(forecasts) = FileForecasts::new(self) else { return Vec::new() };
+        let Ok(forecasts) = Forecaster::of(self) else { return Vec::new() };
         let of_file = |path: &RelPath| {
             let content = self.content_in_tree(path)?;
-            Some(forecasts.of(path, content.as_deref(), copy, here))
+            Some(forecasts.collisions(path, content.as_deref(), copy, here))
         };
         shared.take(MOST).filter_map(of_file).flatten().map(|found| found.collision).collect()
     }
