@@ -201,7 +201,7 @@ impl FileTracker {
         let mut forgotten = Vec::new();
         for path in paths {
             self.clear_refusals(workspace, path);
-            let was_given = self.given_mut(workspace).forget(path);
+            let was_given = self.given(workspace).forget(path);
             if self.view(workspace, path).is_some() || was_given {
                 self.insert_view(path, None);
                 workspace.record(StoreRecord::Forgot { session: self.session.clone(), path: path.clone() });
@@ -220,20 +220,16 @@ impl FileTracker {
     }
 
     /// The files that the session received as instructions for their directories.
-    pub(crate) fn given(&mut self, workspace: &Workspace) -> &InstructionRecord {
-        self.given_mut(workspace)
+    pub(crate) fn given(&mut self, workspace: &Workspace) -> &mut InstructionRecord {
+        let session = &self.session;
+        let ask = || workspace.ask(|store| store.given(session)).unwrap_or_default().into_iter().collect();
+        self.given.get_or_insert_with(ask)
     }
 
     /// Records that the session received this file as instructions.
     pub(crate) fn record_given(&mut self, workspace: &Workspace, path: &RelPath, version: ContentHash) {
-        self.given_mut(workspace).give(path.clone(), version);
+        self.given(workspace).give(path.clone(), version);
         workspace.record(StoreRecord::Given { session: self.session.clone(), path: path.clone(), version });
-    }
-
-    fn given_mut(&mut self, workspace: &Workspace) -> &mut InstructionRecord {
-        let session = &self.session;
-        let ask = || workspace.ask(|store| store.given(session)).unwrap_or_default().into_iter().collect();
-        self.given.get_or_insert_with(ask)
     }
 
     /// The view of a file; `None` if the session has not seen it.

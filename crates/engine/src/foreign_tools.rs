@@ -208,7 +208,7 @@ impl ForeignTools<'_> {
     /// Records that the model has received other changes in the files of an edit. The lines shown count as seen.
     pub fn record_told(&mut self, changed: &[ChangedBefore]) {
         for ChangedBefore { path, rebased, .. } in changed {
-            if let Some((path, text)) = self.text_at(path.as_str()) {
+            if let Some((path, text)) = self.session.text_at(path.as_str()) {
                 self.session.record_shown(&path, &text, &rebased.fresh.shown);
             }
         }
@@ -243,7 +243,7 @@ impl ForeignTools<'_> {
     /// edit may pass next time.
     fn showing(&mut self, refusal: Refusal, shows: RefusalLines<'_>) -> Refusal {
         let Some(path) = refusal.known_path() else { return refusal };
-        let Ok(Present::Text(text)) = self.session.gather(path.as_str()).map(|gathered| gathered.present) else { return refusal };
+        let Some((_, text)) = self.session.text_at(path.as_str()) else { return refusal };
         let lines = match shows {
             RefusalLines::Quotes(edit) => quoted_lines(&text, &edit.quotes()),
             RefusalLines::Everything => LineSet::whole(text.line_count()),
@@ -326,10 +326,7 @@ impl ForeignTools<'_> {
 
     /// Whether a file of an edit is empty, because a tool may truncate a file before it writes it.
     pub fn is_emptied(&mut self, edit: &Edit) -> bool {
-        let is_empty = |path: &String| {
-            let gathered = self.session.gather(path);
-            gathered.is_ok_and(|gathered| matches!(gathered.present, Present::Text(text) if text.line_count() == 0))
-        };
+        let is_empty = |path: &String| self.session.text_at(path).is_some_and(|(_, text)| text.line_count() == 0);
         edit.paths().iter().any(is_empty)
     }
 
@@ -430,14 +427,13 @@ impl ForeignTools<'_> {
     /// Records the lines of a file that another agent's tool has shown, starting at this number. Only lines that match
     /// the file count. Returns their number.
     pub fn record_shown(&mut self, path: &str, start: u32, content: &str) -> usize {
-        let Ok(gathered) = self.session.gather(path) else { return 0 };
-        let Present::Text(text) = gathered.present else { return 0 };
+        let Some((path, text)) = self.session.text_at(path) else { return 0 };
         let lines = matching_lines(&text, start, content);
         let count = lines.count() as usize;
         if count > 0 || (text.line_count() == 0 && content.is_empty()) {
-            self.session.record_shown(&gathered.path, &text, &lines);
-            self.session.clear_refusals(&gathered.path);
-            self.session.track_read(&[KnownLines { path: gathered.path, text, lines }]);
+            self.session.record_shown(&path, &text, &lines);
+            self.session.clear_refusals(&path);
+            self.session.track_read(&[KnownLines { path, text, lines }]);
         }
         count
     }
@@ -471,13 +467,12 @@ impl ForeignTools<'_> {
     /// Records that a tool has shown the cells of a notebook (`.ipynb`), whose lines are in JSON. The whole file counts
     /// as seen if the text of every cell was shown in order. Returns whether it does.
     pub fn record_shown_notebook(&mut self, path: &str, cells: &str) -> bool {
-        let Ok(gathered) = self.session.gather(path) else { return false };
-        let Present::Text(text) = gathered.present else { return false };
+        let Some((path, text)) = self.session.text_at(path) else { return false };
         let is_shown = shows_all_cells(text.as_str(), cells);
         if is_shown {
             let lines = LineSet::whole(text.line_count());
-            self.session.record_shown(&gathered.path, &text, &lines);
-            self.session.track_read(&[KnownLines { path: gathered.path, text, lines }]);
+            self.session.record_shown(&path, &text, &lines);
+            self.session.track_read(&[KnownLines { path, text, lines }]);
         }
         is_shown
     }
@@ -515,7 +510,7 @@ impl ForeignTools<'_> {
     pub fn were_instructed(&mut self, directory: &str, client: &ClientInstructions) {
         let workspace = self.session.workspace().clone();
         let Ok(directory) = workspace.root().normalize_place(directory) else { return };
-        let is_replaced = client.instead.iter().any(|name| self.text_at(name).is_some());
+        let is_replaced = client.instead.iter().any(|name| self.session.text_at(name).is_some());
         for directory in chain(directory.as_ref()) {
             self.were_instructed_in(directory, client, is_replaced && !directory.is_empty());
         }
@@ -524,8 +519,8 @@ impl ForeignTools<'_> {
     fn were_instructed_in(&mut self, directory: &str, client: &ClientInstructions, is_replaced: bool) {
         let workspace = self.session.workspace().clone();
         let text_at = |tools: &mut Self, name: &str| match directory {
-            "" => tools.text_at(name),
-            directory => tools.text_at(&format!("{directory}/{name}")),
+            "" => tools.session.text_at(name),
+            directory => tools.session.text_at(&format!("{directory}/{name}")),
         };
         let names = &workspace.config().instructions.names;
         let ours = names.iter().find_map(|name| Some((name.as_str(), text_at(self, name)?)));
@@ -548,7 +543,7 @@ impl ForeignTools<'_> {
 
     /// Records that the client has given the model this file as instructions.
     pub fn were_given(&mut self, path: &str) {
-        if let Some((path, text)) = self.text_at(path) {
+        if let Some((path, text)) = self.session.text_at(path) {
             self.give_if_first(&path, &text);
         }
     }
@@ -558,14 +553,6 @@ impl ForeignTools<'_> {
         let Some(tracker) = self.session.tracker() else { return };
         if tracker.given(&workspace).news(path, text.version()) == Some(InstructionNews::First) {
             tracker.record_given(&workspace, path, text.version());
-        }
-    }
-
-    fn text_at(&mut self, path: &str) -> Option<(RelPath, Text)> {
-        let gathered = self.session.gather(path).ok()?;
-        match gathered.present {
-            Present::Text(text) => Some((gathered.path, text)),
-            Present::Absent | Present::Blob(..) | Present::Unreadable(_) => None,
         }
     }
 }

@@ -55,7 +55,7 @@ pub struct ClientInstructions {
     pub where_files_are_read: bool,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 struct CheckedDirectory {
     round: u64,
     /// The stamp of a directory without instruction files.
@@ -206,19 +206,23 @@ fn find_instructions(
     directory: &str,
     before: Option<&CheckedDirectory>,
 ) -> CheckedDirectory {
-    let nothing = CheckedDirectory { round: 0, bare: None, found: None, is_sure: false, is_watched: false };
     // Taken before the search, so that a file created during the search changes the stamp.
     let Some(stamp) = stamp_of_directory(sources.workspace.root(), directory, sources.workspace.copy.clock()) else {
-        return nothing;
+        return CheckedDirectory::default();
     };
     let bare = before.and_then(|before| before.bare).filter(|bare| !bare.is_racy() && bare.agrees_with(&stamp));
     if bare.is_some() {
-        return CheckedDirectory { bare, is_sure: true, ..nothing };
+        return CheckedDirectory { bare, is_sure: true, ..CheckedDirectory::default() };
     }
     let entries = find(sources, directory);
     let bare = Some(stamp).filter(|_| entries.is_empty());
     let is_sure = entries.iter().all(|entry| matches!(entry, InstructionEntry::Text(found, _) if found.path == found.at));
-    CheckedDirectory { bare, found: entries.into_iter().find_map(InstructionEntry::found), is_sure, ..nothing }
+    CheckedDirectory {
+        bare,
+        found: entries.into_iter().find_map(InstructionEntry::found),
+        is_sure,
+        ..CheckedDirectory::default()
+    }
 }
 
 /// An entry of a directory with the name of an instruction file.

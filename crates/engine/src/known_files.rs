@@ -18,28 +18,16 @@ pub(crate) struct CachedFile {
 }
 
 /// A cache in two generations: when the young one is full it replaces the old one.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct KnownFiles {
     young: HashMap<RelPath, CachedFile>,
     old: HashMap<RelPath, CachedFile>,
     names: HashSet<RelPath>,
     /// Names with upper-case letters by their lower-case form, for case-insensitive file systems.
     by_lower_case: HashMap<String, RelPath>,
-    generation: usize,
-}
-
-impl Default for KnownFiles {
-    fn default() -> Self {
-        Self::with(GENERATION)
-    }
 }
 
 impl KnownFiles {
-    fn with(generation: usize) -> Self {
-        let (young, old) = (HashMap::new(), HashMap::new());
-        Self { young, old, names: HashSet::new(), by_lower_case: HashMap::new(), generation }
-    }
-
     pub(crate) fn get(&self, path: &RelPath) -> Option<&CachedFile> {
         self.young.get(path).or_else(|| self.old.get(path))
     }
@@ -54,7 +42,7 @@ impl KnownFiles {
     }
 
     pub(crate) fn insert(&mut self, path: &RelPath, known: CachedFile) {
-        if self.young.len() >= self.generation {
+        if self.young.len() >= GENERATION {
             self.old = std::mem::take(&mut self.young);
         }
         self.young.insert(path.clone(), known);
@@ -96,14 +84,14 @@ mod tests {
     fn old_entries_are_dropped_and_their_names_stay() {
         let stamp = Stamp { device: 1, inode: 2, size: 3, modified: 4, changed: 5, taken: 6 };
         let path = |number: usize| RelPath::new(&format!("Dir/{number}")).unwrap();
-        let mut files = KnownFiles::with(10);
-        for number in 0..100 {
+        let mut files = KnownFiles::default();
+        for number in 0..4 * GENERATION {
             let file = KnownFile { version: ContentHash::of(b""), stamp };
             files.insert(&path(number), CachedFile { file, is_kept: false });
         }
-        let known: Vec<usize> = (0..100).filter(|number| files.get(&path(*number)).is_some()).collect();
-        assert_eq!(known, (80..100).collect::<Vec<_>>());
-        assert!((0..100).all(|number| files.has_name(&path(number))));
+        let known: Vec<usize> = (0..4 * GENERATION).filter(|number| files.get(&path(*number)).is_some()).collect();
+        assert_eq!(known, (2 * GENERATION..4 * GENERATION).collect::<Vec<_>>());
+        assert!((0..4 * GENERATION).all(|number| files.has_name(&path(number))));
         assert_eq!(files.in_other_letters(&RelPath::new("dir/3").unwrap()), [path(3)]);
     }
 }

@@ -1,7 +1,7 @@
 //! For an agent that renders its prompt anew each turn: provides the current content of files, and makes the views
 //! equal to what the prompt shows.
 
-use surehand_core::{KnownLines, Present, RelPath, Text, View};
+use surehand_core::{KnownLines, RelPath, Text, View};
 
 use crate::session::Session;
 
@@ -22,14 +22,7 @@ impl PromptViews<'_> {
     /// The current text of a file. `None` if there is no file, it is not a text, or the name leads to another file,
     /// which has its own entry.
     pub fn present(&mut self, path: &RelPath) -> Option<Text> {
-        let gathered = self.session.gather(path.as_str()).ok()?;
-        if gathered.path != *path {
-            return None;
-        }
-        match gathered.present {
-            Present::Text(text) => Some(text),
-            Present::Absent | Present::Blob(..) | Present::Unreadable(_) => None,
-        }
+        self.session.text_at(path.as_str()).filter(|(canonical, _)| canonical == path).map(|(_, text)| text)
     }
 
     /// Makes the views equal to the prompt, which shows exactly these lines under their numbers. They count as seen,

@@ -41,7 +41,7 @@ pub struct Session {
     /// The position in the watcher's hints up to which this session has read; `None` before the first call.
     cursor: Option<HintCursor>,
     stale_views: StaleViews,
-    scope: TaskScope,
+    pub(crate) scope: TaskScope,
     pub(crate) progress: CallProgress,
     pub(crate) replies: ReplyGroup,
     /// The warnings about other checkouts that earlier replies contained, so that each appears once.
@@ -103,16 +103,14 @@ impl Session {
     /// A session without a tracker: nothing is refused as unread or stale. Commits are as safe as in other sessions.
     pub fn untracked(workspace: Arc<Workspace>) -> Self {
         let id = fresh_id();
-        let (scope, files) = (scope_of(&id), FileCache::of(id));
-        let (instructions, stale_views) = (InstructionCache::default(), StaleViews::default());
         Self {
             workspace,
             tracker: None,
-            files,
-            instructions,
+            scope: scope_of(&id),
+            files: FileCache::of(id),
+            instructions: InstructionCache::default(),
             cursor: None,
-            stale_views,
-            scope,
+            stale_views: StaleViews::default(),
             progress: CallProgress::default(),
             replies: ReplyGroup::Alone,
             fleet_told: HashSet::new(),
@@ -248,10 +246,6 @@ impl Session {
     /// Makes this the session of a run that works on this story.
     pub fn works_for_run(&mut self, run: &str, story: &str) {
         self.scope = TaskScope { owner: Some(TaskOwner::Run(run.to_owned())), story: Some(story.to_owned()) };
-    }
-
-    pub(crate) fn task_scope(&self) -> &TaskScope {
-        &self.scope
     }
 
     /// The repository state, with the tasks of this session.
@@ -404,6 +398,15 @@ impl Session {
     /// Reads the file at a path, with the session's view of it.
     pub(crate) fn gather(&mut self, spelling: &str) -> Result<GatheredFile, Refusal> {
         self.gather_on(PlanBasis::Disk, spelling)
+    }
+
+    /// The canonical path and the current text of a file; `None` if it is not a text.
+    pub(crate) fn text_at(&mut self, spelling: &str) -> Option<(RelPath, Text)> {
+        let gathered = self.gather(spelling).ok()?;
+        match gathered.present {
+            Present::Text(text) => Some((gathered.path, text)),
+            Present::Absent | Present::Blob(..) | Present::Unreadable(_) => None,
+        }
     }
 
     fn gather_on(&mut self, basis: PlanBasis<'_>, spelling: &str) -> Result<GatheredFile, Refusal> {

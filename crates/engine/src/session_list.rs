@@ -53,19 +53,15 @@ pub struct SeenLines {
 
 /// Lists sessions. Views are read again only for sessions that were active since the last time, and each file is
 /// checked once, however many sessions have seen it.
+#[derive(Debug)]
 pub struct SessionLister {
     workspace: Arc<Workspace>,
     files: FileCache,
     known: HashMap<SessionId, KnownViews>,
 }
 
-impl std::fmt::Debug for SessionLister {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("SessionLister").field("sessions", &self.known.len()).finish_non_exhaustive()
-    }
-}
-
 /// The views of a session when they were last read.
+#[derive(Debug)]
 struct KnownViews {
     session: KnownSession,
     views: Vec<(RelPath, View)>,

@@ -162,7 +162,6 @@ pub struct SessionNames(Vec<SessionName>);
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct SessionName {
     id: SessionId,
-    parts: IdParts,
     short: String,
 }
 
@@ -172,10 +171,10 @@ impl SessionNames {
         let mut ids: Vec<SessionId> = ids.into_iter().collect();
         ids.sort();
         ids.dedup();
-        let parts: Vec<IdParts> = ids.iter().map(|id| IdParts::of(&id.0)).collect();
+        let parts: Vec<IdParts<'_>> = ids.iter().map(|id| IdParts::of(&id.0)).collect();
         let lengths = unique_lengths(&parts);
-        let named = ids.into_iter().zip(parts).zip(lengths);
-        Self(named.map(|((id, parts), lengths)| SessionName { id, short: parts.shortened(lengths), parts }).collect())
+        let short: Vec<String> = parts.iter().zip(lengths).map(|(parts, lengths)| parts.shortened(lengths)).collect();
+        Self(ids.into_iter().zip(short).map(|(id, short)| SessionName { id, short }).collect())
     }
 
     /// The short name of a session, also of one that is not in the list.
@@ -228,17 +227,17 @@ impl SessionName {
         if typed.is_empty() {
             return false;
         }
-        let IdParts { client, rest, key, .. } = &self.parts;
-        let begins = |typed: &str| [rest, key].iter().any(|name| name.starts_with(typed)) || self.begins_with_agent(typed);
-        let after_client = |client: &str| typed.strip_prefix(client)?.strip_prefix([' ', '-']);
-        let client = client.as_deref().unwrap_or(NO_CLIENT);
-        self.id.0.starts_with(typed) || begins(typed) || after_client(client).is_some_and(begins) || typed == client
-    }
-
-    /// Whether the input names a subagent of this session, such as `3f2a/07b1`.
-    fn begins_with_agent(&self, typed: &str) -> bool {
-        let Some((key, agent)) = typed.split_once('/').filter(|(key, _)| !key.is_empty()) else { return false };
-        self.parts.key.starts_with(key) && self.parts.agent.as_ref().is_some_and(|known| known.starts_with(agent))
+        let IdParts { client, rest, key, agent, .. } = IdParts::of(&self.id.0);
+        // `3f2a/07b1` names a subagent of `3f2a`.
+        let is_agent = |(typed_key, typed_agent): (&str, &str)| {
+            let is_known = agent.is_some_and(|agent| agent.starts_with(typed_agent));
+            !typed_key.is_empty() && key.starts_with(typed_key) && is_known
+        };
+        let begins =
+            |typed: &str| rest.starts_with(typed) || key.starts_with(typed) || typed.split_once('/').is_some_and(is_agent);
+        let client = client.unwrap_or(NO_CLIENT);
+        let after_client = || typed.strip_prefix(client)?.strip_prefix([' ', '-']);
+        self.id.0.starts_with(typed) || begins(typed) || after_client().is_some_and(begins) || typed == client
     }
 }
 
@@ -251,52 +250,49 @@ const LEAST: usize = 4;
 /// An id up to this length is not abbreviated.
 const SHORT: usize = 12;
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct IdParts {
-    client: Option<String>,
-    rest: String,
+struct IdParts<'a> {
+    client: Option<&'a str>,
+    rest: &'a str,
     /// The distinguishing part: if the id starts with a time, the part after the time.
-    key: String,
-    agent: Option<String>,
+    key: &'a str,
+    agent: Option<&'a str>,
     is_random: bool,
 }
 
-impl IdParts {
-    fn of(id: &str) -> Self {
+impl<'a> IdParts<'a> {
+    fn of(id: &'a str) -> Self {
         let (client, rest) = split_client(id);
         let found = split_uuid(rest).or_else(|| Some((split_fresh_id(rest)?, None)));
         let found = found.or_else(|| Some((rest.strip_prefix("ses_").filter(|rest| !rest.is_empty())?, None)));
         let is_random = found.is_some() || rest.chars().count() > SHORT;
         let (key, agent) = found.unwrap_or((rest, None));
-        let owned = |text: &str| text.to_owned();
-        Self { client: client.map(owned), rest: owned(rest), key: owned(key), agent: agent.map(owned), is_random }
+        Self { client, rest, key, agent, is_random }
     }
 
     /// The short name with at least this many characters of the key and of the subagent.
     fn shortened(&self, [key, agent]: [usize; 2]) -> String {
         let first = |text: &str, least: usize| text.chars().take(least.max(LEAST)).collect::<String>();
-        let key = if self.is_random { first(&self.key, key) } else { self.key.clone() };
-        let name = match &self.client {
+        let key = if self.is_random { first(self.key, key) } else { self.key.to_owned() };
+        let name = match self.client.or(self.is_random.then_some(NO_CLIENT)) {
             Some(client) => format!("{client} {key}"),
-            None if self.is_random => format!("{NO_CLIENT} {key}"),
             None => key,
         };
-        self.agent.as_ref().map_or_else(|| name.clone(), |known| format!("{name}/{}", first(known, agent)))
+        self.agent.map_or_else(|| name.clone(), |known| format!("{name}/{}", first(known, agent)))
     }
 }
 
 /// How many characters of the key and of the subagent are needed to distinguish each id from all others of its client.
 /// Keys are compared among different keys, and subagents among those with the same key.
-fn unique_lengths(parts: &[IdParts]) -> Vec<[usize; 2]> {
-    let mut sorted: Vec<(usize, &IdParts)> = parts.iter().enumerate().collect();
-    sorted.sort_by_key(|(_, parts)| (parts.client.as_deref(), &*parts.key, parts.agent.as_deref()));
+fn unique_lengths(parts: &[IdParts<'_>]) -> Vec<[usize; 2]> {
+    let mut sorted: Vec<(usize, &IdParts<'_>)> = parts.iter().enumerate().collect();
+    sorted.sort_by_key(|(_, parts)| (parts.client, parts.key, parts.agent));
     let mut lengths = vec![[0, 0]; parts.len()];
     for of_client in sorted.chunk_by(|(_, one), (_, other)| one.client == other.client) {
         let same_keys: Vec<_> = of_client.chunk_by(|(_, one), (_, other)| one.key == other.key).collect();
-        let keys: Vec<&str> = same_keys.iter().map(|same| &*same[0].1.key).collect();
+        let keys: Vec<&str> = same_keys.iter().map(|same| same[0].1.key).collect();
         for (same, key) in same_keys.into_iter().zip(unique_prefixes(&keys)) {
             let (places, agents): (Vec<usize>, Vec<&str>) =
-                same.iter().filter_map(|(at, parts)| Some((*at, parts.agent.as_deref()?))).unzip();
+                same.iter().filter_map(|(at, parts)| Some((*at, parts.agent?))).unzip();
             same.iter().for_each(|(at, _)| lengths[*at][0] = key);
             places.into_iter().zip(unique_prefixes(&agents)).for_each(|(at, agent)| lengths[at][1] = agent);
         }
@@ -402,7 +398,7 @@ mod tests {
             match (other.key == parts.key, &parts.agent, &other.agent) {
                 (true, Some(agent), Some(other)) => lengths[1] = lengths[1].max(common(agent, other) + 1),
                 (true, ..) => {}
-                (false, ..) => lengths[0] = lengths[0].max(common(&parts.key, &other.key) + 1),
+                (false, ..) => lengths[0] = lengths[0].max(common(parts.key, other.key) + 1),
             }
         }
         parts.shortened(lengths)

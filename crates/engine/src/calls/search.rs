@@ -150,6 +150,7 @@ fn search_builder() -> SearcherBuilder {
 }
 
 /// The files that may match, in order.
+#[derive(Default)]
 struct SearchCandidates {
     files: Vec<(RelPath, usize)>,
     searched: usize,
@@ -162,14 +163,14 @@ impl SearchCandidates {
     fn one(session: &mut Session, path: RelPath) -> Result<Self, Refusal> {
         let gathered = session.gather(path.as_str())?;
         match gathered.present {
-            Present::Text(_) => Ok(Self { files: vec![(path, 0)], searched: 1, binary: 0, left_out: SkippedFiles::default() }),
+            Present::Text(_) => Ok(Self { files: vec![(path, 0)], searched: 1, ..Self::default() }),
             Present::Absent => Err(Refusal::of(&path, Cause::NothingThere)),
             Present::Blob(_, cause) | Present::Unreadable(cause) => Err(Refusal::of(&path, cause)),
         }
     }
 
     fn of(searchers: Vec<FileSearcher>, left_out: SkippedFiles) -> Self {
-        let mut found = Self { files: Vec::new(), searched: 0, binary: 0, left_out };
+        let mut found = Self { left_out, ..Self::default() };
         for searcher in searchers {
             found.files.extend(searcher.files);
             found.searched += searcher.searched;

@@ -195,10 +195,10 @@ impl Workspace {
         let root = self.path().to_str().and_then(|root| typed.strip_prefix(root)?.strip_prefix('/'));
         let pattern = PathPattern::new(root.unwrap_or(typed))?;
         let is_directory = typed.ends_with('/') || rustix::fs::stat(self.path().join(pattern.as_str())).is_ok_and(is_directory);
-        let whole = if is_directory { format!("{pattern}/**") } else { pattern.to_string() };
+        let pattern = if is_directory { format!("{pattern}/**") } else { pattern.to_string() };
         match &self.copy.below {
-            Some(below) => PathPattern::new(&format!("{below}/{whole}")),
-            None => PathPattern::new(&whole),
+            Some(below) => PathPattern::new(&format!("{below}/{pattern}")),
+            None => PathPattern::new(&pattern),
         }
     }
 }
@@ -211,7 +211,7 @@ fn unique() -> String {
     format!("{:016x}{:016x}", random(), random())
 }
 
-fn refuse<T>(why: String) -> Result<T, Refusal> {
+pub(super) fn refuse<T>(why: String) -> Result<T, Refusal> {
     Err(refusal(why))
 }
 

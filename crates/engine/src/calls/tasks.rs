@@ -1,10 +1,10 @@
 //! The `tasks` call: updates the list of tasks.
 
 use serde::Serialize;
-use surehand_core::{Cause, Done, Refusal, TaskList, TaskStatus, Tool};
+use surehand_core::{Cause, Done, Refusal, TaskList, TaskStatus};
 use surehand_store::{StoreError, TaskChange, TaskUpdate};
 
-use super::shared_tasks;
+use super::shared_tasks::{self, refuse};
 use crate::session::Session;
 
 /// An update of the session's tasks, or of tasks and claims on the board.
@@ -86,7 +86,7 @@ pub(super) fn update(session: &mut Session, tasks: &TasksCall) -> Result<Done, R
         description: task.description.clone(),
         priority: task.priority,
     };
-    let scope = session.task_scope();
+    let scope = &session.scope;
     // A run keeps its own story, whatever name its model chooses.
     let begun = tasks.story.clone().filter(|_| scope.story.is_none());
     let change = TaskUpdate {
@@ -101,21 +101,17 @@ pub(super) fn update(session: &mut Session, tasks: &TasksCall) -> Result<Done, R
         Ok(plan) => Ok(Done::Tasks(TaskList::of(&plan.story, plan.tasks, scope.owner.as_ref()))),
         Err(StoreError::NoSuchTask { id }) => Err(Refusal::of_call(Cause::NoSuchTask { id })),
         Err(StoreError::TaskOfOthers { id, whose }) => Err(Refusal::of_call(Cause::TaskOfOthers { id, whose })),
-        Err(StoreError::BadTaskUpdate { why }) => bad(why),
+        Err(StoreError::BadTaskUpdate { why }) => refuse(why),
         Err(error) => Err(Refusal::of_call(Cause::Io { why: error.to_string() })),
     }
 }
 
-fn bad<T>(why: String) -> Result<T, Refusal> {
-    Err(Refusal::of_call(Cause::BadArguments { why: format!("{}: {why}", Tool::UpdateTasks.name()) }))
-}
-
 fn check(tasks: &TasksCall) -> Result<(), Refusal> {
     if tasks.add.is_empty() && tasks.set.is_empty() && tasks.remove.is_empty() && tasks.story.is_none() && !tasks.is_for_board() {
-        return bad("nothing to do: give add, set, remove or story".to_owned());
+        return refuse("nothing to do: give add, set, remove or story".to_owned());
     }
     if tasks.add.len() > MOST_TASKS {
-        return bad(format!("{} tasks at once; make fewer, larger ones (at most {MOST_TASKS})", tasks.add.len()));
+        return refuse(format!("{} tasks at once; make fewer, larger ones (at most {MOST_TASKS})", tasks.add.len()));
     }
     Ok(())
 }

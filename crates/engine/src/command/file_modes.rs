@@ -33,8 +33,8 @@ impl Session {
     /// before and after.
     pub(super) fn mode_change(&self, own: &CommandChange<'_>, path: &RelPath) -> Option<EntryChange> {
         let noted = own.before?;
-        let (before, after) = (noted.mode(path)?, file_mode(self.workspace(), path)?);
-        if before == after || self.has_set_mode_otherwise(path, after, noted.at()) {
+        let (before, after) = (*noted.modes.get(path)?, file_mode(self.workspace(), path)?);
+        if before == after || self.has_set_mode_otherwise(path, after, noted.at) {
             return None;
         }
         Some(EntryChange { before: PathEntry::File(Some(before)), after: PathEntry::File(Some(after)) })

@@ -21,10 +21,10 @@ use crate::{state_dir::make_dir, workspace::Workspace};
 /// The files that a command names, before it runs. A named file that is missing here did not exist.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct FilesBefore {
-    files: HashMap<RelPath, FileBefore>,
+    pub files: HashMap<RelPath, FileBefore>,
     /// Permissions of regular files.
-    modes: HashMap<RelPath, u32>,
-    at: Millis,
+    pub modes: HashMap<RelPath, u32>,
+    pub at: Millis,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -54,24 +54,8 @@ const MOST_BYTES: u64 = 1 << 20;
 const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
 
 impl FilesBefore {
-    pub(super) fn noted_at(at: Millis) -> Self {
-        Self { at, ..Self::default() }
-    }
-
-    pub(super) fn insert(&mut self, path: RelPath, before: FileBefore) {
-        self.files.insert(path, before);
-    }
-
-    pub(super) fn insert_mode(&mut self, path: RelPath, mode: u32) {
-        self.modes.insert(path, mode);
-    }
-
     pub(super) fn get(&self, path: &RelPath) -> FileBefore {
         self.files.get(path).copied().unwrap_or(FileBefore::Absent)
-    }
-
-    pub(super) fn mode(&self, path: &RelPath) -> Option<u32> {
-        self.modes.get(path).copied()
     }
 
     /// The files with a known content, by path.
@@ -83,10 +67,6 @@ impl FilesBefore {
         let mut versions: Vec<_> = self.files.iter().filter_map(version).collect();
         versions.sort_unstable_by(|one, other| one.0.cmp(&other.0));
         versions
-    }
-
-    pub(super) fn at(&self) -> Millis {
-        self.at
     }
 
     /// Writes the note to the state directory. If that fails, the command is treated as unannounced.

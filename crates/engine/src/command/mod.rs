@@ -9,7 +9,7 @@ mod printed_lines;
 use std::collections::HashMap;
 
 use surehand_core::{
-    ChangeAuthor, ChangedFile, ContentHash, KnownLines, LineMap, LineSet, OutsideState, Present, RelPath, Text,
+    ChangeAuthor, ChangedFile, ContentHash, KnownLines, LineMap, LineSet, OutsideState, Present, RelPath,
     outcome::CommandEffects,
     shell::{self, mentions, own_text::OwnText},
 };
@@ -21,7 +21,7 @@ use self::{
     mentioned_files::{CommandReach, MentionedFiles},
 };
 use crate::{
-    change_log::fresh_change,
+    change_log::{ChangeOrigin, fresh_change},
     checkpoint::lstat,
     session::Session,
     stale_views::{StaleView, author_of},
@@ -128,18 +128,18 @@ impl Session {
     /// The current versions of the files that a command names. Small files that the session has not seen are stored,
     /// because after the command their content is gone.
     fn named_files(&mut self, command: &ShellCommand<'_>, reach: CommandReach) -> FilesBefore {
-        let mut before = FilesBefore::noted_at(now());
+        let mut before = FilesBefore { at: now(), ..FilesBefore::default() };
         let workspace = self.workspace().clone();
         let mentioned = MentionedFiles::of(&workspace, command.directory, &mentions::in_command(command.line), reach);
         // A file that already exists at a destination was not moved there.
         let sources: Vec<RelPath> = mentioned.files.iter().take(MOST_NAMED).cloned().collect();
         let taken = sources.iter().flat_map(|from| move_destinations(from, &mentioned)).take(MOST_DESTINATIONS);
         for to in taken.filter(|to| workspace.path().join(to.as_str()).symlink_metadata().is_ok()).collect::<Vec<_>>() {
-            before.insert(to, FileBefore::Unknown);
+            before.files.insert(to, FileBefore::Unknown);
         }
         for (number, path) in mentioned.files.into_iter().enumerate() {
             if let Some(mode) = file_mode(&workspace, &path).filter(|_| number < MOST_NAMED) {
-                before.insert_mode(path.clone(), mode);
+                before.modes.insert(path.clone(), mode);
             }
             let gathered = (number < MOST_NAMED).then(|| self.files.gather_up_to(&workspace, path.as_str(), MOST_KEPT));
             let content_before = match gathered.and_then(Result::ok).map(|gathered| gathered.present) {
@@ -149,7 +149,7 @@ impl Session {
                 }
                 Some(Present::Absent | Present::Blob(..) | Present::Unreadable(_)) | None => FileBefore::Unknown,
             };
-            before.insert(path, content_before);
+            before.files.insert(path, content_before);
         }
         before
     }
@@ -284,10 +284,8 @@ impl Session {
     ) -> Option<RelPath> {
         let before = running.named_before.as_ref()?;
         let existed = |path: &RelPath| before.get(path) != FileBefore::Absent;
-        let to = move_destinations(from, mentioned).into_iter().filter(|to| !existed(to)).find(|to| {
-            let gathered = self.gather(to.as_str());
-            gathered.is_ok_and(|gathered| matches!(gathered.present, Present::Text(text) if text.version() == version))
-        })?;
+        let mut new = move_destinations(from, mentioned).into_iter().filter(|to| !existed(to));
+        let to = new.find(|to| self.text_at(to.as_str()).is_some_and(|(_, text)| text.version() == version))?;
         let mut view = self.view_of(from).filter(|view| view.version() == version)?;
         view.record_told(OutsideState::Version(version));
         self.set_view(&to, view);
@@ -315,7 +313,7 @@ impl Session {
             };
             let is_handled = changed.iter().any(|file| file.path == *path) || self.view_of(path).is_some();
             let is_handled = is_handled || has_changed.contains(path);
-            let Some(now) = self.text_at(path).filter(|_| !is_handled) else { continue };
+            let Some((_, now)) = self.text_at(path.as_str()).filter(|_| !is_handled) else { continue };
             let change = StaleView { path: path.clone(), was, now: OutsideState::Version(now.version()) };
             if change.was == change.now || author_of(&workspace, &id, &change) != ChangeAuthor::Unknown {
                 continue;
@@ -353,9 +351,9 @@ impl Session {
             let new = move_destinations(&path, mentioned).into_iter();
             let mut new =
                 new.filter(|to| before.get(to) == FileBefore::Absent && !recorded.contains(to)).collect::<Vec<_>>().into_iter();
-            let to = new.find(|to| self.text_at(to).is_some_and(|text| text.version() == version));
+            let to = new.find(|to| self.text_at(to.as_str()).is_some_and(|(_, text)| text.version() == version));
             let event = FileEvent {
-                mode: before.mode(&path),
+                mode: before.modes.get(&path).copied(),
                 after: to.as_ref().map(|_| version),
                 moved_to: to.clone(),
                 ..self.command_event(&change, own)
@@ -364,13 +362,6 @@ impl Session {
             recorded.extend([Some(path), to].into_iter().flatten());
         }
         recorded
-    }
-
-    fn text_at(&mut self, path: &RelPath) -> Option<Text> {
-        match self.gather(path.as_str()).ok()?.present {
-            Present::Text(text) => Some(text),
-            Present::Absent | Present::Blob(..) | Present::Unreadable(_) => None,
-        }
     }
 
     /// Records the change of a file by a command like any other change, so that it can be shown and undone.
@@ -384,22 +375,9 @@ impl Session {
             self.keep_version(path, &version);
         }
         let line: String = own.command.line.lines().next().unwrap_or_default().chars().take(80).collect();
-        FileEvent {
-            change: own.change.clone(),
-            at: now(),
-            session: self.id(),
-            tool: format!("{}{line}", FileEvent::COMMAND),
-            path: path.clone(),
-            moved_to: None,
-            before,
-            after,
-            mode: None,
-            undoes: Vec::new(),
-            delta: None,
-            lines: None,
-            undone: Vec::new(),
-            entry: before.and(after).and_then(|_| self.mode_change(own, path)),
-        }
+        let tool = format!("{}{line}", FileEvent::COMMAND);
+        let entry = before.and(after).and_then(|_| self.mode_change(own, path));
+        FileEvent { before, after, entry, ..self.event_of(&ChangeOrigin::of(&tool), own.change, path) }
     }
 
     /// Other files that the watcher reported during the command. The command need not be the cause.

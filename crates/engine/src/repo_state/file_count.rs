@@ -41,9 +41,7 @@ impl FileCount {
         let few = if paths.len() <= FEW { paths.iter().map(|path| (path.clone(), None)).collect() } else { Vec::new() };
         Ok(Self { counts: counts.into_iter().collect(), paths: paths.iter().map(digest).collect(), few })
     }
-}
 
-impl FileCount {
     pub(super) fn is_few(&self) -> bool {
         !self.few.is_empty()
     }

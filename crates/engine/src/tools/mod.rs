@@ -185,12 +185,12 @@ fn one_type_each(schema: &mut Value) {
     }
 }
 
-/// A whole number, which a model may also write as `10.0` or `"10"`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+// A whole number, which a model may also write as `10.0` or `"10"`. A doc comment would become part of the schema.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema)]
 struct WholeNumber(u32);
 
-/// A [`WholeNumber`] that may be negative to count from the end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+// A whole number that may be negative, to count from the end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema)]
 struct LineOffset(i64);
 
 impl<'de> Deserialize<'de> for WholeNumber {
@@ -216,26 +216,6 @@ fn whole_number<'de, D: Deserializer<'de>, T>(deserializer: D, fit: impl Fn(i64)
     let of_float = |number: f64| (number.fract() == 0.0 && number.abs() < 1e15).then_some(number as i64);
     let whole = number.and_then(|number| number.as_i64().or_else(|| number.as_f64().and_then(of_float)));
     whole.and_then(fit).ok_or_else(|| serde::de::Error::custom(format!("{sent} is not a whole number that fits here")))
-}
-
-impl JsonSchema for LineOffset {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "Offset".into()
-    }
-
-    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({ "type": "integer" })
-    }
-}
-
-impl JsonSchema for WholeNumber {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "Number".into()
-    }
-
-    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({ "type": "integer", "minimum": 1 })
-    }
 }
 
 fn limit(tool: Tool, asked: Option<WholeNumber>) -> Result<Option<usize>, Refusal> {

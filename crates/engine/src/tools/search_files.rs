@@ -16,7 +16,6 @@ pub(super) struct SearchFiles {
     /// 100 by default.
     limit: Option<WholeNumber>,
     /// Lines around each match.
-    #[schemars(range(min = 0))]
     context: Option<WholeNumber>,
     #[serde(default)]
     case_insensitive: bool,
