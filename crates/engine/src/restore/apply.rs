@@ -144,16 +144,14 @@ impl Session {
     /// Records the change to a path without a content write.
     fn record_entry(&self, act: &RestoreRecord<'_>, file: &RestoreFile) {
         let version = match &file.want {
-            PathState::File { .. } => self.version_at(&file.path),
+            PathState::File { .. } => {
+                let content = read_file(self.workspace(), &file.path, u64::MAX).ok().flatten();
+                content.map(|content| ContentHash::of(&content))
+            }
             PathState::Nothing | PathState::Link { .. } | PathState::Directory { .. } | PathState::NotKept => None,
         };
         let event = self.event_of(act.origin, act.change, &file.path);
         self.workspace().record(StoreRecord::Happened(FileEvent { before: version, after: version, ..event }));
-    }
-
-    fn version_at(&self, path: &RelPath) -> Option<ContentHash> {
-        let content = read_file(self.workspace(), path, u64::MAX).ok().flatten()?;
-        Some(ContentHash::of(&content))
     }
 
     /// Commits the files, as many as possible at once, and retries while they keep changing. Returns the files that are

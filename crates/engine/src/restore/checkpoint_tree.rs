@@ -1,7 +1,7 @@
 //! The state of a workspace at a checkpoint: the files of its commit, overridden by the files that the checkpoint
 //! lists.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use surehand_core::{ContentHash, RelPath};
 use surehand_store::{Checkpoint, FileContent, FileState};
@@ -137,14 +137,9 @@ impl<'a> CheckpointTree<'a> {
     }
 
     /// Files that differ between the two commits.
-    pub(super) fn committed_otherwise(&self, other: &Self) -> Vec<RelPath> {
-        let differs = |one: &BTreeMap<RelPath, TreeEntry>, other: &BTreeMap<RelPath, TreeEntry>| {
-            let paths = one.iter().filter(|(path, entry)| other.get(*path) != Some(*entry));
-            paths.map(|(path, _)| path.clone()).collect::<Vec<_>>()
-        };
-        let mut paths = differs(&self.committed, &other.committed);
-        paths.extend(differs(&other.committed, &self.committed));
-        paths
+    pub(super) fn committed_otherwise(&self, other: &Self) -> BTreeSet<RelPath> {
+        let paths = self.committed.keys().chain(other.committed.keys());
+        paths.filter(|path| self.committed.get(*path) != other.committed.get(*path)).cloned().collect()
     }
 }
 

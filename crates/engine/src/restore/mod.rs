@@ -166,17 +166,9 @@ impl Session {
         workspace.flush();
         workspace.store.import_outboxes();
         let events = workspace.ask(|store| store.events(&EventFilter::default(), MOST_EVENTS))?;
-        let (base, moment, later) = self.base(&request.to, &events)?;
-        let first = match base {
-            Some(_) => None,
-            None => workspace.ask(|store| match store.checkpoints(usize::MAX)?.last() {
-                Some(first) => store.checkpoint(&first.id),
-                None => Ok(None),
-            })?,
-        };
-        let then = RestorePoint { base: base.as_ref(), first: first.as_ref(), events: &events, later };
+        let then = self.restore_point(&request.to, &events)?;
         let plan = self.compare(&then, present, &chosen)?;
-        Ok(RestorePlan { moment, checkpoint: base.map(|base| base.info), ..plan })
+        Ok(RestorePlan { moment: then.moment, checkpoint: then.base.map(|base| base.info), ..plan })
     }
 
     /// A plan that restores one file to a version that is in the store.
@@ -199,18 +191,17 @@ impl Session {
         Ok(chosen)
     }
 
-    /// The checkpoint to start from, the time that is meant, and the number of events after it. Events are newest
-    /// first.
-    fn base(&self, to: &RestoreTo, events: &[FileEvent]) -> Result<(Option<Checkpoint>, Millis, usize), RestoreError> {
+    /// Finds the state to restore. Events are newest first.
+    fn restore_point<'a>(&self, to: &RestoreTo, events: &'a [FileEvent]) -> Result<RestorePoint<'a>, RestoreError> {
         let workspace = self.workspace();
         let read = |id: &CheckpointId| workspace.ask(|store| store.checkpoint(id));
         let (moment, later) = match to {
             RestoreTo::Checkpoint(id) => {
                 let checkpoint = read(id)?.ok_or_else(|| RestoreError::Gone(format!("checkpoint {id}")))?;
-                let at = checkpoint.info.at;
-                let later = events.iter().take_while(|event| event.at > at).count();
+                let moment = checkpoint.info.at;
+                let later = events.iter().take_while(|event| event.at > moment).count();
                 // A change in the same millisecond may be in the checkpoint or not; the checkpoint decides.
-                return Ok((Some(checkpoint), at, later));
+                return Ok(RestorePoint { moment, base: Some(checkpoint), first: None, events, later });
             }
             RestoreTo::Change(change) => {
                 let later = events.iter().position(|event| event.change == *change);
@@ -220,22 +211,22 @@ impl Session {
             RestoreTo::Time(moment) => (*moment, events.iter().take_while(|event| event.at > *moment).count()),
         };
         let checkpoints = workspace.ask(|store| store.checkpoints(usize::MAX))?;
-        let base = match checkpoints.iter().find(|checkpoint| checkpoint.at <= moment) {
-            Some(info) => read(&info.id)?,
+        let (base, first) = match checkpoints.iter().find(|checkpoint| checkpoint.at <= moment) {
+            Some(info) => (read(&info.id)?, None),
             None if later == 0 => {
                 return Err(RestoreError::TooEarly { oldest: checkpoints.into_iter().next_back().map(Box::new) });
             }
-            None => None,
+            None => (None, checkpoints.last().map(|first| read(&first.id)).transpose()?.flatten()),
         };
-        Ok((base, moment, later))
+        Ok(RestorePoint { moment, base, first, events, later })
     }
 
     fn compare(&self, then: &RestorePoint<'_>, now: &Checkpoint, chosen: &[RelPath]) -> Result<RestorePlan, RestoreError> {
         let workspace = self.workspace().clone();
         let now_tree = CheckpointTree::of(&workspace, Some(now)).map_err(RestoreError::Git)?;
-        let then_tree = CheckpointTree::of(&workspace, then.base).map_err(RestoreError::Git)?;
+        let then_tree = CheckpointTree::of(&workspace, then.base.as_ref()).map_err(RestoreError::Git)?;
         let mut by_events = then.by_events();
-        if let Some(first) = then.first {
+        if let Some(first) = &then.first {
             // A file of the oldest checkpoint existed earlier too, unless a recorded change is older than the
             // checkpoint.
             let tree = CheckpointTree::of(&workspace, Some(first)).map_err(RestoreError::Git)?;
@@ -243,13 +234,10 @@ impl Session {
             let is_older = |path: &RelPath| oldest.get(path).is_none_or(|at| *at >= first.info.at);
             by_events.iter_mut().filter(|(path, _)| is_older(path)).for_each(|(path, state)| *state = tree.at(path));
         }
-        let mut paths: BTreeSet<RelPath> = now.files.iter().map(|file| file.path.clone()).collect();
-        if then.base.is_some() {
-            paths.extend(then.base.iter().flat_map(|base| &base.files).map(|file| file.path.clone()));
+        let mut paths: BTreeSet<RelPath> = by_events.keys().map(|path| (*path).clone()).collect();
+        if let Some(base) = &then.base {
+            paths.extend(now.files.iter().chain(&base.files).map(|file| file.path.clone()));
             paths.extend(then_tree.committed_otherwise(&now_tree));
-            paths.extend(by_events.keys().map(|path| (*path).clone()));
-        } else {
-            paths = by_events.keys().map(|path| (*path).clone()).collect();
         }
         let is_chosen = |path: &RelPath| {
             chosen.is_empty() || chosen.iter().any(|chosen| path == chosen || path.relative_to(chosen).is_some())
@@ -275,7 +263,7 @@ impl Session {
                 continue;
             }
             let is_on_record = by_events.contains_key(&path);
-            let is_known_absent = is_on_record || then.base.is_some_and(|base| base.info.is_whole);
+            let is_known_absent = is_on_record || then.base.as_ref().is_some_and(|base| base.info.is_whole);
             if want == PathState::Nothing && !is_known_absent {
                 continue;
             }
@@ -375,7 +363,7 @@ impl Session {
     /// Whether a file is younger than the checkpoint. If its age is unknown, it counts as older, because nothing is
     /// deleted on a guess.
     fn is_born_after(&self, path: &RelPath, then: &RestorePoint<'_>) -> bool {
-        let at = then.base.map_or(Millis::MAX, |base| base.info.at);
+        let at = then.base.as_ref().map_or(Millis::MAX, |base| base.info.at);
         put_back::born(self.workspace().root(), path).is_some_and(|born| born >= at)
     }
 }
@@ -442,12 +430,14 @@ fn on_disk(workspace: &Workspace, path: &RelPath) -> PathState {
 
 /// The state to restore.
 struct RestorePoint<'a> {
-    base: Option<&'a Checkpoint>,
-    /// The oldest checkpoint, if that state is older than every checkpoint.
-    first: Option<&'a Checkpoint>,
+    moment: Millis,
+    /// The last checkpoint from before that time.
+    base: Option<Checkpoint>,
+    /// The oldest checkpoint, if that time is before every checkpoint.
+    first: Option<Checkpoint>,
     /// Newest first.
     events: &'a [FileEvent],
-    /// The number of events after the time that is meant.
+    /// The number of events after `moment`.
     later: usize,
 }
 
@@ -455,7 +445,7 @@ impl RestorePoint<'_> {
     /// The states that events imply where the checkpoint does not know them: it is older, or there is none.
     fn by_events(&self) -> HashMap<&RelPath, PathState> {
         let mut states = HashMap::new();
-        match self.base {
+        match &self.base {
             // Oldest first, so that the last event of a path wins.
             Some(base) => {
                 let since = self.events[self.later..].iter().take_while(|event| event.at > base.info.at);
