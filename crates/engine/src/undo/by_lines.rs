@@ -5,7 +5,7 @@
 use std::collections::{HashMap, HashSet};
 
 use surehand_core::{
-    Content, ContentHash, LineMap, Present, RelPath, Text,
+    ContentHash, LineMap, Present, RelPath, Text,
     line_map::Hunk,
     outcome::undo::{LeftHunk, NotUndone, NotUndoneCause},
     undo::{TextStep, UndoDraft, UndoneHunk, UndonePart},
@@ -240,34 +240,23 @@ impl HistoryWalk<'_> {
 
     /// The text at this point; `None` if it is not kept, or not a text.
     fn text(&mut self) -> Option<Text> {
-        let Some(version) = self.version else { return Some(no_text()) };
-        if let Some(bytes) = &self.bytes
-            && let Ok(text) = Text::new(bytes.clone())
-            && text.version() == version
-        {
-            return Some(text);
+        let text = self.text_of(&self.name, self.version, self.bytes.clone())?;
+        if self.version.is_some() {
+            self.bytes = Some(text.bytes().to_vec());
         }
-        let text = match self.workspace.content_at(&self.name, &version)? {
-            Content::Text(text) => text,
-            Content::Blob(_) => return None,
-        };
-        self.bytes = Some(text.bytes().to_vec());
         Some(text)
     }
 
-    fn text_before(&mut self, event: &FileEvent) -> Option<Text> {
-        let Some(version) = event.before else { return Some(no_text()) };
-        if let (Some(delta), Some(after)) = (&event.delta, &self.bytes)
-            && let Some(before) = delta.apply(after)
-            && let Ok(text) = Text::new(before)
-            && text.version() == version
-        {
-            return Some(text);
-        }
-        match self.workspace.content_at(&event.path, &version)? {
-            Content::Text(text) => Some(text),
-            Content::Blob(_) => None,
-        }
+    fn text_before(&self, event: &FileEvent) -> Option<Text> {
+        let before = event.delta.as_ref().zip(self.bytes.as_ref()).and_then(|(delta, after)| delta.apply(after));
+        self.text_of(&event.path, event.before, before)
+    }
+
+    /// The text of a version, from these bytes if they are right, otherwise from the store.
+    fn text_of(&self, name: &RelPath, version: Option<ContentHash>, bytes: Option<Vec<u8>>) -> Option<Text> {
+        let Some(version) = version else { return Some(no_text()) };
+        let text = bytes.and_then(|bytes| Text::new(bytes).ok()).filter(|text| text.version() == version);
+        text.or_else(|| self.workspace.content_at(name, &version)?.text().cloned())
     }
 
     /// The reason why the texts of an event are not available.
