@@ -28,17 +28,11 @@ pub(crate) struct FileReading {
     steps: Vec<FileStep>,
     /// For each step, whether the session made it.
     is_chosen: Vec<bool>,
-    modes: Vec<OwnModeStep>,
+    /// Changes of the mode, each with whether the session made it.
+    modes: Vec<(bool, ModeStep)>,
     /// The file in the commit, with its name there.
     committed: Option<(RelPath, CommittedFile)>,
     is_in_submodule: bool,
-}
-
-/// A change of the mode, and whether the session made it.
-struct OwnModeStep {
-    is_chosen: bool,
-    before: u32,
-    after: u32,
 }
 
 /// The present state of a path.
@@ -71,13 +65,9 @@ impl FileReading {
         };
         let FileSteps { steps, modes, names } = FileSteps::read(workspace, path, version)?;
         let is_chosen: Vec<bool> = steps.iter().map(|step| sources.is_of_session(step)).collect();
-        let of_mode = |step: ModeStep| OwnModeStep {
-            is_chosen: sources.changes.contains(&step.change),
-            before: step.before,
-            after: step.after,
-        };
-        let modes: Vec<OwnModeStep> = modes.into_iter().map(of_mode).collect();
-        if !is_chosen.contains(&true) && !modes.iter().any(|step| step.is_chosen) {
+        let modes = modes.into_iter().map(|step| (sources.changes.contains(&step.change), step));
+        let modes: Vec<(bool, ModeStep)> = modes.collect();
+        if !is_chosen.contains(&true) && !modes.iter().any(|(is_chosen, _)| *is_chosen) {
             return Ok(None);
         }
         let is_in_submodule = is_in_repository_below(workspace, path);
@@ -154,12 +144,12 @@ impl FileReading {
 
     /// The mode before the session set it, or else the present one.
     fn mode_found(&self, present: u32) -> u32 {
-        self.modes.iter().find(|step| step.is_chosen).map_or(present, |step| step.before)
+        self.modes.iter().find(|(is_chosen, _)| *is_chosen).map_or(present, |(_, step)| step.before)
     }
 
     /// The mode after the session's work: the present one if the session set it or created the file.
     fn mode_after(&self, before: Option<&WorkSide>, present: u32) -> u32 {
-        let is_own = self.modes.last().is_some_and(|step| step.is_chosen && step.after == present);
+        let is_own = self.modes.last().is_some_and(|(is_chosen, step)| *is_chosen && step.after == present);
         before.map_or(present, |before| if is_own { present } else { before.mode })
     }
 

@@ -212,25 +212,16 @@ impl Workspace {
         let mut git_trouble = None;
         let head = match base {
             WorkBase::Found => None,
-            WorkBase::Commit => HeadCommit::of(self).unwrap_or_else(|error| {
-                git_trouble = Some(error.to_string());
-                None
-            }),
+            WorkBase::Commit => HeadCommit::of(self).map_err(|error| git_trouble = Some(error.to_string())).ok().flatten(),
         };
         let git = self.git_dirs().filter(|_| base == WorkBase::Commit);
         let mut sources = WorkSources { workspace: self, head: head.as_ref(), conversions: None, changes, base };
-        let readings: Vec<FileReading> = names
-            .iter()
-            .map(|name| FileReading::read(&sources, name))
-            .collect::<Result<Vec<_>, _>>()?
-            .into_iter()
-            .flatten()
-            .collect();
+        let readings = names.iter().filter_map(|name| FileReading::read(&sources, name).transpose());
+        let readings: Vec<FileReading> = readings.collect::<Result<_, _>>()?;
         if let Some(git) = &git {
             let paths = readings.iter().flat_map(|reading| reading.names_in_tree(self)).collect();
-            sources.conversions = Conversions::of(self.copy.tree.path(), git, &paths)
-                .inspect_err(|error| git_trouble = Some(error.to_string()))
-                .ok();
+            sources.conversions =
+                Conversions::of(self.copy.tree.path(), git, &paths).map_err(|error| git_trouble = Some(error.to_string())).ok();
         }
         let moved: HashSet<RelPath> = readings.iter().filter_map(FileReading::old_name).cloned().collect();
         let mut files = BTreeMap::new();

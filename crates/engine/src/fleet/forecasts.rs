@@ -54,23 +54,24 @@ impl Forecaster {
         let base = self.base(theirs, their_head)?;
         let content = base.map_or(Ok(Vec::new()), |base| self.blob(&base.id))?;
         let their_base = theirs.base.as_deref().map(|id| ObjectId::from_hex(id).ok_or(Unknown::OtherBase)).transpose()?;
+        let their_content;
         let their_version = match &theirs.change {
-            ContentChange::Deleted => TheirVersion::Is(Version::Deleted),
-            ContentChange::Binary => TheirVersion::Is(Version::Binary),
-            ContentChange::Lines(hunks) if their_base == base.map(|base| base.id) => TheirVersion::Is(version(hunks)),
+            ContentChange::Deleted => Version::Deleted,
+            ContentChange::Binary => Version::Binary,
+            ContentChange::Lines(hunks) if their_base == base.map(|base| base.id) => Version::Hunks(version_hunks(hunks)),
             // Their hunks belong to another version of the file than the base.
             ContentChange::Lines(hunks) => {
                 let content = their_base.map_or(Ok(Vec::new()), |id| self.blob(&id))?;
-                let Version::Hunks(hunks) = version(hunks) else { return Err(Unknown::OtherBase) };
-                TheirVersion::Content(apply(&content, &hunks)?.ok_or(Unknown::OtherBase)?)
+                their_content = apply(&content, &version_hunks(hunks))?.ok_or(Unknown::OtherBase)?;
+                Version::Content(&their_content)
             }
-            ContentChange::Same => {
-                their_base.map_or(Ok(TheirVersion::Is(Version::Deleted)), |id| self.blob(&id).map(TheirVersion::Content))?
-            }
-        };
-        let their_version = match &their_version {
-            TheirVersion::Is(version) => version.clone(),
-            TheirVersion::Content(content) => Version::Content(content),
+            ContentChange::Same => match their_base {
+                None => Version::Deleted,
+                Some(id) => {
+                    their_content = self.blob(&id)?;
+                    Version::Content(&their_content)
+                }
+            },
         };
         let mine: Option<Cow<'_, [u8]>> = mine.map(|mine| in_line_endings_of(&content, mine));
         if base.is_none() && (mine.is_none() || their_version == Version::Deleted) {
@@ -119,16 +120,10 @@ impl Forecaster {
     }
 }
 
-/// Their version; owns the content if it had to be computed.
-enum TheirVersion<'a> {
-    Is(Version<'a>),
-    Content(Vec<u8>),
-}
-
-fn version(hunks: &[SharedHunk]) -> Version<'_> {
+fn version_hunks(hunks: &[SharedHunk]) -> Vec<VersionHunk<'_>> {
     let lines = |hunk: &SharedHunk| Hunk {
         before: hunk.before.start as usize..hunk.before.end as usize,
         after: hunk.after.start as usize..hunk.after.end as usize,
     };
-    Version::Hunks(hunks.iter().map(|hunk| VersionHunk { lines: lines(hunk), text: hunk.text.as_deref() }).collect())
+    hunks.iter().map(|hunk| VersionHunk { lines: lines(hunk), text: hunk.text.as_deref() }).collect()
 }

@@ -111,15 +111,15 @@ impl Session {
 
     fn check_collisions(&self, files: &[PlannedFile], copy: &LocalCopy) -> Result<Vec<FleetWarning>, Refusal> {
         let mut warnings = Vec::new();
-        // Finding the fork point reads git's files, so it is delayed until another checkout has changed one of these
-        // files.
-        let mut forecasts = None;
-        let here = match self.workspace.fleet_checkout() {
-            Some(here) if files.iter().any(|file| self.is_changed_elsewhere(&file.planned, copy, &here)) => here,
-            _ => return Ok(warnings),
-        };
-        for PlannedFile { planned, .. } in files.iter().filter(|file| self.is_changed_elsewhere(&file.planned, copy, &here)) {
-            let Some(forecasts) = forecasts.get_or_insert_with(|| Forecaster::of(&self.workspace).ok()) else { break };
+        let Some(here) = self.workspace.fleet_checkout() else { return Ok(warnings) };
+        let planned = files.iter().map(|file| &file.planned);
+        let changed: Vec<&Planned> = planned.filter(|planned| self.is_changed_elsewhere(planned, copy, &here)).collect();
+        // Finding the fork point reads git's files, so it is done only if another checkout has changed one of these.
+        if changed.is_empty() {
+            return Ok(warnings);
+        }
+        let Ok(forecasts) = Forecaster::of(&self.workspace) else { return Ok(warnings) };
+        for planned in changed {
             let in_tree = self.workspace.copy.in_tree(planned.path());
             let after = planned.after().filter(|_| !matches!(planned.act(), FileAction::Move { .. })).map(Content::bytes);
             let edited = edited_lines(planned);

@@ -254,10 +254,12 @@ impl BoardReader<'_> {
     }
 
     fn changes(&self) -> Vec<ChangeEntry> {
+        // A hunk that only removes lines has none in the changed file.
+        let lines = |hunk: &SharedHunk| LineRange::from_indexes(hunk.after.start as usize..hunk.after.end as usize);
         let entry = |checkout: &CheckoutId, change: &FileChange| {
             let (host, root) = self.root(checkout);
             let (kind, lines) = match &change.change {
-                ContentChange::Lines(hunks) => ("lines", hunks.iter().filter_map(lines_after).collect()),
+                ContentChange::Lines(hunks) => ("lines", hunks.iter().filter_map(lines).collect()),
                 ContentChange::Deleted => ("deleted", Vec::new()),
                 ContentChange::Binary | ContentChange::Same => ("binary", Vec::new()),
             };
@@ -275,9 +277,4 @@ impl BoardReader<'_> {
         });
         changes
     }
-}
-
-/// The lines of a hunk in the changed file; `None` if it only removes lines.
-fn lines_after(hunk: &SharedHunk) -> Option<LineRange> {
-    LineRange::from_indexes(hunk.after.start as usize..hunk.after.end as usize)
 }
