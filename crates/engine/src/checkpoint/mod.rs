@@ -416,8 +416,13 @@ impl<'a> CheckpointBuilder<'a> {
         let mut waiting = 0;
         for candidate in candidates {
             let Ok(path) = RelPath::new(&candidate.path) else { continue };
-            if let Some(state) = self.known(&candidate, &path, &excluded)? {
+            if candidate.is_link {
+                let state = self.link(&path);
                 self.files.extend(state.map(|state| CheckpointFile { path, state }));
+                continue;
+            }
+            if let Some(state) = self.known(&candidate, &path, &excluded)? {
+                self.files.push(CheckpointFile { path, state });
                 continue;
             }
             let content = match read_file(self.workspace, &path, self.workspace.config().checkpoint.file_bytes) {
@@ -450,54 +455,44 @@ impl<'a> CheckpointBuilder<'a> {
         self.store(fresh)
     }
 
-    /// The state of a file as far as it is known without reading it. The inner `None` means that the file is left out
-    /// of the checkpoint.
-    #[expect(clippy::option_option, reason = "not known, or known and left out")]
+    /// The state of a file, if it is known without reading the file.
     fn known(
         &mut self,
         candidate: &Candidate,
         path: &RelPath,
         excluded: &ignore::gitignore::Gitignore,
-    ) -> Result<Option<Option<FileState>>, StoreError> {
+    ) -> Result<Option<FileState>, StoreError> {
         let limits = self.workspace.config().checkpoint;
-        if candidate.is_link {
-            return Ok(Some(self.link(path)));
-        }
         let (mode, stamp) = (candidate.mode, candidate.stamp);
-        let file = |content| Ok(Some(Some(FileState::File { content, mode, stamp })));
+        let file = |content| Ok(Some(FileState::File { content, mode, stamp }));
         if let (true, Some(place), Some(git)) = (candidate.is_committed, candidate.place, &self.git) {
             return file(FileContent::Blob(git.index.entries()[place].id.to_string()));
         }
         if excluded.matched_path_or_any_parents(path.as_str(), false).is_ignore() {
-            return Ok(Some(Some(self.leave(path, "versions.exclude names it".to_owned()))));
+            return Ok(Some(self.leave(path, "versions.exclude names it".to_owned())));
         }
         if candidate.is_ignored && stamp.size > MOST_OF_IGNORED {
-            return Ok(Some(Some(FileState::NotKept)));
+            return Ok(Some(FileState::NotKept));
         }
         if stamp.size > limits.file_bytes {
             let why = format!("{} bytes are more than checkpoint.file_bytes", stamp.size);
-            return Ok(Some(Some(self.leave(path, why))));
+            return Ok(Some(self.leave(path, why)));
         }
-        let last = match self.last.get(path) {
+        let last = match self.last.get(path).copied() {
             Some(FileState::File { content, stamp: last, .. }) if last.agrees_with(&stamp) && !last.is_racy() => Some(content),
             _ => None,
         };
         match last {
-            Some(FileContent::Blob(id)) if self.is_at_head(candidate, id) => return file(FileContent::Blob(id.clone())),
-            Some(FileContent::Version(version)) if self.workspace.ask(|store| store.has_version(version))? => {
-                let version = *version;
-                if self.bytes + stamp.size <= limits.bytes {
-                    self.bytes += stamp.size;
-                    return file(FileContent::Version(version));
-                }
+            Some(FileContent::Blob(id)) if self.is_at_head(candidate, id) => file(FileContent::Blob(id.clone())),
+            _ if self.bytes + stamp.size > limits.bytes => {
+                Ok(Some(self.leave(path, "the other files take all of checkpoint.bytes".to_owned())))
             }
-            _ => {}
+            Some(FileContent::Version(version)) if self.workspace.ask(|store| store.has_version(version))? => {
+                self.bytes += stamp.size;
+                file(FileContent::Version(*version))
+            }
+            _ => Ok(None),
         }
-        if self.bytes + stamp.size > limits.bytes {
-            let why = "the other files take all of checkpoint.bytes".to_owned();
-            return Ok(Some(Some(self.leave(path, why))));
-        }
-        Ok(None)
     }
 
     fn link(&mut self, path: &RelPath) -> Option<FileState> {
