@@ -404,24 +404,22 @@ impl ForeignTools<'_> {
         (event.before, event.after) = (before, now.as_ref().map(Content::version));
         self.session.workspace().record(StoreRecord::Happened(event));
         self.session.workspace().track_events();
-        match (gathered.present, gathered.view, gathered.seen) {
-            (Present::Text(now), Some(view), Some(seen)) => {
+        let now = match gathered.present {
+            Present::Text(now) => now,
+            Present::Absent => return self.session.forget_file(&gathered.path),
+            Present::Blob(..) | Present::Unreadable(_) => return,
+        };
+        self.session.keep_text(&gathered.path, &now);
+        let (mut view, changed) = match (gathered.view, gathered.seen) {
+            (Some(view), Some(seen)) => {
                 let map = LineMap::between(&seen, &now);
-                let mut view = view.carried(&seen, &map, &now);
-                view.show_set(&written_lines(&now, &map.affected(), &made.edit));
-                self.session.keep_text(&gathered.path, &now);
-                self.session.set_view(&gathered.path, view);
+                (view.carried(&seen, &map, &now), map.affected())
             }
-            (Present::Text(now), None, _) if was.is_none() => {
-                let mut view = View::of(&now);
-                view.show_set(&written_lines(&now, &LineSet::whole(now.line_count()), &made.edit));
-                self.session.keep_text(&gathered.path, &now);
-                self.session.set_view(&gathered.path, view);
-            }
-            (Present::Text(now), ..) => self.session.keep_text(&gathered.path, &now),
-            (Present::Absent, ..) => self.session.forget_file(&gathered.path),
-            (Present::Blob(..) | Present::Unreadable(_), ..) => {}
-        }
+            (None, _) if was.is_none() => (View::of(&now), LineSet::whole(now.line_count())),
+            _ => return,
+        };
+        view.show_set(&written_lines(&now, &changed, &made.edit));
+        self.session.set_view(&gathered.path, view);
     }
 
     /// Records the lines of a file that another agent's tool has shown, starting at this number. Only lines that match

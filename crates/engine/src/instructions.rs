@@ -217,12 +217,11 @@ fn find_instructions(
     let entries = find(sources, directory);
     let bare = Some(stamp).filter(|_| entries.is_empty());
     let is_sure = entries.iter().all(|entry| matches!(entry, InstructionEntry::Text(found, _) if found.path == found.at));
-    CheckedDirectory {
-        bare,
-        found: entries.into_iter().find_map(InstructionEntry::found),
-        is_sure,
-        ..CheckedDirectory::default()
-    }
+    let found = entries.into_iter().find_map(|entry| match entry {
+        InstructionEntry::Text(found, _) => Some(found),
+        InstructionEntry::Empty => None,
+    });
+    CheckedDirectory { bare, found, is_sure, ..CheckedDirectory::default() }
 }
 
 /// An entry of a directory with the name of an instruction file.
@@ -231,15 +230,6 @@ enum InstructionEntry {
     /// An empty, binary or too large file, or a link that leads outside or into git's directory. It may become a text
     /// later.
     Empty,
-}
-
-impl InstructionEntry {
-    fn found(self) -> Option<InstructionFile> {
-        match self {
-            InstructionEntry::Text(found, _) => Some(found),
-            InstructionEntry::Empty => None,
-        }
-    }
 }
 
 /// The entries of a directory with instruction file names, up to the first one with content.

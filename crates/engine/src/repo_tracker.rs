@@ -1,9 +1,12 @@
 //! The repository state for programs that use a workspace without a session.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use serde_json::Value;
-use surehand_core::{Outcome, Refusal, RelPath, RepoState, Stamp, Tool, ToolKind, Touch, outcome::TouchedFile};
+use surehand_core::{Outcome, Refusal, RelPath, RepoState, Tool, ToolKind, Touch, outcome::TouchedFile};
 use surehand_store::{SessionId, StoreError};
 
 use crate::{
@@ -110,7 +113,7 @@ impl RepoTracker {
         let known = self.snapshot().files;
         let is_known = |path: &RelPath| known.iter().any(|file| file.path == *path);
         let names = FileCache::of(SessionId(String::new()));
-        let mut found = Vec::new();
+        let (mut touched, mut stamps) = (Vec::new(), BTreeMap::new());
         for path in paths {
             let path = names.path_of(&self.workspace, &path).map_err(|refusal| RepoError::BadPath(Box::new(refusal)))?;
             let current = check_file(&self.workspace.copy, &self.workspace.copy.in_tree(&path), None);
@@ -120,11 +123,10 @@ impl RepoTracker {
                 Some((version, _)) if is_known(&path) => Touch::Modified { from: None, to: *version },
                 Some((version, _)) => Touch::Created(*version),
             };
-            found.push((TouchedFile { path, touch }, current.map(|(_, stamp)| stamp)));
+            stamps.extend(current.map(|(_, stamp)| (path.clone(), stamp)));
+            touched.push(TouchedFile { path, touch });
         }
-        let stamps: Vec<(RelPath, Option<Stamp>)> = found.iter().map(|(file, stamp)| (file.path.clone(), *stamp)).collect();
-        let stamp_of = |path: &RelPath| stamps.iter().find(|(known, _)| known == path).and_then(|(_, stamp)| *stamp);
-        let touched = found.into_iter().map(|(file, _)| file).collect();
+        let stamp_of = |path: &RelPath| stamps.get(path).copied();
         self.workspace.track_touched(touched, TouchSource::NoEvent, ExportPace::InTime, stamp_of);
         Ok(())
     }

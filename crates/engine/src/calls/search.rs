@@ -7,7 +7,7 @@ use std::os::fd::OwnedFd;
 
 use grep_matcher::{LineTerminator, Matcher};
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
-use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkMatch};
+use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkMatch, sinks::Bytes};
 use serde::Serialize;
 use surehand_core::{
     Cause, Done, LineNo, Present, Refusal, RelPath, Text, Tool,
@@ -102,8 +102,16 @@ fn find_hits(matcher: &RegexMatcher, text: &Text) -> Vec<SearchHit> {
     let mut hits = Vec::new();
     let mut searcher = search_builder().line_number(true).bom_sniffing(false).build();
     let body = &text.as_str().as_bytes()[text.body_start()..];
+    let collect = |number: u64, line: &[u8]| {
+        let Some(number) = u32::try_from(number).ok().and_then(LineNo::new) else { return Ok(false) };
+        let line = line.strip_suffix(b"\n").unwrap_or(line);
+        let content = line.strip_suffix(b"\r").unwrap_or(line);
+        let at = matcher.find(content).unwrap_or_default().map_or(0..0, |at| at.start()..at.end());
+        hits.push(SearchHit { line: number, at });
+        Ok(true)
+    };
     // The search reads from memory, and the pattern has been tested, so it cannot fail.
-    let _ = searcher.search_slice(matcher, body, HitCollector { matcher, hits: &mut hits });
+    let _ = searcher.search_slice(matcher, body, Bytes(collect));
     hits
 }
 
@@ -304,24 +312,5 @@ fn unshowable_kind(cause: &Cause) -> &'static str {
         Cause::Encoding { .. } => "broken text",
         Cause::Binary { kind, .. } | Cause::NotAFile { kind } => kind,
         _ => "it changed meanwhile",
-    }
-}
-
-struct HitCollector<'a> {
-    matcher: &'a RegexMatcher,
-    hits: &'a mut Vec<SearchHit>,
-}
-
-impl Sink for HitCollector<'_> {
-    type Error = std::io::Error;
-
-    fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> Result<bool, Self::Error> {
-        let number = found.line_number().and_then(|number| u32::try_from(number).ok()).and_then(LineNo::new);
-        let Some(line) = number else { return Ok(false) };
-        let full = found.bytes().strip_suffix(b"\n").unwrap_or(found.bytes());
-        let content = full.strip_suffix(b"\r").unwrap_or(full);
-        let at = self.matcher.find(content).unwrap_or_default().map_or(0..0, |at| at.start()..at.end());
-        self.hits.push(SearchHit { line, at });
-        Ok(true)
     }
 }

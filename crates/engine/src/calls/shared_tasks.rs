@@ -40,18 +40,11 @@ pub(super) fn update(session: &Session, call: &TasksCall) -> Result<Done, Refusa
     let paths = PathClaims { board: &shared, workspace: session.workspace() };
     let released_paths = call.release_paths.iter().map(|typed| paths.release(typed)).collect::<Result<_, _>>()?;
     let (mut claimed, mut claimed_paths) = (None, None);
-    let choice = match &call.claim {
-        None => None,
-        Some(ClaimTarget::NextTask) => Some(TaskChoice::NextOf(shared.story.clone())),
-        Some(ClaimTarget::Task(id)) => Some(TaskChoice::This(BoardTaskId(i64::from(*id)))),
-        Some(ClaimTarget::Paths(typed)) => {
-            claimed_paths = Some(paths.claim(typed)?);
-            None
-        }
-    };
-    let wanted = choice.is_some();
-    if let Some(choice) = choice {
-        claimed = shared.claim(choice)?;
+    match &call.claim {
+        None => {}
+        Some(ClaimTarget::NextTask) => claimed = shared.claim(TaskChoice::NextOf(shared.story.clone()))?,
+        Some(ClaimTarget::Task(id)) => claimed = shared.claim(TaskChoice::This(BoardTaskId(i64::from(*id))))?,
+        Some(ClaimTarget::Paths(typed)) => claimed_paths = Some(paths.claim(typed)?),
     }
     let tasks = shared.list()?;
     let names = session.workspace().fleet_copy().map(|copy| names_of(&copy.board)).unwrap_or_default();
@@ -67,7 +60,7 @@ pub(super) fn update(session: &Session, call: &TasksCall) -> Result<Done, Refusa
     Ok(Done::SharedTasks(SharedTaskList {
         story: shared.story.clone(),
         tasks: tasks.into_iter().map(line).collect(),
-        wanted,
+        wanted: matches!(call.claim, Some(ClaimTarget::NextTask | ClaimTarget::Task(_))),
         claimed: claimed.map(|task| task.0),
         claimed_paths,
         released_paths,

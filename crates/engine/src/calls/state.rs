@@ -1,16 +1,17 @@
 //! The `state` call: files, changes and open tasks of the repository.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use surehand_core::{Done, outcome::ShownState};
 
 use crate::{repo_state, session::Session};
 
 /// The format of the state.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StateFormat {
     /// In a few hundred tokens.
     #[default]
+    #[serde(rename(deserialize = "text"))]
     Summary,
     /// The whole state as a JSON document.
     Json,

@@ -5,18 +5,21 @@
 use std::{
     collections::HashMap,
     fs::File,
-    io::{self, Read, Write},
+    io::{self, Read},
     sync::Arc,
     time::{Duration, SystemTime},
 };
 
-use rustix::fs::{self as sys, AtFlags, Dir, Mode, OFlags};
+use rustix::fs::{self as sys, AtFlags, Dir};
 use serde::{Deserialize, Serialize};
 use surehand_core::{ContentHash, RelPath};
 use surehand_store::{Millis, SessionId};
 
 use super::ShellCommand;
-use crate::{state_dir::make_dir, workspace::Workspace};
+use crate::{
+    state_dir::{self, IfThere, make_dir},
+    workspace::Workspace,
+};
 
 /// The files that a command names, before it runs. A named file that is missing here did not exist.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -81,10 +84,8 @@ impl FilesBefore {
         until: NotePurpose,
     ) -> Option<Self> {
         let (folder, name) = (notes_directory(workspace).ok()?, name(session, command, until));
-        let file =
-            sys::openat(&*folder, &name, OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty());
         let mut content = Vec::new();
-        File::from(file.ok()?).take(MOST_BYTES).read_to_end(&mut content).ok()?;
+        state_dir::open_file(&folder, &name, MOST_BYTES).ok()?.read_to_end(&mut content).ok()?;
         sys::unlinkat(&*folder, &name, AtFlags::empty()).ok()?;
         serde_json::from_slice(&content).ok()
     }
@@ -92,11 +93,7 @@ impl FilesBefore {
     fn write(&self, workspace: &Workspace, name: &str) -> io::Result<()> {
         let folder = notes_directory(workspace)?;
         forget_old(&folder)?;
-        let new = format!("{name}.{}.new", std::process::id());
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let file = sys::openat(&*folder, &new, flags, Mode::from_raw_mode(0o600))?;
-        File::from(file).write_all(&serde_json::to_vec(self).map_err(io::Error::other)?)?;
-        Ok(sys::renameat(&*folder, &new, &*folder, name)?)
+        state_dir::write_file(&folder, name, &serde_json::to_vec(self)?, IfThere::Replace)
     }
 }
 

@@ -14,22 +14,12 @@ use crate::calls::{Call, StateFormat};
 pub(super) struct RepoStateArguments {
     /// json for all of it.
     #[serde(default)]
-    format: FormatArgument,
-}
-
-#[derive(Default, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-enum FormatArgument {
-    #[default]
-    Text,
-    Json,
+    #[schemars(with = "String", extend("enum" = ["text", "json"]))]
+    format: StateFormat,
 }
 
 impl ToolArguments for RepoStateArguments {
     fn into_call(self) -> Result<Call, Refusal> {
-        Ok(Call::State(match self.format {
-            FormatArgument::Text => StateFormat::Summary,
-            FormatArgument::Json => StateFormat::Json,
-        }))
+        Ok(Call::State(self.format))
     }
 }

@@ -57,7 +57,8 @@ struct TaskToAdd {
 struct TaskToSet {
     #[schemars(with = "WholeNumber")]
     id: TaskNumbers,
-    status: Option<StatusArgument>,
+    #[schemars(with = "Option<String>", extend("enum" = ["pending", "in_progress", "completed", "cancelled", null]))]
+    status: Option<TaskStatus>,
     description: Option<String>,
     priority: Option<WholeNumber>,
 }
@@ -79,15 +80,6 @@ impl TaskNumbers {
     }
 }
 
-#[derive(Clone, Copy, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-enum StatusArgument {
-    Pending,
-    InProgress,
-    Completed,
-    Cancelled,
-}
-
 impl ToolArguments for UpdateTasks {
     fn describe(names: &ToolNames) -> String {
         let shown = names.get(Tool::RepoState).map(|state| format!("; {state} shows what is left"));
@@ -104,12 +96,7 @@ impl ToolArguments for UpdateTasks {
             let ids = task.id.ids();
             let set = SetTask {
                 id: 0,
-                status: task.status.map(|status| match status {
-                    StatusArgument::Pending => TaskStatus::Pending,
-                    StatusArgument::InProgress => TaskStatus::InProgress,
-                    StatusArgument::Completed => TaskStatus::Completed,
-                    StatusArgument::Cancelled => TaskStatus::Cancelled,
-                }),
+                status: task.status,
                 description: task.description,
                 priority: task.priority.map(|priority| priority.0),
             };
