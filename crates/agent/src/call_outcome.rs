@@ -16,7 +16,6 @@ pub(crate) struct CallOutcome {
 #[derive(Debug)]
 pub(crate) enum CallOutcomeKind {
     Outcome(Box<Outcome>),
-    /// A command ran.
     Command {
         succeeded: bool,
         /// The exit code or signal, as text.
@@ -30,9 +29,8 @@ pub(crate) enum CallOutcomeKind {
         /// How often this call was refused, including now.
         repeat: u32,
     },
-    /// `done` was accepted.
+    /// An accepted call of `done`.
     Finished {
-        /// The model's summary.
         summary: String,
     },
 }
@@ -56,7 +54,7 @@ impl CallOutcome {
         Self::new(format!("{text}\n"), CallOutcomeKind::Refused { code, repeat: 1 })
     }
 
-    /// The outcome of a workspace tool.
+    /// The outcome of a workspace tool; `None` for `run_command`, `done` and calls that the run refused.
     pub(crate) fn outcome(&self) -> Option<&Outcome> {
         match &self.kind {
             CallOutcomeKind::Outcome(outcome) => Some(outcome),

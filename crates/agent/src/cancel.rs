@@ -1,4 +1,4 @@
-//! Cancellation of a run.
+//! Cancellation of a run and of its parts.
 
 use std::{
     sync::{
@@ -13,26 +13,26 @@ use std::{
 #[derive(Debug, Clone, Default)]
 pub struct CancelToken {
     flag: Arc<AtomicBool>,
-    /// The flag of a larger piece of work that this one belongs to.
-    whole: Option<Arc<AtomicBool>>,
+    /// The flag of the run or call that this token is a part of.
+    parent: Option<Arc<AtomicBool>>,
     deadline: Option<Instant>,
 }
 
 impl CancelToken {
-    /// Requests cancellation.
+    /// Requests cancellation of this work and of its parts. Returns at once.
     pub fn cancel(&self) {
         self.flag.store(true, Ordering::Relaxed);
     }
 
-    /// A token for a part of this work: it is cancelled with the whole, or alone.
+    /// A token for a part of this work. It can be cancelled alone, and is cancelled with this one.
     pub fn part(&self) -> Self {
-        Self { flag: Arc::default(), whole: Some(self.flag.clone()), deadline: self.deadline }
+        Self { flag: Arc::default(), parent: Some(self.flag.clone()), deadline: self.deadline }
     }
 
     /// Whether cancellation was requested, or the deadline has passed.
     pub fn is_cancelled(&self) -> bool {
-        let is_whole_cancelled = || self.whole.as_ref().is_some_and(|whole| whole.load(Ordering::Relaxed));
-        self.flag.load(Ordering::Relaxed) || is_whole_cancelled() || self.is_out_of_time()
+        let is_parent_cancelled = || self.parent.as_ref().is_some_and(|parent| parent.load(Ordering::Relaxed));
+        self.flag.load(Ordering::Relaxed) || is_parent_cancelled() || self.is_out_of_time()
     }
 
     /// The flag itself, for a signal handler.
@@ -40,12 +40,11 @@ impl CancelToken {
         Arc::clone(&self.flag)
     }
 
-    /// The same flag, which also counts as set from this moment on.
+    /// Like this token, but also cancelled from this time on.
     pub(crate) fn with_deadline(self, deadline: Instant) -> Self {
         Self { deadline: Some(deadline), ..self }
     }
 
-    /// Whether the deadline has passed.
     pub(crate) fn is_out_of_time(&self) -> bool {
         self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
     }

@@ -1,5 +1,5 @@
-//! The events of a run. The transcript, `surehand run --json` and the terminal all show this one enum, so none of
-//! them knows more than the others.
+//! The events of a run. The transcript, `surehand run --json` and the terminal all receive this one enum, so all three
+//! know the same.
 
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
@@ -21,22 +21,22 @@ pub enum RunEvent {
         run: String,
         /// The story, as the user gave it.
         story: String,
-        /// The name of the model.
+        /// The name of the model, as the user gave it.
         model: String,
-        /// `snapshot` or `history`.
+        /// Whether prompts are snapshots of the state or the whole conversation.
         mode: ContextMode,
-        /// The id of its session, for `surehand log` and `surehand undo`.
+        /// The id of the run's session, for `surehand log` and `surehand undo`.
         session: String,
         /// The last completed turn; 0 for a new run.
         after_turn: u32,
     },
     /// A turn starts: the model is asked.
     Turn {
-        /// The number of the turn, from 1.
+        /// Number of the turn, from 1.
         turn: u32,
-        /// The phase of the run.
+        /// Phase of the run; it decides which tools are offered.
         phase: RunPhase,
-        /// The first open task.
+        /// Description of the first open task; `None` if no task is open.
         task: Option<String>,
         /// Number of open tasks.
         open: usize,
@@ -45,9 +45,9 @@ pub enum RunEvent {
         /// Estimated tokens of the prompt; never an underestimate.
         prompt_tokens: usize,
     },
-    /// A streamed piece of the model's text.
+    /// A piece of the model's text, as it arrives. `Said` has the whole text.
     Text {
-        /// The piece.
+        /// The piece, with secrets redacted.
         text: String,
     },
     /// The model has begun to write a call of this tool.
@@ -55,38 +55,38 @@ pub enum RunEvent {
         /// Name of the tool.
         tool: String,
     },
-    /// The request failed and will be repeated. Discard what was streamed of its answer.
+    /// The request failed and will be repeated. Discard the streamed part of its answer.
     Again {
-        /// The error.
+        /// The error of the last attempt.
         why: String,
         /// Seconds until the next attempt.
         seconds: f64,
     },
-    /// The answer got too long and was cut off. What came until then counts.
+    /// The answer exceeded its length limit and was cut off. The part received before that counts.
     Cut {
-        /// Tokens of the answer.
+        /// Output tokens of the part that was received.
         tokens: u64,
     },
     /// A note of the run to the model, for its next prompt.
     Note {
-        /// The note.
+        /// The note, as the model reads it.
         text: String,
     },
-    /// The user has said something, which the model reads in its next prompt.
+    /// Input of the user. The model reads it in its next prompt.
     User {
-        /// What they said.
+        /// The user's text, with secrets redacted.
         text: String,
         /// The question of the model that this answers.
         answers: Option<String>,
     },
-    /// What the provider wants back of the model's reasoning with the next prompt (history mode only).
+    /// Reasoning to send back to the provider with the next prompt (history mode only).
     Reasoned {
-        /// As the provider sent it.
+        /// The reasoning, unchanged.
         kept: KeptReasoning,
     },
     /// The whole text of the model's answer.
     Said {
-        /// The text.
+        /// The text, without calls that the model wrote into it.
         text: String,
     },
     /// A tool is being called.
@@ -100,11 +100,11 @@ pub enum RunEvent {
         /// Whether the loop made this call itself to repair a refused edit.
         repair: bool,
     },
-    /// What the command of a call has printed, while it runs; its result has all that is kept of it.
+    /// Output of a running command, as it arrives. The `Result` has everything that is kept of it.
     Output {
         /// The id of the call.
         id: String,
-        /// The next lines.
+        /// The next piece, redacted.
         text: String,
     },
     /// The result of a call.
@@ -115,7 +115,7 @@ pub enum RunEvent {
         tool: String,
         /// Whether the call was refused.
         is_error: bool,
-        /// The full reply.
+        /// The reply to the model, with secrets redacted.
         text: String,
         /// The changed files. In JSON this is a unified diff in one string, which is not parsed back: an event read from
         /// the transcript has no diff.
@@ -124,12 +124,12 @@ pub enum RunEvent {
     },
     /// The tasks of the run, if they have changed since the last report.
     Plan {
-        /// All of them, in the order of their numbers.
+        /// All tasks, ordered by number.
         tasks: Vec<PlannedTask>,
     },
-    /// Lines left the prompt for lack of room.
+    /// Lines were removed from the prompt because the budget has no room for them.
     Left {
-        /// Files, with line ranges.
+        /// The files, each with its line ranges.
         what: Vec<String>,
     },
     /// The conversation was folded into a snapshot (history mode only).
@@ -150,11 +150,11 @@ pub enum RunEvent {
     },
     /// The run has stopped.
     Stopped {
-        /// The reason.
+        /// Why it stopped.
         stop: StopReason,
-        /// The model's summary, or what to do next.
+        /// The model's summary if the run is done, or else the reason and the command that continues it.
         text: String,
-        /// What the whole run took and did.
+        /// Totals of the run, including earlier processes.
         #[serde(default)]
         totals: RunTotals,
     },
@@ -163,62 +163,62 @@ pub enum RunEvent {
 /// A task of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlannedTask {
-    /// Its number.
+    /// Number of the task, by which the model names it.
     pub id: u32,
-    /// What is to be done.
+    /// The task in the model's words.
     pub description: String,
-    /// How far it is.
+    /// Whether it is open, in progress or closed.
     pub status: TaskStatus,
 }
 
-/// What a whole run took and did, also in earlier processes.
+/// Totals of a run, including its earlier processes.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunTotals {
-    /// Number of turns.
+    /// Number of completed turns.
     pub turns: u32,
     /// Number of calls that the model made.
     pub calls: u32,
     /// How many of them were refused.
     pub refused: u32,
-    /// Tokens and cost.
+    /// Tokens and cost of all turns.
     pub usage: TokenUsage,
-    /// Time, in seconds.
+    /// Wall-clock time of the run's processes, in seconds.
     pub seconds: f64,
     /// The files that the edits and commands of the run have changed.
     pub files: Vec<FileTotal>,
 }
 
-/// What became of a file in a whole run.
+/// The net change of one file in a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileTotal {
-    /// Its path, the last one it had.
+    /// Path relative to the workspace root; of a moved file, the last one.
     pub path: String,
-    /// Its path before, if it was moved.
+    /// Path before the run; `None` unless the file was moved.
     pub from: Option<String>,
-    /// What happened to it, in a word.
+    /// Kind of the change.
     pub change: FileChangeWord,
-    /// Number of lines added; `None` if it is binary, or a version of it is not kept.
+    /// Number of added lines; `None` if the file is binary, or one of its versions is not stored.
     pub added: Option<usize>,
-    /// Number of lines removed.
+    /// Number of removed lines; `None` as for `added`.
     pub removed: Option<usize>,
 }
 
-/// What happened to a file, in a word.
+/// How a file changed in a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FileChangeWord {
-    /// It has other content.
+    /// The file has other content.
     Edited,
-    /// It was not there before.
+    /// The file did not exist before the run.
     Created,
-    /// It is no longer there.
+    /// The file does not exist any more.
     Deleted,
-    /// It has another path, and perhaps other content.
+    /// The file has another path, and perhaps other content.
     Moved,
 }
 
 impl FileTotal {
-    /// By the difference between the first and the last version; `None` if there is none.
+    /// The change between the first and the last version; `None` if they are equal.
     pub(crate) fn of(diff: &FileDiff) -> Option<Self> {
         let change = match diff.kind() {
             DiffKind::Unchanged => return None,

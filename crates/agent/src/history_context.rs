@@ -51,7 +51,8 @@ impl HistoryContext {
     }
 
     /// Removes calls and their results from the conversation. A provider refuses reasoning without the calls that it
-    /// led to, so it goes with them, and calls to which only a part of it belongs stay.
+    /// led to, so the reasoning is removed with them. A message whose calls would be removed only in part keeps all of
+    /// them.
     fn drop_calls(&mut self, ids: &[String]) {
         let is_split = |message: &ChatMessage| match message {
             ChatMessage::Assistant { calls, reasoning: Some(_), .. } => !calls.iter().all(|call| ids.contains(&call.id)),
@@ -103,9 +104,9 @@ impl HistoryContext {
         self.messages.iter().rposition(is_answer).unwrap_or(self.messages.len())
     }
 
-    /// Folds the conversation into the state. The last exchange stays, because the model has not seen its results
-    /// yet, unless it alone exceeds the window. The caller must reset the session: what was read before is no longer
-    /// shown.
+    /// Folds the conversation into the state. The last exchange stays, because the model has not seen its results yet,
+    /// unless it alone exceeds the window. The caller must reset the session, because the lines that were read before
+    /// are no longer shown.
     pub(crate) fn fold(&mut self, state: &RepoState, input: &TurnInput<'_>) -> FoldedHistory {
         let now = turn_request(state, input.phase);
         let state = state_text(state, input.phase);

@@ -1,13 +1,12 @@
 //! Loop detection: warns the model when a run makes no progress, and stops the run if that does not help. Progress is
-//! judged by its effect, whatever a tool answers:
+//! judged by its effect, not by a tool's answer:
 //!
-//! - an edit that brings the files to a state in which they never were, and does more than write other numbers into a
-//!   line, or the same line again and again
-//! - a task list as it never was
+//! - an edit that brings the files to a new state, unless it only changes numbers in a line or keeps editing one line
+//! - a new state of the task list
 //! - lines of files that were not shown before
-//! - a command or a listing that was not asked for in this state, with an answer that was not given before
+//! - a command or a listing that is new in this state, with a new answer
 //!
-//! The same command with another answer counts only a few times: clocks and durations always differ.
+//! A repeated command with another answer counts only a few times: clocks and durations always differ.
 
 use std::{
     collections::{BTreeSet, HashMap, HashSet},
@@ -33,10 +32,10 @@ mod edits;
 pub struct LoopLimits {
     /// How often the same call may be refused before the run stops.
     pub refusals: u32,
-    /// How many turns in a row may have no effect: no call, or only calls that are refused, change nothing, or repeat
-    /// what was done before.
+    /// How many turns in a row may have no effect: they make no call, or only calls that are refused, change nothing,
+    /// or repeat earlier ones.
     pub empty_turns: u32,
-    /// How many turns in a row may change no file and complete no task, but only change other things in the task list.
+    /// How many turns in a row may change no file and complete no task, but only change the task list otherwise.
     pub task_turns: u32,
     /// How many turns in a row may only read files or run commands that change none.
     pub looking_turns: u32,
@@ -50,8 +49,7 @@ impl Default for LoopLimits {
     }
 }
 
-/// How many turns may count because a call that was made before, or found nothing, has another answer, until there is
-/// progress.
+/// How many turns since the last progress may count although they brought only weak news; see [`News::Weak`].
 const WEAK_NEWS: u32 = 3;
 
 /// How many edits in a row may replace the same line.
@@ -63,9 +61,9 @@ type Fingerprint = u64;
 #[derive(Debug, Default)]
 pub(crate) struct LoopDetector {
     limits: LoopLimits,
-    /// Files as they have been.
+    /// The states of the files so far.
     files: HashSet<Fingerprint>,
-    /// Task lists as they have been.
+    /// The states of the task list so far.
     tasks: HashSet<Fingerprint>,
     /// The most tasks that were completed or cancelled at the same time.
     most_closed: usize,
@@ -75,20 +73,20 @@ pub(crate) struct LoopDetector {
     answers: HashSet<(Fingerprint, Fingerprint)>,
     /// The lines that were shown, by file and version.
     shown: HashMap<(RelPath, ContentHash), LineSet>,
-    /// The edits that were made, without numbers.
+    /// The edits so far, without numbers.
     edits: HashSet<Fingerprint>,
-    /// Where the last edit was, and how many in a row were there.
+    /// The place of the last edit, and how many edits in a row were there.
     place: Option<(EditPlace, u32)>,
-    /// The present state. What only a command has changed does not count: a command that writes the time into a file would
-    /// otherwise be in a new state each time.
+    /// The present state. Changes made only by a command do not count: a command that writes the time into a file would
+    /// be in a new state each time.
     state: Option<Fingerprint>,
-    /// Turns that had only weak news, since the last progress.
+    /// Turns with only weak news since the last progress.
     weak: u32,
     /// The calls of the turns in a row that had no effect.
     idle: Vec<Vec<IdleCall>>,
     /// Turns in a row that only changed the task list.
     planning: u32,
-    /// Turns in a row that only looked.
+    /// Turns in a row that only read files or ran commands.
     looking: u32,
     turn: TurnProgress,
     stop: Option<String>,
@@ -99,21 +97,21 @@ struct TurnProgress {
     news: News,
     /// Whether an edit did something new.
     has_edited: bool,
-    /// Whether a command did something that was not done in this state before.
+    /// Whether a command did something new in this state.
     has_run: bool,
-    /// Whether an edit or a command did what was done before.
+    /// Whether an edit or a command repeated an earlier one.
     has_repeated: bool,
     /// Whether only commands can have changed files.
     has_only_run: bool,
     calls: Vec<IdleCall>,
 }
 
-/// What a call brought to light.
+/// How much new information a call gave.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 enum News {
     #[default]
     None,
-    /// Another answer to a call that was made before, or nothing where nothing was looked for before.
+    /// Another answer to an earlier call, or no hits for a new search.
     Weak,
     Strong,
 }
@@ -121,14 +119,13 @@ enum News {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct IdleCall {
     tool: String,
-    /// The code of its refusal.
     refused: Option<&'static str>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum LoopAdvice {
     Continue,
-    /// Tell the model.
+    /// A note for the model.
     Warn(String),
     /// Stop the run for this reason.
     Stop(String),
@@ -139,7 +136,6 @@ impl LoopDetector {
         Self { limits, ..Self::default() }
     }
 
-    /// Records the outcome of a call.
     pub(crate) fn observe(&mut self, tool: &str, arguments: &Value, result: &CallOutcome) {
         let LoopLimits { refusals, rewrites, .. } = self.limits;
         let refusal = result.refusal();
@@ -159,7 +155,7 @@ impl LoopDetector {
         }
     }
 
-    /// What a call brought to light. Notes what an edit did.
+    /// How much new information a call gave. Records the effect of an edit.
     fn news(&mut self, tool: &str, arguments: &Value, result: &CallOutcome) -> News {
         match (&result.kind, AgentTool::named(tool)) {
             (CallOutcomeKind::Command { .. }, _) => {
@@ -225,7 +221,7 @@ impl LoopDetector {
         self.turn.has_only_run = false;
     }
 
-    /// Ends the turn before, by the state that it led to, and judges the progress so far.
+    /// Ends the previous turn with the state that it led to, and judges the progress so far.
     pub(crate) fn judge(&mut self, state: &RepoState) -> LoopAdvice {
         let turn = std::mem::take(&mut self.turn);
         let (files, tasks) = (files_fingerprint(state), tasks_fingerprint(&state.tasks));
@@ -244,7 +240,7 @@ impl LoopDetector {
             return LoopAdvice::Stop(why);
         }
         if turn.news == News::Strong {
-            // What is looked at between two edits may be a reason to edit the same line again.
+            // What the model reads between two edits may be a reason to edit the same line again.
             self.place = None;
         }
         if turn.news == News::Weak {
@@ -268,13 +264,13 @@ impl LoopDetector {
         self.advice()
     }
 
-    /// The model got new instructions: what it did before is no sign of a loop.
+    /// Starts over after new instructions: earlier turns are no sign of a loop.
     pub(crate) fn start_over(&mut self) {
         (self.planning, self.looking, self.weak) = (0, 0, 0);
         self.idle.clear();
     }
 
-    /// The model has lost what it read, so it may read again.
+    /// Forgets reads that are no longer in the context, so that the model may read again.
     pub(crate) fn forget_reads(&mut self) {
         self.calls.clear();
         self.answers.clear();
@@ -296,9 +292,9 @@ impl LoopDetector {
             ));
         }
         if idle >= 2 && idle >= empty_turns / 2 {
-            let (left, what) = (empty_turns - idle, describe(&self.idle));
+            let (left, reason) = (empty_turns - idle, describe(&self.idle));
             return LoopAdvice::Warn(format!(
-                "The last {idle} turns had no effect: {what}. Try something else: after {left} more the run stops."
+                "The last {idle} turns had no effect: {reason}. Try something else: after {left} more the run stops."
             ));
         }
         if self.planning >= 2 && self.planning == task_turns / 2 {
@@ -315,7 +311,7 @@ impl LoopDetector {
     }
 }
 
-/// What turns without an effect have in common.
+/// Describes what turns without an effect have in common.
 fn describe(turns: &[Vec<IdleCall>]) -> String {
     let calls: Vec<&IdleCall> = turns.iter().flatten().collect();
     let tools: BTreeSet<&str> = calls.iter().map(|call| call.tool.as_str()).collect();
@@ -332,23 +328,22 @@ fn describe(turns: &[Vec<IdleCall>]) -> String {
     }
 }
 
-/// The changed files with their content.
 fn files_fingerprint(state: &RepoState) -> Fingerprint {
     let mut hasher = DefaultHasher::new();
-    // A file that is only read becomes part of the list as well.
+    // The list also has files that were only read.
     for file in state.files.iter().filter(|file| file.status != FileStatus::Unchanged || file.changed_outside) {
         (&file.path, file.hash.as_bytes(), file.status == FileStatus::Deleted).hash(&mut hasher);
     }
     hasher.finish()
 }
 
-/// What there is to do, and how far it is. Two tasks that say the same are one, and their order does not count.
+/// The tasks and their progress. Tasks with equal descriptions are one task, and their order does not count.
 fn tasks_fingerprint(tasks: &TaskList) -> Fingerprint {
     let progress = |task: &Task| (words(task), task.is_open(), task.status == TaskStatus::InProgress);
     fingerprint(&tasks.tasks.iter().map(progress).collect::<BTreeSet<_>>())
 }
 
-/// How many different tasks are completed or cancelled.
+/// Number of different tasks that are completed or cancelled.
 fn closed(tasks: &TaskList) -> usize {
     tasks.tasks.iter().filter(|task| !task.is_open()).map(words).collect::<BTreeSet<_>>().len()
 }
@@ -357,8 +352,8 @@ fn words(task: &Task) -> String {
     task.description.split_whitespace().map(str::to_lowercase).collect::<Vec<_>>().join(" ")
 }
 
-/// An answer without what was asked for, and without the words that have digits in them: times, counts and ids differ when
-/// nothing else does.
+/// An answer without the texts of the arguments and without words that contain digits: often only times, counts and ids
+/// differ.
 fn without_numbers(text: &str, arguments: &Value) -> String {
     let asked = arguments.as_object().into_iter().flat_map(|fields| fields.values()).filter_map(Value::as_str);
     let text = asked.filter(|asked| asked.len() > 2).fold(text.to_owned(), |text, asked| text.replace(asked, ""));
@@ -428,7 +423,7 @@ mod tests {
         detector.observe("read_file", &json!({ "path": path }), &outcome);
     }
 
-    /// A look at something else each time.
+    /// A read of something else each time.
     fn look(detector: &mut LoopDetector, what: &str) {
         let kind = CallOutcomeKind::Command { succeeded: true, ending: String::new(), read: Vec::new() };
         let arguments = json!({ "command": format!("cat {what}") });
@@ -440,7 +435,7 @@ mod tests {
         detector.observe("run_command", &json!({ "command": "test" }), &CallOutcome::new(output.to_owned(), kind));
     }
 
-    /// The turns until a run stops in which each does this, and why it stops.
+    /// The number of turns until a run with these turns stops, and the reason.
     fn stops(mut detector: LoopDetector, turn: impl Fn(&mut LoopDetector, usize) -> RepoState) -> (usize, String) {
         for number in 1..200 {
             let state = turn(&mut detector, number);

@@ -1,4 +1,4 @@
-//! The runs of a workspace, to be looked at: a list of them, and what happened in each.
+//! The past runs of a workspace: the list of runs, and the events of each.
 
 use std::{collections::HashMap, fs, io, time::UNIX_EPOCH};
 
@@ -25,30 +25,30 @@ use crate::{
 /// A run that this workspace has files of.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PastRun {
-    /// Its id.
+    /// The id of the run. Ids sort by start time.
     pub id: String,
-    /// Its state after the last complete turn; or why that cannot be read.
+    /// The run after its last complete turn, or why it cannot be read.
     pub saved: Result<SavedRun, String>,
-    /// How far it is.
+    /// Whether it is running, stopped or interrupted.
     pub state: RunState,
-    /// When it was saved last, in milliseconds since 1970.
+    /// The time of the last save, in milliseconds since the Unix epoch.
     pub last_active: i64,
     /// Whether prompts of it were recorded.
     pub has_prompts: bool,
 }
 
-/// How far a run is.
+/// The progress of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RunState {
     /// A process works on it.
     Running,
-    /// It has ended.
+    /// It has stopped, for this reason.
     Stopped(StopReason),
-    /// Its process ended without a word.
+    /// Its process ended without recording a reason.
     Interrupted,
 }
 
-/// What a run did, event by event.
+/// The recorded events and prompts of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunRecord {
     /// The events of the transcript.
@@ -62,7 +62,7 @@ pub struct RunRecord {
 pub struct RecordedEvent {
     /// The event, without the diffs.
     pub event: RunEvent,
-    /// As it is in the transcript, with the diffs.
+    /// Its JSON in the transcript, with the diffs.
     pub json: Value,
 }
 
@@ -128,7 +128,7 @@ pub fn remove(workspace: &Workspace, id: &str) -> io::Result<()> {
             Some(transcript)
         }
     };
-    // It loses its name first: what begins with a dot is no run.
+    // It is renamed first: a name that begins with a dot is not listed as a run.
     let nameless = format!(".removed-{id}");
     sys::renameat(&runs, id, &runs, &nameless)?;
     drop(held);
@@ -141,7 +141,7 @@ pub fn find(workspace: &Workspace, typed: &str) -> Result<PastRun, PastRunError>
     Ok(find_id(IdKind::Run, typed, known)?)
 }
 
-/// What happened in a run. Lines of the transcript that cannot be read are left out.
+/// The events and prompts of a run. Lines of the transcript that cannot be read are left out.
 pub fn read(workspace: &Workspace, run: &PastRun) -> io::Result<RunRecord> {
     let Some(runs) = open_runs(workspace)? else { return Err(Errno::NOENT.into()) };
     let dir = open_dir(&runs, &run.id)?;
@@ -181,10 +181,10 @@ pub fn run_json(run: &PastRun) -> Value {
     fields
 }
 
-/// What a turn took.
+/// Time, tokens and calls of one turn.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct TurnFigures {
-    /// Its number.
+    /// Number of the turn, from 1.
     pub turn: u32,
     /// The first open task when it began.
     pub task: Option<String>,
@@ -194,14 +194,14 @@ pub struct TurnFigures {
     pub usage: Option<TokenUsage>,
     /// Time taken by the model and the tools, once it is complete.
     pub seconds: Option<f64>,
-    /// How many calls the model made.
+    /// Number of calls that the model made.
     pub calls: usize,
-    /// How many of them were refused.
+    /// Number of calls that were refused.
     pub refused: usize,
 }
 
 impl RunRecord {
-    /// What each turn took, in order.
+    /// The figures of each turn, in order.
     pub fn turn_figures(&self) -> Vec<TurnFigures> {
         self.turns().into_iter().map(|turn| self.figures_of(turn)).collect()
     }
@@ -239,8 +239,8 @@ impl RunRecord {
         turns
     }
 
-    /// The events of a turn, and what was said to the model before it; empty if there is no such turn. Of a turn that was
-    /// interrupted and asked again, the last attempt counts.
+    /// The events from the start of a turn to the start of the next one; empty if there is no such turn. If the turn
+    /// was interrupted and asked again, the last attempt counts.
     pub fn turn(&self, turn: u32) -> &[RecordedEvent] {
         let begins = |recorded: &RecordedEvent| turn_of(&recorded.event) == Some(turn);
         let Some(begin) = self.events.iter().rposition(begins) else { return &[] };

@@ -1,16 +1,17 @@
-//! The person at a run. They may answer a question of the model, say something at any time, and judge edits.
+//! The person who attends a run. They may answer a question of the model, give input at any time, and approve edits.
 
 use surehand_engine::core::file_diff::FileDiff;
 
-/// The person at a run, if there is one.
+/// The person who attends a run, or a stand-in if none does.
 pub trait Person {
-    /// Whether they would see a question.
+    /// Whether a person would see a question.
     fn is_there(&self) -> bool;
 
-    /// What they have said since the last call, without being asked.
+    /// Takes the unasked input since the last call.
     fn take_words(&mut self) -> Vec<String>;
 
-    /// Their answer to a question of the model, which they have read in its text; `None` if they leave it to the model.
+    /// The person's answer to a question of the model, which they have read in its text. `None` leaves the decision to
+    /// the model.
     fn answer(&mut self, question: &str) -> Option<String>;
 
     /// Decides whether an edit may be made. Only asked with [`crate::RunSettings::ask_edits`].
@@ -20,24 +21,24 @@ pub trait Person {
 /// An edit that the model wants to make.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EditRequest<'a> {
-    /// What it would change, redacted; one for each file.
+    /// One diff for each file that the edit would change, redacted.
     pub diffs: &'a [FileDiff],
-    /// Whether it was approved before, and a file has changed since, so that the edit is another one.
+    /// Whether the edit was approved before, but a file has changed since, so that its diff is different now.
     pub has_changed: bool,
 }
 
 /// The decision about an edit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EditApproval {
-    /// It may be made.
+    /// The edit may be made.
     Yes,
-    /// It may be made, and so may every other edit of this process.
+    /// This and every further edit of this process may be made.
     Always,
-    /// It may not be made. The model reads the words, if there are any.
+    /// The edit may not be made. The model reads the reason, if there is one.
     No(Option<String>),
 }
 
-/// No one is there.
+/// Stands in for a person where none attends the run: answers nothing and declines every edit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Nobody;
 

@@ -1,4 +1,4 @@
-//! The texts of a prompt and how they are assembled, as pure functions. `snapshot_context` decides how much fits.
+//! The texts of a prompt and their assembly, as pure functions. `snapshot_context` decides how much fits.
 
 use std::borrow::Cow;
 
@@ -27,18 +27,18 @@ use crate::{
 pub struct PromptTemplate {
     /// The model's role and rules.
     pub rules: String,
-    /// What the user asked for.
+    /// The story, as the user gave it.
     pub story: String,
-    /// What the user has said besides.
+    /// The user's other input, one line each.
     pub words: String,
     /// Instructions of the repository (`AGENTS.md`).
     pub instructions: String,
 }
 
-/// How much of a prompt goes to what is the same in every turn.
+/// The level of detail of the fixed parts of a prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum PromptDetail {
-    /// Rules and tools with all that a model needs to know.
+    /// All rules, and all tools with descriptions.
     #[default]
     Full,
     /// For small contexts: short rules, and fewer tools, with little more than their names.
@@ -78,9 +78,9 @@ pub struct PromptExtra {
     pub open_files: String,
     /// One line for each turn before the last.
     pub earlier: String,
-    /// What the model said and called in the last turn, with the replies.
+    /// The model's text and calls of the last turn, with the replies.
     pub last_turn: String,
-    /// What left the prompt, what others changed, and advice of the loop.
+    /// Removed lines, changes by others, and warnings of the loop detector.
     pub notes: String,
     /// The phase of the run.
     pub phase: RunPhase,
@@ -124,7 +124,7 @@ pub fn state_text(state: &RepoState, phase: RunPhase) -> String {
     tasks + &files
 }
 
-/// The system text: rules, story, what the user said, and instructions.
+/// The system text: rules, story, the user's other input, and instructions.
 pub fn system_text(template: &PromptTemplate) -> String {
     let mut text = format!("{}\n# Story\n{}\n", template.rules, template.story.trim_end());
     if !template.words.is_empty() {
@@ -167,7 +167,7 @@ pub fn rules(mode: ContextMode, dialect: EditDialect, detail: PromptDetail) -> S
     }
 }
 
-/// The rule about questions, where someone is there to answer them.
+/// The rule about questions. It applies only if someone is there to answer them.
 pub const ASK: &str = "- If only the user can decide something, ask in your answer, without a call.\n";
 
 const ROLE: &str = "You are a coding agent. You work on the story below, in a repository, with tools, until it is done.\n";
@@ -293,7 +293,7 @@ pub fn tool_specs(phase: RunPhase, dialect: EditDialect, detail: PromptDetail) -
     specs
 }
 
-/// What a small context has of a tool: the arguments that it cannot do without.
+/// The short form of a tool for small contexts, with only its indispensable arguments.
 fn terse_spec(tool: Tool, spec: ToolSpec) -> ToolSpec {
     let (description, fields): (&str, &[&str]) = match tool {
         Tool::ReadFile => ("Read lines of a file", &["path", "offset", "limit"]),
@@ -309,7 +309,7 @@ fn terse_spec(tool: Tool, spec: ToolSpec) -> ToolSpec {
     ToolSpec::new(&spec.name, description, schema)
 }
 
-/// Removes all other properties from a schema, and what is said about those that stay.
+/// Keeps only these properties of a schema, and removes their descriptions.
 fn keep_fields(schema: &mut Value, names: &[&str]) {
     match schema {
         Value::Object(fields) => {
@@ -387,7 +387,7 @@ const PLAIN: &[&str] = &[
     "text",
 ];
 
-/// Removes what a model does not need from a schema.
+/// Removes the parts of a schema that a model does not need.
 fn strip_schema(schema: &mut Value) {
     let Value::Object(fields) = schema else {
         if let Value::Array(items) = schema {

@@ -51,7 +51,7 @@ fn is_list_item(line: &str) -> bool {
     !rest.is_empty() && (matches!(mark, "-" | "*" | "+" | "•") || is_label)
 }
 
-/// Whether a sentence of this line ends with a question mark. One in code or in an address is none.
+/// Whether a sentence of this line ends with a question mark. Question marks in code and in URLs do not count.
 fn asks(line: &str) -> bool {
     let prose: String = line.split('`').step_by(2).collect::<Vec<_>>().join("x");
     prose.split_whitespace().any(|word| {

@@ -1,5 +1,5 @@
-//! The prompts of a run, recorded if the user wants that: a line for each turn, which holds only what differs from the
-//! line before. So a conversation that grows takes the room of its last prompt.
+//! The prompts of a run, recorded if the user wants that. Each turn has a line with only the difference from the line
+//! before, so a growing conversation takes the space of its last prompt.
 
 use std::{
     collections::HashMap,
@@ -23,18 +23,18 @@ pub(crate) struct PromptRecorder {
     last: Option<Prompt>,
 }
 
-/// A prompt, by its difference from the one before.
+/// A prompt, stored as its difference from the one before.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 struct PromptRecord {
     turn: u32,
-    /// Whether it has all of the prompt.
+    /// Whether it is complete and needs no prompt before it.
     #[serde(default)]
     is_whole: bool,
-    /// `None` if it is the one before.
+    /// `None` if it equals the one before.
     system: Option<String>,
-    /// `None` if they are those before.
+    /// `None` if they equal those before.
     tools: Option<Vec<ToolSpec>>,
-    /// How many messages of the prompt before this one begins with.
+    /// Number of messages that it shares with the start of the prompt before.
     kept: usize,
     /// The messages after these.
     messages: Vec<ChatMessage>,
@@ -88,7 +88,7 @@ impl PromptRecord {
     }
 }
 
-/// The recorded prompts of a run by turn. What a damaged line makes unreadable is missing.
+/// The recorded prompts of a run by turn. A prompt that depends on a damaged line is missing.
 pub(crate) fn read_prompts(dir: &OwnedFd) -> io::Result<HashMap<u32, Prompt>> {
     Ok(prompts(&read_file(dir, PROMPTS)?.unwrap_or_default()))
 }

@@ -8,22 +8,21 @@ use surehand_engine::{
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct EditRepair {
-    /// A read of the lines that changed.
     pub read: ReadCall,
     /// The edit with fresh anchors, if every anchor has one.
     pub retry: Option<Edit>,
 }
 
-/// How to repair a refused edit; `None` if the model has to decide.
+/// The repair of a refused edit; `None` if the model has to decide.
 pub(crate) fn plan_repair(edit: &Edit, refusal: &Refusal) -> Option<EditRepair> {
     let is_partial = match refusal.code() {
         RefusalCode::Stale | RefusalCode::AnchorMismatch => false,
         RefusalCode::Partial => true,
         _ => return None,
     };
-    // For a whole-file write over unseen lines a read would not help: it would reset the count of refusals, and if
-    // the lines do not fit into the context the model would be shown them again and again. The refusal shows them
-    // already, and the refusal of a repeated call says what to do instead.
+    // For a whole-file write over unseen lines a read would not help. It would reset the count of refusals, and lines
+    // that do not fit into the context would be shown to the model again and again. The refusal shows them already, and
+    // the refusal of a repeated call says what to do instead.
     if is_partial && matches!(edit, Edit::Write { .. }) {
         return None;
     }

@@ -32,7 +32,6 @@ use crate::{
     user_words::UserWords,
 };
 
-/// What to do after a run has stopped.
 const RESUME: &str = "to continue: surehand run --resume";
 
 /// A run of the agent: one story, from planning until it is done or stopped.
@@ -47,13 +46,13 @@ pub struct AgentRun<'a> {
     context: RunContext,
     /// File lines that the results of the last turn show.
     shown: Vec<KnownLines>,
-    /// The tasks as they were reported last.
+    /// The tasks of the last report.
     plan: Vec<PlannedTask>,
     /// The text of the last answer, as the model wrote it.
     last_text: String,
-    /// What the user has said besides the story.
+    /// The user's input besides the story.
     words: UserWords,
-    /// Those of their words that are not in the conversation yet.
+    /// The part of that input that is not in the conversation yet.
     new_words: Vec<String>,
     /// Whether the user has approved every further edit.
     approves_edits: bool,
@@ -114,8 +113,8 @@ impl<'a> AgentRun<'a> {
         Ok(run)
     }
 
-    /// Continues the run with this id, or else the latest one, with a further story. It may be done. What it knows stays,
-    /// and so do the story before and its tasks, but the new story begins with its own list of tasks.
+    /// Continues the run with this id, or else the latest one, with a further story. The run may be done. It keeps its
+    /// memory, the former story and its tasks, but the new story begins with its own list of tasks.
     pub fn tell_further_story(
         workspace: Arc<Workspace>,
         run: Option<&str>,
@@ -130,7 +129,7 @@ impl<'a> AgentRun<'a> {
 
     fn reopen(workspace: Arc<Workspace>, saved: SavedRun, settings: RunSettings, ports: Ports<'a>) -> Result<Self, RunError> {
         let mut session = Session::continued(workspace, SessionId(saved.session.clone()));
-        // The files may have changed since, and instructions given after the last save are lost. So everything is read
+        // The files may have changed since, and instructions given after the last save are lost, so everything is read
         // again.
         session.reset();
         let memory = RunMemory { instructions: Vec::new(), ..saved.memory };
@@ -221,7 +220,7 @@ impl<'a> AgentRun<'a> {
                 break stop;
             }
         };
-        // What was said too late is for the next process.
+        // Input that comes too late is for the next process.
         self.hear_user()?;
         self.saved.stop = Some(stop);
         self.save()?;
@@ -246,7 +245,7 @@ impl<'a> AgentRun<'a> {
         let RunLimits { turns, tokens, cost, minutes: _ } = self.settings.limits;
         let usage = self.saved.usage;
         let taken = usage.input.saturating_add(usage.output);
-        let used_up = |what: String| Some((StopReason::Budget, format!("{what}; {RESUME}")));
+        let used_up = |limit: String| Some((StopReason::Budget, format!("{limit}; {RESUME}")));
         if self.ports.cancel.is_cancelled() {
             return Some(self.cancelled());
         }
@@ -337,8 +336,8 @@ impl<'a> AgentRun<'a> {
         let input = TurnInput { template: &template, state, phase: self.saved.phase, tools: &tools, words: &self.words };
         match &mut self.context {
             RunContext::Snapshot(context) => {
-                if let Some(told) = self.session.instructions_if_new(".") {
-                    context.add_instructions(told);
+                if let Some(instructions) = self.session.instructions_if_new(".") {
+                    context.add_instructions(instructions);
                 }
                 Ok(context.render(&mut self.session, &input))
             }
@@ -392,7 +391,7 @@ impl<'a> AgentRun<'a> {
     }
 }
 
-/// The moment after so many seconds, or now if they are over; `None` if it is too far away to matter.
+/// The time this many seconds after `start`, at least `start` itself; `None` if it is too far away to represent.
 fn deadline(start: Instant, seconds: f64) -> Option<Instant> {
     start.checked_add(Duration::try_from_secs_f64(seconds.max(0.0)).ok()?)
 }

@@ -1,5 +1,5 @@
-//! Redaction of the user's secrets, in whole values and in streamed text. Only the literal text of a secret is
-//! found, no encoding of it.
+//! Redaction of the user's secrets, in whole values and in streamed text. Only the literal text of a secret is found,
+//! not an encoding of it.
 
 use std::{borrow::Cow, ffi::OsStr, fmt, os::unix::ffi::OsStrExt};
 
@@ -12,7 +12,6 @@ use crate::model::ApiKey;
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Secrets(Vec<String>);
 
-/// Replaces a secret.
 const REDACTED: &str = "…";
 
 /// Shorter texts may be ordinary words, which must not be redacted everywhere.
@@ -30,7 +29,7 @@ impl Secrets {
             return;
         }
         self.0.push(text.to_owned());
-        // Of two secrets with the same beginning the longer must be found first.
+        // If two secrets have the same beginning, the longer one must be found first.
         self.0.sort_by_key(|known| std::cmp::Reverse(known.len()));
     }
 
@@ -64,7 +63,7 @@ impl Secrets {
         if !self.redact_json(&mut json) {
             return value;
         }
-        // This fails only if a word of our own format was redacted, and such a word is no secret.
+        // This fails only if a keyword of our own format was redacted, and such a word is not a secret.
         serde_json::from_value(json).unwrap_or(value)
     }
 
@@ -120,7 +119,7 @@ impl fmt::Debug for Secrets {
     }
 }
 
-/// Redacts streamed text. What may be the beginning of a secret is held back until the next piece decides.
+/// Redacts streamed text. A possible beginning of a secret is held back until the next piece decides.
 #[derive(Debug, Clone, Default)]
 pub struct Redactor {
     secrets: Secrets,
@@ -128,7 +127,7 @@ pub struct Redactor {
 }
 
 impl Redactor {
-    /// Takes the next piece and returns what can be shown by now.
+    /// Takes the next piece and returns the text that is decided by now.
     pub fn push<'a>(&mut self, piece: &'a str) -> Cow<'a, str> {
         if self.secrets.0.is_empty() {
             return Cow::Borrowed(piece);
@@ -152,7 +151,7 @@ impl Redactor {
         }
     }
 
-    /// Returns what was held back, at the end of the text.
+    /// Returns the held-back text, at the end of the text.
     pub fn finish(&mut self) -> String {
         let mut rest = std::mem::take(&mut self.held);
         while let Some((start, end)) = self.secrets.first_in(&rest) {

@@ -9,7 +9,7 @@ use serde_json::Value;
 use surehand_engine::{
     Session,
     core::{
-        EditDialect, KnownLines, LineSet, RelPath, RepoState, WorkingSet,
+        EditDialect, KnownLines, RelPath, RepoState, WorkingSet,
         instructions::ToldInstructions,
         render::{
             self, LineNumbers,
@@ -29,12 +29,12 @@ use crate::{
     user_words::UserWords,
 };
 
-/// What a run remembers besides the files and the task list. Saved after each turn.
+/// The memory of a run besides the files and the task list. Saved after each turn.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunMemory {
     /// The lines that the model has open.
     pub open: OpenLines,
-    /// What the model said in the last turn.
+    /// The model's text in the last turn.
     pub said: String,
     /// The calls of the last turn.
     pub did: Vec<PastCall>,
@@ -52,7 +52,7 @@ pub struct PastCall {
     pub arguments: Value,
     /// The reply without file lines.
     pub outcome: String,
-    /// For a command: its exit code or signal, as text.
+    /// The exit code or signal of a command, as text; `None` for other tools.
     #[serde(default)]
     pub ended: Option<String>,
     pub is_error: bool,
@@ -93,7 +93,7 @@ pub(crate) struct TurnInput<'a> {
     pub state: &'a RepoState,
     pub phase: RunPhase,
     pub tools: &'a [ToolSpec],
-    /// What the user has said besides the story.
+    /// The user's input besides the story.
     pub words: &'a UserWords,
 }
 
@@ -111,10 +111,10 @@ impl SnapshotContext {
                 open.record_shown(path, &text, lines);
             }
         }
-        let told: Vec<ToldInstructions> =
+        let instructions: Vec<ToldInstructions> =
             memory.open.iter().filter_map(|(path, _)| session.instructions_if_new(path.as_str())).collect();
         let mut context = Self { open, memory, notes: Vec::new(), budget, over: 0, dialect, detail };
-        told.into_iter().for_each(|told| context.add_instructions(told));
+        instructions.into_iter().for_each(|given| context.add_instructions(given));
         context
     }
 
@@ -122,21 +122,20 @@ impl SnapshotContext {
         RunMemory { open: self.open.open_lines(), ..self.memory.clone() }
     }
 
-    /// Adds a note to the next prompt.
     pub(crate) fn add_note(&mut self, note: impl Into<String>) {
         self.notes.push(note.into());
     }
 
-    /// Shrinks later prompts by what the provider counted beyond our estimate, up to a fifth of the budget.
+    /// Shrinks later prompts by the tokens that the provider counted beyond our estimate, up to a fifth of the budget.
     pub(crate) fn calibrate(&mut self, estimated: usize, counted: u64) {
         self.over = (counted as usize).saturating_sub(estimated).min(self.budget / 5);
     }
 
-    pub(crate) fn add_instructions(&mut self, told: ToldInstructions) {
+    pub(crate) fn add_instructions(&mut self, given: ToldInstructions) {
         // New versions of the same files replace the old ones.
-        let paths = told.paths();
-        self.memory.instructions.retain(|given| !given.paths.iter().all(|path| paths.contains(path)));
-        let text = render::instructions::instructions(&told, &tool::tool_names(RunPhase::Coding, self.dialect, self.detail));
+        let paths = given.paths();
+        self.memory.instructions.retain(|known| !known.paths.iter().all(|path| paths.contains(path)));
+        let text = render::instructions::instructions(&given, &tool::tool_names(RunPhase::Coding, self.dialect, self.detail));
         self.memory.instructions.push(GivenInstructions { paths, text });
     }
 
@@ -147,7 +146,7 @@ impl SnapshotContext {
         }
     }
 
-    /// Stores what happened in a turn, for the next prompt.
+    /// Stores the model's text and calls of a turn for the next prompt.
     pub(crate) fn end_turn(&mut self, turn: u32, said: &str, did: Vec<PastCall>) {
         const TURNS: usize = 12;
         let line = turn_line(turn.saturating_sub(1), &self.memory.did);
@@ -191,14 +190,12 @@ impl SnapshotContext {
 
     /// Reads the open files again, and notes those that changed or are gone.
     fn refresh(&mut self, session: &mut Session) {
-        let places = self.open.open_lines();
-        for (path, lines) in places {
+        for (path, lines) in self.open.open_lines() {
             let now = session.prompt_views().present(&path);
-            let was: LineSet = lines;
             let before = self.open.version(&path);
             self.open.refresh(&path, now.as_ref());
             match now {
-                None => self.notes.push(format!("{path} is gone; you had {} open.", describe_lines(&was))),
+                None => self.notes.push(format!("{path} is gone; you had {} open.", describe_lines(&lines))),
                 Some(text) if before.is_some_and(|before| before != text.version()) => {
                     self.notes
                         .push(format!("{path} was changed by someone else or by your command; its current content is shown."));
@@ -212,7 +209,7 @@ impl SnapshotContext {
     fn template(&mut self, session: &mut Session, input: &TurnInput<'_>, free: usize) -> PromptTemplate {
         // Planning needs more of the story than working on a task does.
         let share = if input.phase == RunPhase::Planning { 3 } else { 6 };
-        // What the user has said takes at most half of that.
+        // The user's other input takes at most half of the story's share.
         let words = input.words.text(free / share / 2);
         let story = cut(&input.template.story, (free / share).saturating_sub(estimate(&words))).into_owned();
         let room = free / 6;
@@ -283,7 +280,7 @@ fn describe_left(left: &KnownLines) -> String {
     if left.lines.is_empty() { left.path.to_string() } else { format!("{} {}", left.path, describe_lines(&left.lines)) }
 }
 
-/// Splits a budget among texts: the short ones get what they need, the long ones share the rest equally.
+/// Splits a budget among texts: short ones get their full cost, and long ones share the rest equally.
 fn split_budget(costs: &[usize], tokens: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..costs.len()).collect();
     order.sort_by_key(|index| costs[*index]);
@@ -301,7 +298,7 @@ fn instructions_tokens(given: &[GivenInstructions]) -> usize {
     given.iter().map(|given| estimate(&given.text)).sum()
 }
 
-/// The notes within a token limit. What left the prompt comes first, because the model must know that.
+/// The notes within a token limit. Removed lines come first, because the model must know about them.
 fn notes_text(notes: Vec<String>, left: &[String], tokens: usize) -> String {
     let mut text = String::new();
     if !left.is_empty() {
@@ -320,15 +317,15 @@ fn turn_line(turn: u32, did: &[PastCall]) -> Option<String> {
         .iter()
         .filter(|did| !did.is_noop)
         .map(|did| {
-            let what = ["pattern", "path", "from", "command"].iter().find_map(|name| did.arguments.get(name)?.as_str());
+            let subject = ["pattern", "path", "from", "command"].iter().find_map(|name| did.arguments.get(name)?.as_str());
             let outcome = match (did.is_error, &did.ended) {
                 (true, _) => ": refused".to_owned(),
                 (false, Some(ended)) => format!(": {}", cut(&on_one_line(ended), LONG)),
                 (false, None) => String::new(),
             };
-            let what = on_one_line(what.unwrap_or_default());
+            let subject = on_one_line(subject.unwrap_or_default());
             // `shorten` keeps the end, which says most about a path.
-            format!("{} {}", did.tool, shorten(&what, LONG)).trim_end().to_owned() + &outcome
+            format!("{} {}", did.tool, shorten(&subject, LONG)).trim_end().to_owned() + &outcome
         })
         .collect();
     let line = parts.join("; ");

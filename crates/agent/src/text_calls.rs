@@ -1,6 +1,6 @@
 //! Calls that a model writes into its text, as small models do: fenced JSON, `<tool_call>`, `<invoke>` and
-//! `<function=…>`. An example in an explanation must not be carried out, so a call counts only in an answer without
-//! real calls, complete, at its very end, and if it is no quote of what the model was shown.
+//! `<function=…>`. An example in an explanation must not be carried out, so a call counts only if it is complete,
+//! stands at the very end of an answer without real calls, and does not quote the prompt.
 
 use std::borrow::Cow;
 
@@ -8,18 +8,18 @@ use serde_json::{Map, Value};
 
 use crate::model::{ChatMessage, Prompt, ToolSpec};
 
-/// What the text of an answer without calls comes to.
+/// The calls in the text of an answer without real calls.
 #[derive(Debug, PartialEq)]
 pub(crate) enum TextCalls {
     /// Nothing in it looks like a call.
     None,
     /// It ends in calls.
     Found {
-        /// What comes before them.
+        /// The text before the calls.
         text: String,
         calls: Vec<TextCall>,
     },
-    /// Something in it looks like a call, but is not carried out, for this reason.
+    /// A part of it looks like a call, but is not carried out, for this reason.
     Unclear(String),
 }
 
@@ -53,7 +53,7 @@ pub(crate) fn find_calls(text: &str, prompt: &Prompt, said_before: &str) -> Text
     }
 }
 
-/// A call as it is written.
+/// A call as the model wrote it, not checked yet.
 #[derive(Debug)]
 struct WrittenCall {
     name: String,
@@ -73,10 +73,10 @@ impl WrittenCall {
     }
 }
 
-/// Calls and what follows them.
+/// Calls, and the text after them.
 type Parsed<'a> = Option<(Vec<WrittenCall>, &'a str)>;
 
-/// Starts of what may be a call. JSON may also stand for itself.
+/// Texts with which a call may start. JSON may also stand alone.
 const MARKS: [&str; 8] =
     ["```", "<tool_call>", "<tool_calls>", "<function_calls>", "<invoke ", "<function=", "[TOOL_CALLS]", "<|python_tag|>"];
 
@@ -85,15 +85,15 @@ const WRAPPERS: [(&str, &str); 3] =
     [("<tool_call>", "</tool_call>"), ("<tool_calls>", "</tool_calls>"), ("<function_calls>", "</function_calls>")];
 const ELEMENTS: [(&str, &str); 2] = [("<invoke ", "</invoke>"), ("<function=", "</function>")];
 
-/// The calls that make up the end of a text, and where they begin.
+/// The calls at the end of a text, and the position where they begin.
 fn trailing_calls(text: &str, tools: &[ToolSpec]) -> Option<(usize, Vec<WrittenCall>)> {
-    // Of a text with many marks only the last ones can begin its end.
+    // In a text with many marks, only the last ones can begin its end.
     const MOST_STARTS: usize = 50;
     let mut starts = Vec::new();
     let (mut at, mut is_in_fence) = (0, false);
     for line in text.split_inclusive('\n') {
         let words = line.trim_start_matches(' ');
-        // A line that is indented further is a quote.
+        // A line with more indentation is a quote.
         let is_start =
             line.len() - words.len() <= 3 && (words.starts_with(['{', '[']) || MARKS.iter().any(|mark| words.starts_with(mark)));
         if is_start && !is_in_fence {
@@ -109,7 +109,7 @@ fn trailing_calls(text: &str, tools: &[ToolSpec]) -> Option<(usize, Vec<WrittenC
     })
 }
 
-/// Whether a call that has begun is not complete at the end of a text.
+/// Whether a call is still open at the end of a text.
 fn is_in_element(text: &str) -> bool {
     let is_open = |(open, close): &(&str, &str)| text.matches(open).count() > text.matches(close).count();
     WRAPPERS.iter().chain(&ELEMENTS).any(is_open)
@@ -132,7 +132,7 @@ fn fenced_block<'a>(text: &'a str, tools: &[ToolSpec]) -> Parsed<'a> {
     if !LANGUAGES.contains(&language.trim()) {
         return None;
     }
-    // The end is not searched for, because an argument may hold a fence itself.
+    // The closing fence is not searched for, because an argument may contain a fence.
     let mut rest = body.trim_start();
     let mut calls = Vec::new();
     while !rest.starts_with("```") {
@@ -197,7 +197,7 @@ fn element_call<'a>(text: &'a str, tools: &[ToolSpec]) -> Parsed<'a> {
             }
         };
         let value = parameter_value(value, key, tools.iter().find(|tool| tool.name == name));
-        // With the same key twice it is not clear what is meant.
+        // If a key occurs twice, its value is ambiguous.
         if arguments.insert(key.to_owned(), value).is_some() {
             return None;
         }
@@ -206,13 +206,13 @@ fn element_call<'a>(text: &'a str, tools: &[ToolSpec]) -> Parsed<'a> {
     Some((vec![WrittenCall { name: name.to_owned(), arguments: arguments.into() }], &rest[close.len()..]))
 }
 
-/// The quoted value of an attribute at the end of a tag, and what follows the tag.
+/// The quoted value of an attribute at the end of a tag, and the text after the tag.
 fn attribute<'a>(text: &'a str, start: &str) -> Option<(&'a str, &'a str)> {
     let (value, after) = text.strip_prefix(start)?.strip_prefix('"')?.split_once('"')?;
     Some((value, after.strip_prefix('>')?))
 }
 
-/// A value that was written without quotes. Only the schema tells a text from a number.
+/// A value that was written without quotes. Only the schema distinguishes text from a number.
 fn parameter_value(text: &str, key: &str, tool: Option<&ToolSpec>) -> Value {
     let is_text = |kind: &Value| kind == "string" || kind.as_array().is_some_and(|kinds| kinds.contains(&"string".into()));
     match tool.map(|tool| &tool.schema["properties"][key]["type"]) {
@@ -229,7 +229,7 @@ fn json_calls(text: &str) -> Parsed<'_> {
     Some((calls_in(&value)?, rest))
 }
 
-/// The JSON value at the start of a text, and what follows it.
+/// The JSON value at the start of a text, and the text after it.
 fn json_prefix(text: &str) -> Option<(Value, &str)> {
     let mut values = serde_json::Deserializer::from_str(text).into_iter::<Value>();
     let value = values.next()?.ok()?;
@@ -242,7 +242,7 @@ const ARGUMENT_KEYS: [&str; 7] = ["arguments", "args", "parameters", "params", "
 const OTHER_KEYS: [&str; 9] =
     ["id", "type", "index", "call_id", "tool_call_id", "thought", "thoughts", "reasoning", "explanation"];
 
-/// The calls that a JSON value stands for, if it stands for nothing else.
+/// The calls in a JSON value, if it has nothing else.
 fn calls_in(value: &Value) -> Option<Vec<WrittenCall>> {
     match value {
         Value::Array(items) if !items.is_empty() => {
@@ -287,31 +287,31 @@ fn written_call(fields: &Map<String, Value>) -> Option<WrittenCall> {
     Some(WrittenCall { name, arguments })
 }
 
-/// Whether a text that does not end in calls has something in it that was probably meant as one.
+/// Whether a text that does not end in calls contains something that was probably meant as one.
 fn looks_like_call(text: &str) -> bool {
     let is_marked = MARKS.iter().skip(1).any(|mark| text.contains(mark));
     let has_key = |keys: &[&str]| keys.iter().any(|key| text.contains(&format!("\"{key}\"")));
     is_marked || text.contains('{') && has_key(&NAME_KEYS[..3]) && has_key(&ARGUMENT_KEYS[..3])
 }
 
-/// Whether the last line before a call says that it is none.
+/// Whether the last line before a call presents it as an example.
 fn is_introduced_as_example(before: &str) -> bool {
     let line = before.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default().to_lowercase();
     ["example", "e.g.", "for instance", "hypothetical", "would "].iter().any(|sign| line.contains(sign))
 }
 
-/// Whether the prompt has these lines in it, besides what the model said itself.
+/// Whether the prompt contains these lines outside of the model's own answers.
 fn is_quote(block: &str, prompt: &Prompt) -> bool {
-    let has_it = |text: &str| without_line_numbers(text).contains(block);
-    has_it(&prompt.system)
+    let contains_block = |text: &str| without_line_numbers(text).contains(block);
+    contains_block(&prompt.system)
         || prompt.messages.iter().any(|message| match message {
-            ChatMessage::User(text) => has_it(text),
+            ChatMessage::User(text) => contains_block(text),
             ChatMessage::Assistant { .. } => false,
-            ChatMessage::Results(results) => results.iter().any(|result| has_it(&result.text)),
+            ChatMessage::Results(results) => results.iter().any(|result| contains_block(&result.text)),
         })
 }
 
-/// A text without what stands before the lines of a file: `12|` or `12#ab|`.
+/// A text without the prefixes of numbered lines: `12|` or `12#ab|`.
 fn without_line_numbers(text: &str) -> Cow<'_, str> {
     if !text.contains('|') {
         return Cow::Borrowed(text);

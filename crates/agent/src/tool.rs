@@ -13,11 +13,11 @@ pub const DONE: &str = "done";
 /// A tool that the model of a run can call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AgentTool {
-    /// A workspace tool.
+    /// A tool of the workspace, which the session runs.
     Workspace(Tool),
-    /// `run_command`.
+    /// `run_command`, which the run carries out after approval.
     RunCommand,
-    /// `done`.
+    /// `done`, which ends the run if no task is open.
     Done,
 }
 

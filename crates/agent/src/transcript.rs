@@ -1,5 +1,5 @@
-//! What is stored of a run, in the state directory: the saved run after each turn (`run.json`) and the transcript
-//! of all events. From these an interrupted or killed run is resumed.
+//! The files of a run in the state directory: the saved run after each turn (`run.json`) and the transcript of all
+//! events. An interrupted or killed run is resumed from them.
 
 use std::{
     fs::File,
@@ -32,21 +32,21 @@ use crate::{
 pub struct SavedRun {
     /// The id of the run. Ids sort by time.
     pub run: String,
-    /// The story.
+    /// The current story, redacted.
     pub story: String,
-    /// How many stories it had before this one.
+    /// Number of stories before this one.
     #[serde(default)]
     pub former_stories: u32,
-    /// The number of turns before this story.
+    /// Number of turns before this story.
     #[serde(default)]
     pub story_turn: u32,
     /// The id of its session.
     pub session: String,
     /// The name of the model.
     pub model: String,
-    /// Its context mode.
+    /// Whether prompts are snapshots or the whole conversation.
     pub mode: ContextMode,
-    /// Its phase.
+    /// The phase in which it continues.
     pub phase: RunPhase,
     /// Whether the model wrote tasks in this run.
     #[serde(default)]
@@ -58,20 +58,20 @@ pub struct SavedRun {
     /// Number of calls that the model made.
     #[serde(default)]
     pub calls: u32,
-    /// How many of them were refused.
+    /// Number of calls that were refused.
     #[serde(default)]
     pub refused: u32,
-    /// Seconds that the run has taken so far.
+    /// Seconds that its processes have run so far.
     #[serde(default)]
     pub seconds: f64,
     /// Why it stopped; `None` while it runs or if it was killed.
     pub stop: Option<StopReason>,
-    /// What the model remembers in snapshot mode.
+    /// The memory of the model in snapshot mode.
     pub memory: RunMemory,
 }
 
 impl SavedRun {
-    /// The id of the story, to which its tasks belong. The first story has that of the run.
+    /// The id of the story, to which its tasks belong. The id of the first story is that of the run.
     pub fn story_id(&self) -> String {
         match self.former_stories {
             0 => self.run.clone(),
@@ -79,7 +79,7 @@ impl SavedRun {
         }
     }
 
-    /// The same run with a further story, from its beginning.
+    /// This run at the beginning of a further story.
     pub(crate) fn with_story(self, story: String) -> Self {
         let (former_stories, story_turn) = (self.former_stories + 1, self.turn);
         Self { story, former_stories, story_turn, phase: RunPhase::Planning, has_plan: false, ..self }
@@ -106,7 +106,7 @@ pub enum ResumeError {
     Unknown {
         /// The id that was given.
         run: String,
-        /// The latest runs.
+        /// The ids of the latest runs, as a list.
         known: String,
     },
     /// Several runs have an id that begins like this.
@@ -124,7 +124,7 @@ pub enum ResumeError {
          to resume another run: surehand run --resume=RUN"
     )]
     Damaged {
-        /// Its id.
+        /// The id of the run.
         run: String,
         /// The error of the parser.
         why: String,
@@ -165,7 +165,7 @@ impl RunTranscript {
         self.prompts.insert(recorder).record(turn, prompt)
     }
 
-    /// Replaces `run.json` atomically.
+    /// Saves the run: replaces `run.json` atomically and syncs it.
     pub fn save(&mut self, saved: &SavedRun) -> io::Result<()> {
         let new = format!("{SAVED_RUN}.new");
         let mut file = open_file(&self.dir, &new, OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC)?;
@@ -178,18 +178,19 @@ impl RunTranscript {
     }
 }
 
-/// Finds a run to resume: the one whose id is this or alone begins like this, or else the latest that is neither done nor in use.
+/// Finds a run to resume: the run with this id, or the only one whose id begins like this. Without an id, the latest
+/// run that is neither done nor in use.
 pub fn find_resumable(workspace: &Workspace, run: Option<&str>) -> Result<SavedRun, ResumeError> {
     let saved = find(workspace, run, |saved| saved.stop != Some(StopReason::Done))?;
     if saved.stop == Some(StopReason::Done) { Err(ResumeError::Done(saved.run)) } else { Ok(saved) }
 }
 
-/// Finds a run for a further story: as [`find_resumable`], but it may be done.
+/// Finds a run for a further story. Like [`find_resumable`], but the run may be done.
 pub fn find_for_story(workspace: &Workspace, run: Option<&str>) -> Result<SavedRun, ResumeError> {
     find(workspace, run, |_| true)
 }
 
-/// The run with this name, or else the last one that fits.
+/// The run with this id, or else the last one for which `fits` is true.
 fn find(workspace: &Workspace, run: Option<&str>, fits: impl Fn(&SavedRun) -> bool) -> Result<SavedRun, ResumeError> {
     let Some(runs) = open_runs(workspace)? else { return Err(ResumeError::Nothing) };
     let names = run_names(&runs)?;
@@ -221,7 +222,8 @@ fn find_last(runs: &OwnedFd, names: &[String], fits: impl Fn(&SavedRun) -> bool)
             none = ResumeError::Busy(name.clone());
             continue;
         }
-        // If the latest run is damaged, report that instead of resuming an older one: it may be the one that is meant.
+        // If the latest run is damaged, report that instead of resuming an older one: the user may mean the damaged
+        // run.
         match read_saved(runs, name)? {
             Some(saved) if fits(&saved) => return Ok(saved),
             _ => {}
@@ -238,7 +240,7 @@ pub(crate) fn read_events(workspace: &Workspace, run: &str) -> io::Result<Vec<Ru
     Ok(content.lines().filter_map(|line| serde_json::from_str(line).ok()).collect())
 }
 
-/// The story of the last process.
+/// The story with which the last process started.
 pub(crate) fn last_story(events: &[RunEvent]) -> Option<&str> {
     events.iter().rev().find_map(|event| match event {
         RunEvent::Started { story, .. } => Some(story.as_str()),
@@ -259,7 +261,7 @@ pub(crate) fn messages(events: Vec<RunEvent>) -> Vec<ChatMessage> {
                 }
             }
             RunEvent::User { text, .. } => turn.words.push(text),
-            // The previous turn was interrupted, but what it did is done.
+            // The previous turn was interrupted, but its effects remain.
             RunEvent::Turn { .. } => messages.extend(std::mem::take(&mut turn).interrupted()),
             RunEvent::Reasoned { kept } => turn.reasoning = Some(kept),
             RunEvent::Said { text } => turn.text = text,
@@ -285,7 +287,7 @@ struct TranscriptTurn {
     text: String,
     calls: Vec<ModelCall>,
     results: Vec<CallResult>,
-    /// What the user said meanwhile.
+    /// The user's input during the turn.
     words: Vec<String>,
 }
 
@@ -310,8 +312,8 @@ impl TranscriptTurn {
         messages
     }
 
-    /// The messages of a turn in which the process was killed. A turn without calls is asked again as if it had never
-    /// been.
+    /// The messages of a turn in which the process was killed. A turn without calls is asked again, so its text is
+    /// dropped.
     fn interrupted(mut self) -> Vec<ChatMessage> {
         if self.calls.is_empty() {
             self.text.clear();

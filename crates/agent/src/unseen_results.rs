@@ -1,6 +1,6 @@
-//! The model writes all calls of an answer before it sees the result of the first. Lines shown by an earlier call
-//! count as read for the session although the model has not seen them yet. This module finds the calls that rely
-//! on such lines.
+//! The model writes all calls of an answer before it sees the result of the first. Lines shown by an earlier call count
+//! as read for the session, although the model has not seen them yet. This module finds the calls that rely on such
+//! lines.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,12 +12,11 @@ use surehand_engine::{
 
 use crate::{call_outcome::CallOutcome, model, tool::DONE};
 
-/// What the model knew when it wrote an answer, and what its calls have revealed since.
+/// What the session knew when the model wrote an answer, and what its calls have revealed since.
 #[derive(Debug, Default)]
 pub(crate) struct UnseenResults {
-    /// Files that the answer overwrites.
-    whole: HashMap<RelPath, OverwriteTarget>,
-    /// Files that turned out to have changed.
+    overwrites: HashMap<RelPath, OverwriteTarget>,
+    /// The files whose edits were refused because they had changed.
     stale: HashSet<RelPath>,
     has_failed: bool,
 }
@@ -26,32 +25,32 @@ pub(crate) struct UnseenResults {
 struct OverwriteTarget {
     /// The version that the session has seen completely.
     version: Option<ContentHash>,
-    /// Whether that version is news to the model: it was shown, or made by someone else, while the answer was being
-    /// carried out.
+    /// Whether the model has not seen that version: it was shown, or made by someone else, while the answer was carried
+    /// out.
     is_news: bool,
 }
 
 impl UnseenResults {
     /// Notes what the session knows before the calls of an answer are carried out.
     pub(crate) fn before_answer(session: &mut Session, calls: &[model::ModelCall]) -> Self {
-        let mut whole = HashMap::new();
+        let mut overwrites = HashMap::new();
         for call in calls.iter().filter(|call| Tool::named(&call.name) == Some(Tool::WriteFile)) {
             let Ok(arguments) = serde_json::from_str(&call.arguments) else { continue };
             let Ok(Call::Edit(edit)) = tools::parse(Tool::WriteFile, &arguments) else { continue };
             for path in targets(session, &edit) {
                 let version = fully_seen_version(session, &path);
-                whole.insert(path, OverwriteTarget { version, is_news: false });
+                overwrites.insert(path, OverwriteTarget { version, is_news: false });
             }
         }
-        Self { whole, ..Self::default() }
+        Self { overwrites, ..Self::default() }
     }
 
     /// Why an edit must not be carried out: it would change content that the model has not seen.
     pub(crate) fn objection(&mut self, session: &mut Session, edit: &Edit) -> Option<String> {
-        self.refresh(session, |whole, now| whole.is_news |= whole.version != now);
+        self.refresh(session, |target, now| target.is_news |= target.version != now);
         let is_write = matches!(edit, Edit::Write { .. });
         let is_unseen = |path: &RelPath| {
-            let is_news = || self.whole.get(path).is_some_and(|whole| whole.is_news && whole.version.is_some());
+            let is_news = || self.overwrites.get(path).is_some_and(|target| target.is_news && target.version.is_some());
             self.stale.contains(path) || is_write && is_news() && session.workspace().config().policy.require_read
         };
         let path = targets(session, edit).into_iter().find(is_unseen)?;
@@ -68,7 +67,6 @@ impl UnseenResults {
         self.has_failed.then(why)
     }
 
-    /// Records the outcome of a call.
     pub(crate) fn observe(&mut self, session: &mut Session, result: &CallOutcome) {
         self.has_failed |= result.has_failed();
         let Some(outcome) = result.outcome() else { return };
@@ -78,21 +76,21 @@ impl UnseenResults {
             self.stale.extend(refusal.known_path());
         }
         let Some(changed) = outcome.changed() else { return };
-        // The model knows the files that it just wrote, except for what others had changed in a file where the edit was
-        // rebased or repaired.
+        // The model knows the files that it just wrote, except for changes of others in a file whose edit was rebased
+        // or repaired.
         self.refresh(session, |_, _| ());
         for file in &changed.files {
-            let Some(whole) = self.whole.get_mut(file.path()) else { continue };
+            let Some(target) = self.overwrites.get_mut(file.path()) else { continue };
             let has_others = result.is_repaired || file.planned.rebased().is_some();
-            whole.is_news = has_others || whole.is_news && changed.tool != Tool::WriteFile;
+            target.is_news = has_others || target.is_news && changed.tool != Tool::WriteFile;
         }
     }
 
     fn refresh(&mut self, session: &mut Session, judge: impl Fn(&mut OverwriteTarget, Option<ContentHash>)) {
-        for (path, whole) in &mut self.whole {
+        for (path, target) in &mut self.overwrites {
             let now = fully_seen_version(session, path);
-            judge(whole, now);
-            whole.version = now;
+            judge(target, now);
+            target.version = now;
         }
     }
 }

@@ -1,5 +1,5 @@
-//! What the user has said in a run besides its story: in between, as an answer, or as a story before. The transcript has
-//! it, so it survives a resume.
+//! The user's input during a run besides its story: between turns, as an answer, or as a former story. The transcript
+//! stores it, so it survives a resume.
 
 use surehand_engine::core::{
     render::cut::{cut, on_one_line},
@@ -25,13 +25,13 @@ struct UserWord {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum WordKind {
     Said,
-    /// To this question.
+    /// The answer to this question.
     Answer(String),
     FormerStory,
 }
 
 impl UserWords {
-    /// Collects the words from the events of a run.
+    /// Collects the user's input from the events of a run.
     pub(crate) fn from_events<'a>(events: impl IntoIterator<Item = &'a RunEvent>) -> Self {
         let (mut words, mut story, mut turn) = (Self::default(), None, 0);
         for event in events {
@@ -49,19 +49,19 @@ impl UserWords {
         words
     }
 
-    /// Adds what the user said, to a question or without one.
+    /// Adds input of the user: an answer if there is a `question`.
     pub(crate) fn add(&mut self, after_turn: u32, text: &str, question: Option<&str>) {
         let kind = question.map_or(WordKind::Said, |question| WordKind::Answer(question.to_owned()));
         self.0.push(UserWord { after_turn, text: text.to_owned(), kind });
     }
 
-    /// The story before is over, and the user has told another one.
+    /// Ends the current story, because the user has given another one.
     pub(crate) fn end_story(&mut self, after_turn: u32, story: &str) {
         self.0.push(UserWord { after_turn, text: story.to_owned(), kind: WordKind::FormerStory });
     }
 
-    /// A line for each of them, the oldest first, within a number of tokens. If there is no room, the oldest are left
-    /// out and counted.
+    /// One line for each input, oldest first, within a number of tokens. If there is no room for all, the oldest are
+    /// left out and counted.
     pub(crate) fn text(&self, tokens: usize) -> String {
         const LEFT_OUT: usize = 16;
         let mut room = tokens.saturating_sub(LEFT_OUT);
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn they_are_told_in_order() {
+    fn inputs_are_listed_in_order() {
         let events = [
             started("Make two\na number.", 0),
             ended(1),

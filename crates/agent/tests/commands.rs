@@ -1,4 +1,5 @@
-//! Commands that the agent runs, with real processes: what is shown of them, how they are ended, and what they leave behind.
+//! Commands that the agent runs, with real processes: their output, how they are ended, and the processes that they
+//! leave behind.
 #![expect(clippy::disallowed_methods, reason = "tests lay out files")]
 
 use std::{
@@ -29,10 +30,10 @@ fn lay_out(files: &[(&str, &str)]) -> (TempDir, Session) {
     (dir, session)
 }
 
-/// The commands here sleep for a minute: whoever takes this long has waited for them.
+/// The commands here sleep for a minute, so a test that takes this long has waited for them.
 const HANGS: Duration = Duration::from_secs(50);
 
-/// Allows everything.
+/// Approves every command.
 struct Anything;
 
 impl Approver for Anything {
@@ -45,7 +46,7 @@ fn quick() -> CommandLimits {
     CommandLimits { time: Duration::from_millis(300), grace: Duration::from_millis(300), ..CommandLimits::default() }
 }
 
-/// What came of a command, as an object.
+/// The outcome of a command, as an object.
 fn result(outcome: &CommandOutcome) -> Value {
     let run = match outcome {
         CommandOutcome::Ran(run) => run,
@@ -87,7 +88,7 @@ fn call(session: &mut Session, command: &str) -> Reply {
     call_with(session, &json!({ "command": command }), &CommandLimits::default())
 }
 
-/// What the model is told about a command in an empty workspace.
+/// The reply about a command in an empty workspace.
 #[track_caller]
 fn check(command: &str, expected: &str) {
     let (_dir, mut session) = lay_out(&[]);
@@ -95,13 +96,13 @@ fn check(command: &str, expected: &str) {
     assert_eq!((reply.text.as_str(), reply.is_error), (expected, false), "{command}");
 }
 
-/// Whether a process is there and is not merely waiting to be taken note of.
+/// Whether a process exists and is not a zombie.
 fn is_running(pid: &str) -> bool {
     let state = fs::read_to_string(format!("/proc/{}/stat", pid.trim()));
     state.is_ok_and(|state| !state.rsplit(')').next().unwrap().trim_start().starts_with('Z'))
 }
 
-/// The numbers of processes that a command wrote into files, once they are there.
+/// The process ids that a command wrote into files, once the files exist.
 fn pids(dir: &Path, names: &[&str]) -> Vec<String> {
     names.iter().map(|name| fs::read_to_string(dir.join(name)).unwrap()).collect()
 }
@@ -114,7 +115,7 @@ fn how_it_ended_comes_first() {
     check("printf 'no end'; false", "exit code 1\nno end\n");
     check("kill -9 $$", "ended by signal 9\n(no output)\n");
     let (_dir, mut session) = lay_out(&[]);
-    // Nothing is taken for an option of the shell.
+    // No line is parsed as an option of the shell.
     for line in ["no-such-program", "-no-such-option"] {
         let reply = call(&mut session, line);
         assert!(reply.text.starts_with("exit code 127\n") && reply.text.contains("not found"), "{}", reply.text);
@@ -123,8 +124,8 @@ fn how_it_ended_comes_first() {
     let reply = call(&mut session, "kill -9 $$");
     assert_eq!((&reply.result["signal"], &reply.result["exit_code"]), (&json!(9), &Value::Null));
     let reply = call(&mut session, "true");
-    let told = ["success", "timed_out", "cancelled", "left_running", "cut"].map(|key| reply.result[key].clone());
-    assert_eq!(told, [json!(true), json!(false), json!(false), json!(false), Value::Null]);
+    let flags = ["success", "timed_out", "cancelled", "left_running", "cut"].map(|key| reply.result[key].clone());
+    assert_eq!(flags, [json!(true), json!(false), json!(false), json!(false), Value::Null]);
 }
 
 #[test]
@@ -150,14 +151,15 @@ fn there_is_no_input() {
 }
 
 #[test]
-fn it_runs_in_the_root_where_nobody_watches() {
+fn it_runs_in_the_root_without_a_terminal() {
     let (dir, mut session) = lay_out(&[("a.txt", "")]);
     let reply = call(&mut session, "pwd -P; ls; echo $TERM $NO_COLOR $PAGER $GIT_PAGER $GIT_TERMINAL_PROMPT");
     let root = dir.path().canonicalize().unwrap();
     assert_eq!(reply.text, format!("exit code 0\n{}\na.txt\ndumb 1 cat cat 0\n", root.display()));
 }
 
-/// The environment of a process cannot be changed safely, so that this test starts itself once more with the keys in it.
+/// The environment of a process cannot be changed safely, so this test starts itself again with the keys in the
+/// environment.
 #[test]
 fn our_keys_are_not_there() {
     const AGAIN: &str = "SUREHAND_TEST_AGAIN";
@@ -189,20 +191,20 @@ fn long_output_is_cut_in_the_middle() {
 }
 
 #[test]
-fn a_hundred_megabytes_are_as_good_as_none() {
+fn a_hundred_megabytes_of_output_take_hardly_any_memory() {
     let (_dir, mut session) = lay_out(&[]);
     let before = peak_memory();
     let reply = call(&mut session, "yes 'a line of text' | head -c 100000000; echo end");
     assert!(reply.text.starts_with("exit code 0\na line of text\n") && reply.text.ends_with("end\n"), "{}", reply.text.len());
     assert!(reply.text.len() < 17_000, "{}", reply.text.len());
     assert!(reply.result["cut"]["bytes"].as_u64().unwrap() > 99_000_000);
-    // One line, without any end.
+    // A single line that does not end.
     let reply = call(&mut session, "head -c 20000000 /dev/zero | tr '\\0' x");
     assert!(reply.text.contains("\n[… 19,984,000 bytes left out …]\nxxx"), "{}", reply.text.len());
     assert!(peak_memory() - before < 40_000, "{before} kB before, {} kB after", peak_memory());
 }
 
-/// The most memory that this process has had, in kB.
+/// The peak memory of this process, in kB.
 fn peak_memory() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap();
@@ -225,7 +227,7 @@ fn at_the_limit_all_that_it_started_is_ended() {
 }
 
 #[test]
-fn who_does_not_listen_is_killed() {
+fn a_process_that_ignores_sigterm_is_killed() {
     let (dir, mut session) = lay_out(&[]);
     let line = "trap '' TERM; echo $$ > shell; (trap '' TERM; sleep 60) & echo $! > child; sleep 60";
     let reply = call_with(&mut session, &json!({ "command": line }), &quick());
@@ -236,7 +238,7 @@ fn who_does_not_listen_is_killed() {
 }
 
 #[test]
-fn who_listens_may_clear_up() {
+fn a_process_may_clean_up_after_sigterm() {
     let (_dir, mut session) = lay_out(&[]);
     let line = "trap 'echo cleared up; exit' TERM; echo begun; sleep 60 & wait";
     let reply = call_with(&mut session, &json!({ "command": line }), &quick());
@@ -251,23 +253,23 @@ fn a_call_may_ask_for_another_limit() {
     assert!(reply.text.starts_with("stopped after 0.1 s, its time limit"), "{}", reply.text);
     let reply = call_with(&mut session, &json!({ "command": "sleep 60", "timeout": 1e300 }), &limits);
     assert!(reply.text.starts_with("stopped after 0.2 s, the longest time there is: run less\n"), "{}", reply.text);
-    // A limit that is reached while output comes without a pause.
+    // The limit is reached while output arrives without a pause.
     let reply = call_with(&mut session, &json!({ "command": "yes" }), &limits);
     assert_eq!(reply.result["timed_out"], true);
-    // One that is reached after the output was closed.
+    // The limit is reached after the output was closed.
     let reply = call_with(&mut session, &json!({ "command": "exec >&- 2>&-; sleep 60" }), &limits);
     assert_eq!(reply.result["timed_out"], true);
 }
 
 #[test]
-fn the_wish_to_stop_is_heard() {
+fn cancellation_stops_a_command() {
     let (dir, mut session) = lay_out(&[]);
     let cancel = CancelToken::default();
     let pid = dir.path().join("pid");
     let begun = process::Command::new("mkfifo").arg(dir.path().join("begun")).status().unwrap();
     assert!(begun.success());
     let (from_thread, fifo) = (cancel.clone(), dir.path().join("begun"));
-    // Reading waits until the command has opened the other side.
+    // Opening for reading waits until the command has opened the other end.
     let thread = thread::spawn(move || {
         fs::read(fifo).unwrap();
         from_thread.cancel();
@@ -279,7 +281,7 @@ fn the_wish_to_stop_is_heard() {
     assert!(reply.text.starts_with("stopped: the run was interrupted\nfirst\n"), "{}", reply.text);
     assert_eq!((&reply.result["cancelled"], &reply.result["timed_out"]), (&json!(true), &json!(false)));
     assert!(!is_running(&fs::read_to_string(pid).unwrap()));
-    // And nothing is begun, and nobody asked, after it.
+    // After that, nothing is started, and no approval is requested.
     let reply = reply_of(&run_command(
         &mut session,
         &json!({ "command": "touch a" }),
@@ -293,7 +295,7 @@ fn the_wish_to_stop_is_heard() {
 }
 
 #[test]
-fn what_is_left_in_the_background_is_ended_and_told() {
+fn background_processes_are_ended_and_reported() {
     for redirected in ["", " > /dev/null 2>&1"] {
         let (dir, mut session) = lay_out(&[]);
         let start = Instant::now();
@@ -306,11 +308,11 @@ fn what_is_left_in_the_background_is_ended_and_told() {
     }
 }
 
-/// The note about what was ended.
+/// The note about ended processes.
 const ENDED: &str = "note: it left processes running in the background, which were ended\n";
 
-/// Runs a command that leaves processes behind, each of which has written its number into a file of this name. None of them is there
-/// afterwards, not even dead.
+/// Runs a command that leaves processes behind, each of which has written its id into a file of this name. Afterwards
+/// none of them exists, not even as a zombie.
 #[track_caller]
 fn leaves_nothing(command: &str, names: &[&str], limits: &CommandLimits) -> Reply {
     let (dir, mut session) = lay_out(&[]);
@@ -324,13 +326,13 @@ fn leaves_nothing(command: &str, names: &[&str], limits: &CommandLimits) -> Repl
 }
 
 #[test]
-fn whoever_leaves_its_session_its_parent_and_its_group_is_ended_too() {
+fn a_process_that_leaves_session_parent_and_group_is_ended_too() {
     let wait = "while ! test -s pid; do :; done";
     for command in [
         format!("setsid sh -c 'echo $$ > pid; exec sleep 60' & {wait}"),
         // Without our pipe, and without our environment.
         format!("setsid env -i sh -c 'echo $$ > pid; exec sleep 60' > /dev/null 2>&1 & {wait}"),
-        // A daemon: its parent is gone before the shell ends.
+        // A daemon, whose parent ends before the shell.
         format!("(setsid sh -c 'sh -c \"echo \\$\\$ > pid; exec sleep 60\" & exit' &) ; {wait}"),
         format!("(setsid setsid -f sh -c 'trap \"\" TERM HUP INT; echo $$ > pid; exec sleep 60' > /dev/null 2>&1 &) ; {wait}"),
         // Stopped.
@@ -358,9 +360,9 @@ fn a_shell_that_is_killed_takes_its_tree_with_it() {
 }
 
 #[test]
-fn whoever_starts_new_processes_without_end_loses() {
+fn a_process_that_keeps_starting_successors_is_ended() {
     let limits = CommandLimits { grace: Duration::from_millis(20), ..CommandLimits::default() };
-    // One process at a time, each of which starts the next one and ends; in one group, or each in a session of its own.
+    // One process at a time, each of which starts the next one and ends: in one group, or each in a session of its own.
     let (dir, mut session) = lay_out(&[("one", ": >> begun; sh ./one & exit"), ("two", ": >> begun; setsid -f sh ./two & exit")]);
     for script in ["one", "two"] {
         let reply = call_with(&mut session, &json!({ "command": format!("trap '' TERM; sh ./{script}; sleep 0.1") }), &limits);
@@ -370,7 +372,7 @@ fn whoever_starts_new_processes_without_end_loses() {
     }
 }
 
-/// The program that this library is part of has other children, and another command may not end them.
+/// The program that uses this library has other children, and a command must not end them.
 #[test]
 fn the_other_children_of_a_program_are_left_alone() {
     use std::os::unix::process::CommandExt;
@@ -386,7 +388,7 @@ fn the_other_children_of_a_program_are_left_alone() {
     }
 }
 
-/// Orphans that end while the command runs do not fill the table of processes.
+/// Orphans that end while the command runs do not fill the process table.
 #[test]
 fn orphans_are_reaped_while_the_command_runs() {
     let command =
@@ -415,7 +417,7 @@ fn what_it_changed_is_named_and_can_be_undone() {
     assert_eq!((content("a.txt"), content("b.txt")), ("one\n".to_owned(), "two\n".to_owned()));
 }
 
-/// What was done until the limit counts as done.
+/// Changes made before the time limit count.
 #[test]
 fn what_a_stopped_command_changed_is_named() {
     let (_dir, mut session) = lay_out(&[("a.txt", "one\n")]);
@@ -432,7 +434,7 @@ fn what_it_printed_of_a_file_counts_as_read() {
     assert_eq!(session.call("edit_file", &edit("a.txt", "two")).result["refusal"]["code"], "unread");
     assert!(call(&mut session, "cat a.txt").result["seen"].is_array());
     assert!(!session.call("edit_file", &edit("a.txt", "two")).is_error);
-    // What was cut out was not seen.
+    // Lines that were cut out do not count as seen.
     let limits = CommandLimits { head_bytes: 100, tail_bytes: 100, ..CommandLimits::default() };
     call_with(&mut session, &json!({ "command": "cat long.txt" }), &limits);
     let overwrite = json!({ "path": "long.txt", "content": "" });
@@ -495,7 +497,7 @@ fn bad_arguments_are_refused_as_by_other_tools() {
 }
 
 #[test]
-fn a_root_that_is_gone_is_told() {
+fn a_missing_root_is_reported() {
     let (dir, mut session) = lay_out(&[]);
     fs::remove_dir_all(dir.path()).unwrap();
     let reply = call(&mut session, "true");
@@ -509,7 +511,7 @@ fn the_tool_is_described_in_few_words() {
     assert_eq!((spec.name.as_str(), &spec.schema["required"]), ("run_command", &json!(["command"])));
 }
 
-/// Lines made of all that a shell finds special.
+/// Lines made of everything that is special to a shell.
 fn lines() -> impl Strategy<Value = String> {
     let pieces = [
         "ok",
@@ -558,7 +560,7 @@ fn lines() -> impl Strategy<Value = String> {
     proptest::collection::vec(proptest::sample::select(pieces.to_vec()), 0..12).prop_map(|pieces| pieces.concat())
 }
 
-/// Runs a line where there are two programs only, and gives the names of the files that are there afterwards.
+/// Runs a line with only two programs in `PATH`, and returns the names of the files that exist afterwards.
 fn files_after(shell: &str, line: &str) -> Vec<String> {
     let dir = surehand_testkit::repository();
     let (programs, place) = (dir.path().join("programs"), dir.path().join("place"));
@@ -577,7 +579,7 @@ fn files_after(shell: &str, line: &str) -> Vec<String> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
-    /// What the list covers runs nothing else, whatever shell is behind `sh`.
+    /// A command that the list covers runs nothing else, whatever shell `sh` is.
     #[test]
     fn what_is_covered_runs_nothing_else(line in lines(), first in prop_oneof![Just("ok "), Just("ok"), Just("")]) {
         let line = format!("{first}{line}");

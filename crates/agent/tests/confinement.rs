@@ -1,5 +1,5 @@
 //! Commands that run without a question, with real processes that try to do harm. Where the kernel cannot confine a
-//! command, these tests say so and check nothing.
+//! command, these tests print that and check nothing.
 #![cfg(target_os = "linux")]
 #![expect(clippy::disallowed_methods, reason = "tests lay out files")]
 
@@ -21,7 +21,7 @@ use surehand_agent::{
 use surehand_engine::{CommandConfig, Config, Durability, Session, StateHome, ToolNames, Workspace};
 use tempfile::TempDir;
 
-/// Lets every command run, confined.
+/// Approves every command, confined.
 struct Confined;
 
 impl Approver for Confined {
@@ -101,7 +101,7 @@ impl Place {
         outcome.text(&names())
     }
 
-    /// Runs a line that must end well.
+    /// Runs a line that must succeed.
     #[track_caller]
     fn works(&mut self, line: &str) -> String {
         let text = self.run(line);
@@ -109,7 +109,7 @@ impl Place {
         text
     }
 
-    /// Runs a line that must fail and change nothing outside of the directories of the workspace.
+    /// Runs a line that must fail and change nothing outside of the workspace's directories.
     #[track_caller]
     fn fails(&mut self, line: &str) -> String {
         let before = self.guarded();
@@ -119,7 +119,8 @@ impl Place {
         text
     }
 
-    /// All that must stay as it is: paths with contents, but for what Surehand and git themselves write.
+    /// Everything that must stay unchanged: paths with contents, except for the files that Surehand and git themselves
+    /// write.
     fn guarded(&self) -> Vec<(PathBuf, String)> {
         let mut found = Vec::new();
         let is_free = |path: &Path| ["root/src", "root/target", "root/.git/surehand"].iter().any(|free| path == self.path(free));
@@ -265,7 +266,7 @@ fn what_belongs_to_git_and_to_surehand_cannot_be_written() {
         "echo a > .surehand.toml",
         "mkdir -p ../home/.state/surehand/roots",
         "echo '[commands]' > ../home/.config/surehand/surehand.toml",
-        // The root itself.
+        // The root directory itself.
         "echo a > new.txt",
         "mkdir new",
         "rm a.txt",
@@ -294,7 +295,7 @@ fn submodules_and_linked_worktrees_keep_their_git() {
     fs::create_dir(root.join("lib/sub/code")).unwrap();
     fs::create_dir(root.join("lib/code")).unwrap();
     git(&root, &["worktree", "add", "-q", "trees/one"]);
-    // Named in the index, but not there.
+    // In the index, but missing on the disk.
     git(&root, &["update-index", "--add", "--cacheinfo", "160000,0123456789012345678901234567890123456789,lib/none"]);
     fs::create_dir(root.join("lib/none")).unwrap();
     for line in [
@@ -410,7 +411,7 @@ fn the_settings_can_add_what_may_be_written() {
     assert_eq!(place.guarded(), before);
 }
 
-/// A repository may ship a link under the name of a directory that may be written.
+/// A repository may contain a link with the name of a writable directory.
 #[test]
 fn a_link_is_no_directory_that_may_be_written() {
     let Some(Place { outer, session }) = place() else { return };
@@ -425,10 +426,10 @@ fn a_link_is_no_directory_that_may_be_written() {
 #[test]
 fn a_failure_that_may_come_from_it_says_so() {
     let Some(mut place) = place() else { return };
-    let told = |text: &str| text.contains("note: it ran confined") && text.contains("unconfined = true");
-    assert!(told(&place.fails("echo a > new.txt")));
-    assert!(!told(&place.fails("exit 3")));
-    assert!(!told(&place.works("cat a.txt")));
+    let is_explained = |text: &str| text.contains("note: it ran confined") && text.contains("unconfined = true");
+    assert!(is_explained(&place.fails("echo a > new.txt")));
+    assert!(!is_explained(&place.fails("exit 3")));
+    assert!(!is_explained(&place.works("cat a.txt")));
 }
 
 #[test]
@@ -453,7 +454,7 @@ fn environment_and_aliases_do_not_lead_out() {
     }
     let after: Vec<_> = place.guarded();
     let changed: Vec<_> = after.iter().zip(&before).filter(|(now, before)| now != before).collect();
-    // It ran, and could do nothing.
+    // The command ran, and changed nothing.
     assert!(after.len() == before.len() && changed.is_empty(), "{changed:?}");
     assert!(place.path("root/src/ran").exists());
 }

@@ -1,5 +1,4 @@
-//! Approval of commands: by a list, by a person, or not at all. The rules are the agent's own, because a wrong
-//! match runs a command unasked; [`surehand_engine::core::shell`] decides what the list covers.
+//! Approval of commands: by a list of allowed commands, by a person, or for all of them.
 
 use std::{
     collections::HashSet,
@@ -20,27 +19,27 @@ pub trait Approver {
 /// A command that the model wants to run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CommandRequest<'a> {
-    /// The command line.
+    /// The command line, as the model wrote it.
     pub line: &'a str,
-    /// Why a list of allowed commands does not settle it.
+    /// Why the list of allowed commands does not decide it.
     pub why: AskedBecause,
 }
 
-/// Why a command is asked about.
+/// Why a command needs approval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AskedBecause {
-    /// The list does not cover it, or there is none.
+    /// The list does not cover it, or is empty.
     NotAllowed,
     /// The model wants it to run without confinement.
     Unconfined,
-    /// The list covers it, but this system cannot confine it, and it is not known only to read.
+    /// The list covers it, but this system cannot confine it, and it may do more than read.
     CannotBeConfined,
 }
 
 /// The decision about a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Approval {
-    /// It may run this time, confined: no one was asked.
+    /// It may run this time, but confined, because no one was asked.
     Confined,
     /// It may run this time.
     Yes,
@@ -55,36 +54,36 @@ pub enum Approval {
 pub struct ApprovalRules {
     /// Commands that run without a question; see [`shell::covered`].
     pub allow: Vec<String>,
-    /// What happens to all others.
+    /// The decision about all other commands.
     pub mode: ApprovalMode,
-    /// How the commands of the list run.
+    /// How commands of the list run.
     pub unasked: Unasked,
 }
 
-/// What happens to a command that the list does not cover.
+/// The decision about a command that the list does not cover.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ApprovalMode {
-    /// Run it (`--yes`). Then the commands of the list run as all others.
+    /// Run it (`--yes`). Commands of the list then run without confinement as well.
     All,
     /// Ask the approver behind the rules.
     #[default]
     Ask,
 }
 
-/// How a command runs that no one is asked about.
+/// How a command runs if no one is asked about it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Unasked {
-    /// Not at all: this system cannot confine it, and programs are looked for where the model can put some.
+    /// It does not: this system cannot confine it, and `PATH` has a directory into which the model can put programs.
     #[default]
     Never,
-    /// Only if it is known to do nothing but read: this system cannot confine it.
+    /// Only if it is known only to read, because this system cannot confine it.
     OnlyReaders,
-    /// Confined.
+    /// In the confinement of [`confinement_support`].
     Confined,
 }
 
 impl Unasked {
-    /// What this system can do for this workspace.
+    /// The best mode that this system supports for this workspace.
     pub fn here(workspace: &Workspace) -> Self {
         if matches!(confinement_support(), ConfinementSupport::InForce { .. }) && workspace.protected_paths().is_ok() {
             return Self::Confined;
@@ -117,7 +116,7 @@ impl<P: Approver> RuleApprover<P> {
         Self { rules, person, always: HashSet::new() }
     }
 
-    fn by_the_list(&self, request: &CommandRequest<'_>) -> Result<Approval, AskedBecause> {
+    fn decide_by_list(&self, request: &CommandRequest<'_>) -> Result<Approval, AskedBecause> {
         if !shell::covered(request.line, &self.rules.allow) {
             return Err(AskedBecause::NotAllowed);
         }
@@ -135,7 +134,7 @@ impl<P: Approver> Approver for RuleApprover<P> {
         if self.rules.mode == ApprovalMode::All || self.always.contains(request.line) {
             return Approval::Yes;
         }
-        let why = match self.by_the_list(request) {
+        let why = match self.decide_by_list(request) {
             Ok(approval) => return approval,
             Err(why) => why,
         };
@@ -147,12 +146,12 @@ impl<P: Approver> Approver for RuleApprover<P> {
     }
 }
 
-/// Approves nothing: there is no one to ask.
+/// Approves nothing. Used where there is no one to ask.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NoApprover;
 
 impl Approver for NoApprover {
-    /// The model reads this reason, and later the person who wonders why the run got stuck.
+    /// Both the model and the person who wonders why the run got stuck read this reason.
     fn approve(&mut self, request: &CommandRequest<'_>) -> Approval {
         let why = match request.why {
             AskedBecause::NotAllowed => {
@@ -173,7 +172,7 @@ impl Approver for NoApprover {
 mod tests {
     use super::*;
 
-    /// A person with one answer, who notes the questions.
+    /// A person with one answer, who records the questions.
     struct Person(Approval, Vec<AskedBecause>);
 
     impl Approver for Person {
@@ -217,7 +216,7 @@ mod tests {
         let cannot = AskedBecause::CannotBeConfined;
         let readers = rules(ApprovalMode::Ask, Unasked::OnlyReaders);
         check(readers, no(), &["cat a", "git status", "cargo test"], &[Approval::Yes, Approval::Yes, no()], &[cannot]);
-        // Git runs what the configuration of a bare repository names.
+        // Git runs commands that the configuration of a bare repository names.
         let readers = rules(ApprovalMode::Ask, Unasked::OnlyReaders);
         check(readers, no(), &["cd sub && git status", "cd sub; cat a"], &[no(), Approval::Yes], &[cannot]);
         check(rules(ApprovalMode::Ask, Unasked::Never), no(), &["cat a"], &[no()], &[cannot]);
@@ -245,13 +244,13 @@ mod tests {
 
     #[test]
     fn without_a_person_the_reason_names_the_settings() {
-        let nobody = NoApprover.approve(&request("make"));
-        let Approval::No(Some(why)) = &nobody else { panic!("{nobody:?}") };
+        let refusal = NoApprover.approve(&request("make"));
+        let Approval::No(Some(why)) = &refusal else { panic!("{refusal:?}") };
         assert!(why.contains("--yes") && why.contains("commands.allow") && why.contains("surehand.toml"), "{why}");
         let mut ruled = RuleApprover::new(rules(ApprovalMode::Ask, Unasked::Confined), NoApprover);
         assert_eq!(
             [ruled.approve(&request("cargo test")), ruled.approve(&request("make"))],
-            [Approval::Confined, nobody.clone()]
+            [Approval::Confined, refusal.clone()]
         );
     }
 

@@ -1,6 +1,6 @@
 //! The tool `run_command`: runs one command line in a shell, after approval and within limits.
-//! [`Session::command_begins`] and [`Session::command_ended`] find out which file lines the command printed,
-//! which count as read, and which files it changed.
+//! [`Session::command_begins`] and [`Session::command_ended`] find out which file lines the command printed, which
+//! count as read, and which files the command changed.
 
 mod approval;
 mod confinement;
@@ -56,7 +56,7 @@ pub struct CommandLimits {
     pub tail_bytes: usize,
     /// Time between SIGTERM and SIGKILL.
     pub grace: Duration,
-    /// Time to wait for pending output after the command has ended.
+    /// Time to wait for pending output after the shell has ended.
     pub linger: Duration,
 }
 
@@ -109,11 +109,11 @@ struct CommandArguments {
 /// The outcome of a call.
 #[derive(Debug)]
 pub enum CommandOutcome {
-    /// The command ran.
+    /// The command ran, whatever its exit code.
     Ran(Box<CommandRun>),
     /// The command did not run.
     NotRun {
-        /// The reason.
+        /// The reason, which the reply states.
         why: NotRun,
         /// How often this call was refused, including now.
         repeat: u32,
@@ -127,7 +127,7 @@ pub struct CommandRun {
     pub ran: FinishedCommand,
     /// The files that it changed, and the file lines that it printed.
     pub effects: CommandEffects,
-    /// Whether it ran confined, because no one was asked.
+    /// Whether it ran confined, because it ran without a question.
     pub is_confined: bool,
     limits: CommandLimits,
 }
@@ -143,11 +143,11 @@ pub enum NotRun {
     Interrupted,
 }
 
-/// What a command that runs is watched for, and by whom.
+/// The observers of a running command.
 pub struct CommandWatch<'a> {
     /// Ends the command when cancelled.
     pub cancel: &'a CancelToken,
-    /// Receives the output as it arrives, in pieces: readable, redacted, and no more than is kept of all of it.
+    /// Receives the output in pieces as it arrives: readable, redacted, and no more than is kept of all of it.
     pub output: Option<&'a mut dyn FnMut(&str)>,
 }
 
@@ -187,8 +187,8 @@ pub fn run_command<'a>(
             Approval::Yes | Approval::Always => false,
         };
         check_cancelled()?;
-        let failed = |what: &str, error: io::Error| {
-            Refusal::of_call(Cause::Io { why: format!("the command could not be {what}: {error}") })
+        let failed = |step: &str, error: io::Error| {
+            Refusal::of_call(Cause::Io { why: format!("the command could not be {step}: {error}") })
         };
         let root = session.workspace().path().to_owned();
         let directory = root.to_string_lossy();
@@ -210,7 +210,6 @@ pub fn run_command<'a>(
     }
 }
 
-/// A call, understood.
 struct CommandCall {
     line: String,
     time: Duration,
@@ -286,7 +285,7 @@ impl CommandRun {
         self.ran.ended == CommandEnd::Code(0)
     }
 
-    /// First how the command ended, then its output, then notes.
+    /// The end of the command, then its output, then notes.
     fn text(&self) -> String {
         let ran = &self.ran;
         let mut text = ending_text(ran.ended, &self.limits);
@@ -308,12 +307,12 @@ impl CommandRun {
     }
 }
 
-/// Tells the model what it cannot know.
+/// Explains a failure that the model cannot understand otherwise.
 const CONFINED: &str = "note: it ran confined: it can write in the directories of the workspace, but can neither create, rename nor \
     remove anything in the root itself, nor write into .git or elsewhere, and it may have no network. If it failed because of that, \
     call it again with unconfined = true; the user is asked then\n";
 
-/// Whether a program complains about what may come from its confinement.
+/// Whether the output has an error that confinement may have caused.
 fn names_a_restriction(output: &str) -> bool {
     const COMPLAINTS: [&str; 9] = [
         "permission denied",
@@ -355,7 +354,7 @@ fn declined_text(said: Option<&str>, repeat: u32) -> String {
     text
 }
 
-/// How often a person has declined this call.
+/// Counts a declined call. Returns how often it was declined, including now.
 pub(crate) fn count_refusal(session: &mut Session, tool: &str, arguments: &Value) -> u32 {
     let workspace = Arc::clone(session.workspace());
     let call = ContentHash::of(format!("{tool} {arguments}").as_bytes());

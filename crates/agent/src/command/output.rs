@@ -12,21 +12,21 @@ pub(super) struct CommandOutput {
     kept: HeadAndTail,
 }
 
-/// The output of a command, as it is shown.
+/// The output of a command: readable, redacted and of bounded length.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShownOutput {
-    /// The text.
+    /// The kept text. A note marks the gap, if there is one.
     pub text: String,
-    /// What was left out; the text says where.
+    /// The amount that was left out; `None` if the text is complete.
     pub cut: Option<OmittedOutput>,
 }
 
 /// How much output was left out.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct OmittedOutput {
-    /// In bytes.
+    /// Number of bytes.
     pub bytes: usize,
-    /// In lines.
+    /// Number of line feeds among them.
     pub lines: usize,
 }
 
@@ -55,8 +55,8 @@ impl CommandOutput {
         }
     }
 
-    /// What can be shown since the last time, while the command runs. After as much as is kept of the output, it ends with
-    /// a note.
+    /// Takes the new output since the last call, while the command runs. Once this reaches the size that is kept of all
+    /// output, it ends with [`MUTED`].
     pub(super) fn take_news(&mut self) -> String {
         std::mem::take(&mut self.kept.news)
     }
@@ -73,13 +73,12 @@ impl CommandOutput {
 /// Replaces bytes that are not UTF-8.
 const REPLACEMENT: &str = "\u{fffd}";
 
-/// Removes what only a terminal understands. A line that is overwritten appears in its last state.
+/// Removes escape sequences. An overwritten line appears in its last state.
 #[derive(Default)]
 struct TerminalFilter {
     state: EscapeState,
     /// Length of the current escape sequence.
     hidden: usize,
-    /// The current line.
     line: String,
     /// After a carriage return: the next text replaces the line.
     is_returned: bool,
@@ -192,15 +191,15 @@ struct HeadAndTail {
     /// The text after the head. It may grow to twice its limit, so that not every piece has to be cut.
     tail: String,
     is_tail_whole: bool,
-    /// What was dropped between head and tail.
+    /// The amount that was dropped between head and tail.
     left_out: OmittedOutput,
     /// Text that has not been shown yet.
     news: String,
-    /// The bytes of text that were news.
-    told_bytes: usize,
+    /// Bytes of text that were added to the news so far.
+    news_bytes: usize,
 }
 
-/// The last line of what a command prints while it runs, if there is more than is kept of its output.
+/// The last line of the live output, if it exceeds the size that is kept.
 pub const MUTED: &str = "… (more output is not shown while it runs)\n";
 
 impl HeadAndTail {
@@ -210,7 +209,7 @@ impl HeadAndTail {
     }
 
     fn keep(&mut self, text: &str) {
-        self.tell(text);
+        self.add_news(text);
         let is_head_full = !self.tail.is_empty() || self.left_out.bytes > 0;
         let room = if is_head_full { 0 } else { self.head_bytes.saturating_sub(self.head.len()) };
         let (head, tail) = text.split_at(text.floor_char_boundary(room));
@@ -222,13 +221,13 @@ impl HeadAndTail {
     }
 
     /// Adds a text to the news, up to the limit of the whole output.
-    fn tell(&mut self, text: &str) {
+    fn add_news(&mut self, text: &str) {
         let most = self.head_bytes + self.tail_bytes;
-        if text.is_empty() || self.told_bytes > most {
+        if text.is_empty() || self.news_bytes > most {
             return;
         }
-        let end = text.floor_char_boundary(most - self.told_bytes);
-        self.told_bytes += text.len();
+        let end = text.floor_char_boundary(most - self.news_bytes);
+        self.news_bytes += text.len();
         self.news.push_str(&text[..end]);
         if end < text.len() {
             if !self.news.is_empty() && !self.news.ends_with('\n') {
@@ -410,12 +409,12 @@ mod tests {
         };
         for size in [1, 3, 100] {
             assert_eq!(redacted(b"a sk-12345\nsk-12345 b sk-1234", size, 100, 100), "a …\n… b sk-1234");
-            // What a terminal would show is what counts.
+            // Only text that a terminal would show counts.
             assert_eq!(redacted(b"sk-\x1b[31m12\x00345\n1%\rsk-12x\x08345", size, 100, 100), "…\n…");
-            // No part of it is left where the output is cut.
+            // Cutting the output leaves no part of it.
             assert_eq!(redacted(b"sk-12345abcdefghijsk-12345", size, 4, 4), "…a\n[… 8 bytes left out …]\nj…");
         }
-        // A line that is too long to be held is shown in pieces.
+        // A line that is too long to buffer is shown in pieces.
         let long = format!("{}sk-12345", "x".repeat(LONGEST_LINE - 3));
         for size in [LONGEST_LINE + 1, LONGEST_LINE - 1, 1000] {
             assert!(redacted(long.as_bytes(), size, 100_000, 100_000).ends_with("xx…"));
@@ -473,7 +472,7 @@ mod tests {
             let (before, after) = shown.text.split_once(&note).unwrap();
             prop_assert!(before.len() <= head + 1 && after.len() <= tail);
             prop_assert!(text.ends_with(after));
-            // A line that was broken is ended in front of the note.
+            // A broken line ends before the note.
             let begins = text.starts_with(before);
             let before = if begins && before.len() + after.len() + cut.bytes == text.len() { before } else { &before[..before.len() - 1] };
             prop_assert!(text.starts_with(before));

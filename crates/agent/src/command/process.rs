@@ -27,7 +27,7 @@ use crate::{model::KEY_VARIABLES, secrets::Secrets};
 /// A command that has ended.
 #[derive(Debug)]
 pub struct FinishedCommand {
-    /// How it ended.
+    /// Exit code, signal or reason for which we ended it.
     pub ended: CommandEnd,
     /// Its output, shortened and redacted.
     pub output: ShownOutput,
@@ -51,11 +51,11 @@ pub enum CommandEnd {
 /// Processes that outlived the shell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LeftProcesses {
-    /// There were none.
+    /// No process outlived the shell.
     Nothing,
-    /// There were some, and they were ended.
+    /// Some did, and we ended them.
     Ended,
-    /// Some could not be ended because they run as another user or wait for a broken disk; or a process still holds
+    /// Some could not be ended, because they run as another user or wait for a broken disk. Or a process still holds
     /// the output open.
     Running,
 }
@@ -72,7 +72,6 @@ const NAP: Duration = Duration::from_millis(2);
 
 const REAP: Duration = Duration::from_secs(1);
 
-/// What is run, and where.
 pub(super) struct ShellLine<'a> {
     pub(super) line: &'a str,
     pub(super) directory: &'a Path,
@@ -146,7 +145,7 @@ impl ShellProcess {
         }
     }
 
-    /// Waits a moment for output, and notes whether the shell has ended.
+    /// Waits briefly for output, and records the exit of the shell.
     fn step(&mut self) -> io::Result<()> {
         if !self.is_open {
             thread::sleep(NAP);
@@ -260,7 +259,7 @@ fn shell_command(ShellLine { line, directory, confinement }: &ShellLine<'_>, sec
 
 /// Gives the shell a session of its own (see [`ProcessTree`]) and takes its right to read our memory. If root is
 /// confined, it keeps the rights over files and its own processes only.
-#[expect(unsafe_code, reason = "what is done between fork and exec is unsafe by its nature")]
+#[expect(unsafe_code, reason = "code between fork and exec is inherently unsafe")]
 fn prepare_exec(shell: &mut Command, is_confined: bool) {
     let prepare = move || {
         setsid()?;
@@ -278,7 +277,7 @@ fn prepare_exec(shell: &mut Command, is_confined: bool) {
 #[cfg(target_os = "linux")]
 fn give_up_capabilities(is_confined: bool) {
     use rustix::thread::{CapabilitySet, capabilities, remove_capability_from_bounding_set, set_capabilities};
-    /// What a build as root needs.
+    /// The capabilities that a build as root needs.
     const KEPT: CapabilitySet = CapabilitySet::CHOWN
         .union(CapabilitySet::DAC_OVERRIDE)
         .union(CapabilitySet::DAC_READ_SEARCH)

@@ -15,16 +15,16 @@ use rustix::{
 
 /// The processes of one command, from its shell down.
 ///
-/// A process can leave its parent (by a double fork), its group and its session (by `setsid`), ignore signals and
-/// clear its environment, so none of these alone identifies it. Two facts do. First, we are the subreaper while a
-/// command runs: a process that loses its parent becomes our child, not init's. Second, the shell starts a
-/// session of its own, and a session can be left but never joined: no process started by the command is ever in
-/// our session. So a process belongs to the command if one of its ancestors is the shell, or a child of ours that
-/// is new and in another session than ours, or if it shares a session with such a process. Other children of a
-/// program that uses this library are in its session, or existed before. Commands run one at a time, because an
-/// orphan does not reveal which of two commands it came from. One case cannot be told apart: a child that the
-/// program itself starts in a new session while a command runs counts as the command's. Processes started by
-/// another service on behalf of the command (cron, systemd, a container engine) do not belong to it and live on.
+/// A process can leave its parent (by a double fork), its group and its session (by `setsid`), ignore signals and clear
+/// its environment, so none of these alone identifies it. Two facts do. First, we are the subreaper while a command
+/// runs: a process that loses its parent becomes our child, not init's. Second, the shell starts a session of its own,
+/// and a session can be left but never joined: no process started by the command is ever in our session. So a process
+/// belongs to the command if one of its ancestors is the shell, or a child of ours that is new and in another session
+/// than ours, or if it shares a session with such a process. Other children of a program that uses this library are in
+/// its session, or existed before. Commands run one at a time, because an orphan does not reveal which of two commands
+/// it came from. One case is ambiguous: a child that the program itself starts in a new session while a command runs
+/// counts as the command's. Processes started by another service on behalf of the command (cron, systemd, a container
+/// engine) do not belong to it and live on.
 pub(super) struct ProcessTree {
     shell: Pid,
     reaper: Subreaper,
@@ -286,7 +286,7 @@ mod tests {
         check(&format!("10 (sh) S 1 10 10 0 -1 {rest}"), Some((1, 10, 10, 777, true)));
         check(&format!("10 (a) Z 9 9 9) R 2 3 4 0 -1 {rest}"), Some((2, 3, 4, 777, true)));
         check(&format!("10 (sh) Z 1 10 10 0 -1 {rest}"), Some((1, 10, 10, 777, false)));
-        // The first thread has ended, another one has not.
+        // The first thread has ended, but another one has not.
         check(&format!("10 (sh) Z 1 10 10 0 -1 {}", rest.replace("20 0 1 0", "20 0 2 0")), Some((1, 10, 10, 777, true)));
         check("10 (sh) S 1", None);
         check("", None);

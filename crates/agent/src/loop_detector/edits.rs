@@ -1,4 +1,5 @@
-//! What an edit does, without the numbers in it: by that, edits that go back and forth, or count up, are known as the same.
+//! The effects of an edit without the numbers in it, so that edits that go back and forth or count up are recognized as
+//! equal.
 
 use std::hash::Hash;
 
@@ -8,27 +9,27 @@ use surehand_engine::core::{
     outcome::ChangeOutcome,
 };
 
-/// What an edit does to files.
+/// The effects of an edit on files.
 #[derive(Debug, Default)]
 pub(super) struct EditEffects {
     /// One for each place, or for the whole file.
     pub signatures: Vec<EditSignature>,
-    /// Where it is, if it replaces lines at one place.
+    /// The place of the edit, if it replaces lines at one place only.
     pub place: Option<EditPlace>,
 }
 
 /// A file, and the first line that is replaced.
 pub(super) type EditPlace = (RelPath, usize);
 
-/// What is done at one place, without numbers and white space.
+/// The change at one place, without numbers and white space.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) enum EditSignature {
-    /// A replacement and its opposite are the same.
+    /// A replacement and its reverse are equal.
     Replaced(EditPlace, [String; 2]),
     Inserted(RelPath, String),
-    /// What is deleted is gone, so every deletion is something else.
+    /// Deleted lines are gone, so each deletion is a new one.
     Deleted(RelPath, usize, String, u32),
-    /// The file came, went, moved, or is binary.
+    /// The file was created, deleted or moved, or is binary.
     Whole(RelPath, RelPath, &'static str),
 }
 

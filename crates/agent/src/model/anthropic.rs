@@ -49,9 +49,9 @@ fn mark(block: &mut Value) {
     block["cache_control"] = json!({ "type": "ephemeral" });
 }
 
-/// Has a conversation cached to its end for the next turn, and finds what the last turn has cached: the provider looks
-/// back from a mark only by some blocks, and a turn may have more. Without a conversation the messages are new in every
-/// turn, and marks would only cost.
+/// Has a conversation cached to its end for the next turn, and finds the part that the last turn cached: the provider
+/// searches only some blocks back from a mark, and a turn may have more. Outside of a conversation the messages are new
+/// in every turn, and marks would only cost.
 fn mark_conversation(messages: &mut [Value]) {
     let last = messages.len().saturating_sub(1);
     for at in [last.checked_sub(2), Some(last)].into_iter().flatten() {
@@ -63,8 +63,8 @@ fn mark_conversation(messages: &mut [Value]) {
     }
 }
 
-/// Whether thinking by tokens can be asked for: an answer with calls to which the results follow must begin with a
-/// thought then, which is gone if another model gave it.
+/// Whether thinking by tokens can be requested. Then an answer with calls whose results follow must begin with a
+/// thought. If another model gave the answer, that thought is missing.
 fn has_thought(messages: &[Value]) -> bool {
     let Some(last) = messages.iter().rfind(|message| message["role"] == "assistant") else { return true };
     let kinds: Vec<&str> = last["content"].as_array().into_iter().flatten().filter_map(|block| block["type"].as_str()).collect();
@@ -125,7 +125,6 @@ fn tool_result(result: &CallResult) -> Value {
     block
 }
 
-/// Assembles an answer from its content blocks.
 #[derive(Default)]
 pub(super) struct AnthropicReader {
     text: String,
@@ -138,12 +137,12 @@ pub(super) struct AnthropicReader {
 
 enum ContentBlock {
     ToolUse {
-        /// With the arguments that came in pieces.
+        /// With the arguments that arrived in pieces.
         call: PartialCall,
         /// Arguments from the start of the block, used if no piece follows.
         given: Value,
     },
-    /// Signed or encrypted.
+    /// Thinking, signed or encrypted.
     Thinking { text_before: usize, block: Value },
 }
 

@@ -70,7 +70,7 @@ pub(super) fn provider_variable(protocol: ModelProtocol) -> &'static str {
     }
 }
 
-/// Where the key is, if not in the environment: in a file, or behind a command that prints it.
+/// The source of a key that is not in the environment: a file, or a command that prints it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct KeyStore {
     /// `model.key_command`: a command line for `sh`.
@@ -150,7 +150,7 @@ fn run_key_command(command: &str, limit: Duration) -> Result<Vec<u8>, ModelError
     }
 }
 
-/// How the command ended; `None` after the deadline.
+/// The status of the command; `None` after the deadline.
 fn wait_until(child: &mut Child, deadline: Instant) -> io::Result<Option<ExitStatus>> {
     /// The command has closed its output and will end at once.
     const NAP: Duration = Duration::from_millis(2);
@@ -162,8 +162,8 @@ fn wait_until(child: &mut Child, deadline: Instant) -> io::Result<Option<ExitSta
     }
 }
 
-/// Reads to the end, or a little more than a key can have; `None` after the deadline. This uses no thread,
-/// because keys can be removed from the environment only while the process has a single one.
+/// Reads to the end, or slightly beyond the longest key; `None` after the deadline. This uses no thread, because keys
+/// can be removed from the environment only while the process has a single one.
 fn read_until(mut reader: PipeReader, deadline: Instant) -> io::Result<Option<Vec<u8>>> {
     let mut read = Vec::new();
     let mut buffer = [0; 512];
@@ -257,7 +257,7 @@ mod tests {
         assert_eq!(key.redact("wrong key sk-secret, sk-secret"), "wrong key …, …");
     }
 
-    /// A file of ours with this mode.
+    /// A file of this user with this mode.
     fn key_file(dir: &Path, content: &[u8], mode: u32) -> String {
         let path = dir.join("key");
         fs::write(&path, content).unwrap();

@@ -1,4 +1,4 @@
-//! From settings to a model that can be asked: protocol, address, key and proxy. Nothing is sent here.
+//! Turns settings into a model that can be asked: protocol, address, key and proxy. Nothing is sent here.
 
 use std::collections::BTreeMap;
 
@@ -24,11 +24,11 @@ use super::{
 /// The protocol of a provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ModelProtocol {
-    /// OpenAI's chat completions, which most providers and all local servers offer.
+    /// OpenAI's Chat Completions API, which most providers and all local servers offer.
     OpenAi,
-    /// Anthropic's messages.
+    /// Anthropic's Messages API.
     Anthropic,
-    /// OpenAI's responses.
+    /// OpenAI's Responses API.
     Responses,
 }
 
@@ -42,23 +42,23 @@ pub struct ModelConnection {
     pub url: Option<String>,
     /// The protocol. Default: Anthropic's for names that start with `claude`, OpenAI's for all others.
     pub protocol: Option<ModelProtocol>,
-    /// Where to find the key, if it is not in the environment.
+    /// Source of the key, if the environment has none.
     pub key_store: KeyStore,
     /// Prices, for providers that do not report the cost.
     pub prices: TokenPrices,
     /// When and how often to retry.
     pub retry: RetryPolicy,
-    /// The longest answer in tokens.
+    /// The limit of an answer, in tokens.
     pub max_output_tokens: u32,
-    /// How the model is to answer.
+    /// Sampling and effort of the answers.
     pub generation: GenerationSettings,
-    /// Headers of each request, besides those of the protocol. `{key}` in a value stands for the key.
+    /// Headers of each request, besides those of the protocol. `{key}` in a value is replaced by the key.
     pub headers: BTreeMap<String, String>,
     /// Query parameters of each request.
     pub query: BTreeMap<String, String>,
 }
 
-/// The longest answer unless another is set.
+/// The default limit of an answer, in tokens.
 pub(super) const MAX_OUTPUT_TOKENS: u32 = 16_384;
 
 impl Default for ModelConnection {
@@ -81,11 +81,11 @@ impl Default for ModelConnection {
 /// Prices in dollars per million tokens.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct TokenPrices {
-    /// Input tokens.
+    /// Input tokens that the cache did not have. `None` if the price is unknown.
     pub input: Option<f64>,
     /// Input tokens from the provider's cache. Default: as `input`.
     pub cached: Option<f64>,
-    /// Output tokens.
+    /// Output tokens, including reasoning. `None` if the price is unknown.
     pub output: Option<f64>,
 }
 
@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_address_is_told_before_anybody_is_asked() {
+    fn a_bad_address_is_an_error_before_any_request() {
         refuses("localhost:11434", "localhost:11434: an address begins with http:// or https://");
         refuses("ftp://host/", "ftp://host/: an address begins with http:// or https://");
         refuses("http://", "http://: not a valid address");
@@ -381,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn the_name_tells_the_protocol() {
+    fn the_protocol_follows_from_the_name() {
         assert_eq!(protocol_for("claude-sonnet-4-5"), ModelProtocol::Anthropic);
         assert_eq!(protocol_for("gpt-5"), ModelProtocol::OpenAi);
         assert_eq!(protocol_for("anthropic/claude-sonnet-4.5"), ModelProtocol::OpenAi);
@@ -417,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_cannot_be_sent_is_told_without_it() {
+    fn the_error_about_an_invalid_key_does_not_show_it() {
         let env = |name: &str| (name == "OPENAI_API_KEY").then(|| "two\nlines".to_owned());
         let error = connect(&ModelConnection { model: "gpt-5".into(), ..ModelConnection::default() }, &env).err().unwrap();
         assert_eq!(error.to_string().lines().next(), Some("the key in OPENAI_API_KEY contains characters that no key can have"));
@@ -452,7 +452,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_proxy_is_told_without_its_password() {
+    fn the_error_about_a_bad_proxy_does_not_show_its_password() {
         let env = |name: &str| (name == "HTTPS_PROXY").then(|| "gopher://me:hunter2@gate".to_owned());
         let address = ProviderAddress::resolve(ModelProtocol::OpenAi, Some("https://api.openai.com/v1"), &env).unwrap();
         let error = find_proxy(&address, &env).unwrap_err().to_string();
@@ -469,7 +469,7 @@ mod tests {
     fn cost_needs_the_prices_of_prompt_and_answer() {
         costs(TokenPrices::default(), None);
         costs(TokenPrices { input: Some(1.0), ..TokenPrices::default() }, None);
-        // 600,000 fresh and 200,000 put into the cache, a quarter of their price on top.
+        // 600,000 tokens are fresh. 200,000 of them are written to the cache, for a quarter of their price on top.
         costs(TokenPrices { input: Some(1.0), cached: Some(0.1), output: Some(5.0) }, Some(0.6 + 0.05 + 0.04 + 0.5));
         costs(TokenPrices { input: Some(1.0), cached: None, output: Some(5.0) }, Some(0.6 + 0.05 + 0.4 + 0.5));
     }

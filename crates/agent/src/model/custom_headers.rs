@@ -10,7 +10,7 @@ use super::{
     api_key::{ApiKey, FoundKey},
 };
 
-/// Stands for the key in the value of a header.
+/// Replaced by the key in the value of a header.
 const KEY_PLACEHOLDER: &str = "{key}";
 
 /// Headers that frame a request. Another value would break it.

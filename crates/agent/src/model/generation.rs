@@ -1,40 +1,40 @@
-//! How a model is to answer: sampling and effort, each with the field that a protocol has for it. What is not set is not
-//! sent, because many models refuse what they do not know.
+//! Settings of an answer: sampling and effort, each with its field in the protocols. A setting without a value is not
+//! sent, because many models refuse parameters that they do not know.
 
 use serde_json::{Value, json};
 
-/// How a model is to answer. `None` leaves it to the provider.
+/// Sampling and effort of an answer. `None` leaves a setting to the provider.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct GenerationSettings {
-    /// How random the answers are.
+    /// Sampling temperature; a higher one makes answers more random.
     pub temperature: Option<f64>,
-    /// The share of the most likely tokens among which the model chooses.
+    /// Nucleus sampling: the model chooses among the most likely tokens with this total probability.
     pub top_p: Option<f64>,
-    /// How long the model may think.
+    /// How much reasoning the model may use.
     pub effort: Option<ReasoningEffort>,
 }
 
-/// How long a model may think. Not every model knows every word.
+/// How much reasoning a model may use. Not every model supports every effort.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReasoningEffort {
-    /// Not at all.
+    /// No reasoning.
     None,
-    /// Less than `Low`, where there is such a thing.
+    /// Less than `Low`, where a model supports it.
     Minimal,
-    /// For simple work.
+    /// Little reasoning, for simple work.
     Low,
     /// The default of most models.
     Medium,
-    /// For hard work.
+    /// Much reasoning, for hard work.
     High,
-    /// More than `High`, where there is such a thing.
+    /// More than `High`, where a model supports it.
     XHigh,
-    /// As long as it likes.
+    /// The most reasoning, where a model supports it.
     Max,
 }
 
 impl ReasoningEffort {
-    /// Every effort with its word.
+    /// All efforts, each with its word in settings and requests.
     pub const WORDS: [(&str, Self); 7] = [
         ("none", Self::None),
         ("minimal", Self::Minimal),
@@ -50,7 +50,7 @@ impl ReasoningEffort {
         Self::WORDS.iter().find(|(known, _)| *known == word).map(|(_, effort)| *effort)
     }
 
-    /// Its word.
+    /// The word of this effort; see [`Self::WORDS`].
     pub fn word(self) -> &'static str {
         Self::WORDS.iter().find(|(_, effort)| *effort == self).map_or("", |(word, _)| *word)
     }
@@ -59,15 +59,15 @@ impl ReasoningEffort {
 /// How a request of the Anthropic protocol asks for thinking.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum ThinkingStyle {
-    /// By an effort: the models since 2026.
+    /// With an effort: the models since 2026.
     #[default]
     Effort,
-    /// By a number of tokens: the models before.
+    /// With a budget of tokens: the earlier models.
     Tokens,
 }
 
 impl GenerationSettings {
-    /// Adds what chat completions and responses have under the same name.
+    /// Adds the fields that chat completions and responses have under the same names.
     pub(super) fn add_sampling(&self, body: &mut Value) {
         for (name, value) in [("temperature", self.temperature), ("top_p", self.top_p)] {
             if let Some(value) = value {
@@ -76,7 +76,7 @@ impl GenerationSettings {
         }
     }
 
-    /// Adds the effort to an Anthropic request, whose answer has at most so many tokens, thinking included.
+    /// Adds the effort to an Anthropic request. `max_tokens` limits the whole answer, thinking included.
     pub(super) fn add_thinking(&self, body: &mut Value, style: ThinkingStyle, max_tokens: u32) {
         /// The protocol accepts no less.
         const LEAST_THINKING: u32 = 1024;
@@ -96,7 +96,7 @@ impl GenerationSettings {
                     ReasoningEffort::XHigh | ReasoningEffort::Max => 6,
                 };
                 let tokens = (max_tokens / 8 * eighths).max(LEAST_THINKING);
-                // An answer that has no room for both is to have words and calls.
+                // If there is no room for both, the text and the calls go first.
                 if tokens < max_tokens {
                     body["thinking"] = json!({ "type": "enabled", "budget_tokens": tokens });
                 }
@@ -104,7 +104,7 @@ impl GenerationSettings {
         }
     }
 
-    /// The settings that a refusal with these words is about.
+    /// The settings that the message of a refusal names.
     pub(super) fn named_in(&self, words: &str) -> Vec<&'static str> {
         let words = words.to_lowercase();
         let settings = [

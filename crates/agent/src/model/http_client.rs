@@ -61,7 +61,7 @@ impl HttpClient {
         Self { agent: config.new_agent(), idle, url, headers }
     }
 
-    /// The address without its query, which may hold a key.
+    /// The address without its query, which may contain a key.
     pub(super) fn shown_url(&self) -> String {
         let url = self.url.to_string();
         url.split('?').next().unwrap_or_default().to_owned()

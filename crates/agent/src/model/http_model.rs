@@ -1,5 +1,5 @@
-//! A model behind HTTP: sends the request, decodes the answer as it arrives, and says what to do if there is
-//! none. The protocols encode prompts and assemble answers.
+//! A model behind HTTP: sends the request, decodes the answer as it arrives, and adds a remedy to errors. The protocols
+//! encode prompts and assemble answers.
 
 use std::time::{Duration, Instant};
 
@@ -21,18 +21,16 @@ use super::{
 };
 use crate::{cancel::CancelToken, prompt::message_tokens};
 
-/// Assembles one answer.
 pub(super) trait AnswerReader {
     fn read_event(&mut self, event: &sse::SseEvent, hear: StreamListener<'_>) -> Result<AnswerProgress, RequestError>;
 
     /// Takes an answer that was not streamed.
     fn read_whole(&mut self, body: &Value, hear: StreamListener<'_>) -> Result<(), RequestError>;
 
-    /// How many bytes of text, reasoning and calls it has read. What a server sends to keep the line open does not
-    /// count.
+    /// Bytes of text, reasoning and calls read so far. Keep-alive data of the server does not count.
     fn content_bytes(&self) -> usize;
 
-    /// Ends the answer here, because it is too long.
+    /// Ends the answer at this point, because it is too long.
     fn cut(&mut self);
 
     /// The answer, if it is complete.
@@ -53,9 +51,8 @@ pub(super) struct CompleteAnswer {
     pub answer: ModelAnswer,
     /// Input tokens that were written to the provider's cache.
     pub cache_written: u64,
-    /// See [`AnswerReader::content_bytes`].
     pub content_bytes: usize,
-    /// Whether we stopped to read, so that the provider's last counts are missing.
+    /// Whether we stopped reading, so that the provider's last counts are missing.
     pub is_cut_by_us: bool,
 }
 
@@ -63,10 +60,10 @@ pub(super) struct CompleteAnswer {
 /// open.
 const EPILOGUE: Duration = Duration::from_secs(5);
 
-/// How much of an error body is read.
+/// At most this many bytes of an error body are read.
 const LONGEST_REFUSAL: usize = 64 * 1024;
 
-/// How much of a provider's message is passed on, in characters.
+/// At most this many characters of a provider's message are passed on.
 const LONGEST_WORDS: usize = 600;
 
 pub(super) struct HttpModel {
@@ -75,7 +72,7 @@ pub(super) struct HttpModel {
     pub protocol: ModelProtocol,
     pub limit: AnswerLimit,
     pub key: Option<FoundKey>,
-    /// The key, and what else no message may show.
+    /// The key and all other credentials that no message may show.
     pub secrets: Vec<ApiKey>,
     /// The variable to name if a key is missing.
     pub key_variable: &'static str,
@@ -83,20 +80,20 @@ pub(super) struct HttpModel {
     pub prices: TokenPrices,
 }
 
-/// Where we stop to read an answer, whatever the server makes of the limit that it is sent.
+/// The lengths at which we stop reading an answer, in case the server ignores the limit in the request.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct AnswerLimit {
     /// Bytes of text, reasoning and calls.
     content: usize,
-    /// Bytes of the body, with everything around that.
+    /// Bytes of the body, which include the framing of events.
     body: usize,
 }
 
 impl AnswerLimit {
     pub(super) fn for_tokens(tokens: u32) -> Self {
-        // A token has about four bytes, and more than eight on average only in an answer that is of no use.
+        // A token has about four bytes, and an answer with more than eight on average is useless.
         const BYTES_OF_TOKEN: usize = 8;
-        // A server may send an event for each token, and other things before it begins.
+        // A server may send an event for each token, and other data before the first one.
         const BYTES_OF_EVENT: usize = 2048;
         const BYTES_AROUND: usize = 1024 * 1024;
         let tokens = tokens as usize;
@@ -188,7 +185,6 @@ impl HttpModel {
         reading.finish(hear)
     }
 
-    /// Reads an answer whose status is not success.
     fn read_refusal(&self, mut response: HttpResponse, cancel: &CancelToken) -> RequestError {
         let mut body = Vec::new();
         while body.len() < LONGEST_REFUSAL && response.unknown_encoding().is_none() {
@@ -266,15 +262,14 @@ impl HttpModel {
         }
     }
 
-    /// What to do if a refusal is about what the user has set.
+    /// The remedy if a refusal names one of the user's settings.
     fn setting_remedy(&self, why: &str) -> Option<String> {
         let named = self.options.generation.named_in(why).join(" and ");
         let model = &self.options.model;
         (!named.is_empty()).then(|| format!("{named} may not fit {model}: set another value, or none"))
     }
 
-    /// Fills in what the server does not report, or had no time to report. The estimate of tokens is never too low, so
-    /// that budgets hold.
+    /// Fills in the counts that the server did not report. Estimates of tokens are never too low, so that budgets hold.
     fn with_usage(&self, complete: CompleteAnswer, prompt: &Prompt) -> ModelAnswer {
         let CompleteAnswer { mut answer, cache_written, content_bytes, is_cut_by_us } = complete;
         let ModelAnswer { text, calls, usage, reasoning, is_cut } = &mut answer;
@@ -284,10 +279,10 @@ impl HttpModel {
         usage.cached = usage.cached.min(usage.input);
         if usage.output == 0 || is_cut_by_us {
             let shown = message_tokens(&ChatMessage::Assistant { text: text.clone(), calls: calls.clone(), reasoning: None });
-            // Reasoning is not shown, but paid for.
+            // Reasoning is not part of the answer, but it is billed.
             usage.output = usage.output.max(shown.max(content_bytes / 4) as u64);
         }
-        // Of an answer that was cut off, the reasoning may be incomplete.
+        // The reasoning of an answer that was cut off may be incomplete.
         *reasoning = reasoning.take().filter(|_| prompt.is_conversation && self.options.keeps_reasoning && !*is_cut);
         if let Some(kept) = reasoning {
             kept.origin.clone_from(&self.options.origin);
@@ -303,14 +298,14 @@ struct AnswerDecoder {
     reader: Box<dyn AnswerReader>,
     limit: AnswerLimit,
     form: BodyForm,
-    /// Joins characters that the server has cut in half.
+    /// Joins characters that the server has split into two halves.
     joiner: StreamJoiner,
     has_halves: bool,
     progress: AnswerProgress,
     has_events: bool,
     /// Length of the body so far.
     length: usize,
-    /// The start of the body, to quote if it is not an answer.
+    /// The start of the body, to quote if it cannot be parsed as an answer.
     start: Vec<u8>,
 }
 
@@ -337,7 +332,7 @@ impl AnswerDecoder {
         }
     }
 
-    /// Bytes of content. Of a body that is no stream, every byte is.
+    /// Bytes of content. In a body that is not a stream, every byte counts.
     fn content_bytes(&self) -> usize {
         match &self.form {
             BodyForm::Whole(body) => body.len(),
@@ -349,8 +344,8 @@ impl AnswerDecoder {
         self.length > self.limit.body || self.reader.content_bytes() > self.limit.content
     }
 
-    /// Ends an answer that is too long, with what there is of it. It is not asked for again, because that would cost as
-    /// much again.
+    /// Ends an answer that is too long and keeps the part received so far. It is not requested again, because that
+    /// would cost as much again.
     fn cut(mut self, hear: StreamListener<'_>) -> Result<CompleteAnswer, RequestError> {
         if self.reader.content_bytes() == 0 {
             let why = format!("{} bytes came, and no answer can be read from them", self.length);

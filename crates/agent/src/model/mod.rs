@@ -33,31 +33,32 @@ pub use self::{
 };
 use crate::cancel::CancelToken;
 
-/// A language model.
+/// A language model that answers one prompt at a time.
 pub trait ChatModel {
     /// The name, as the user gave it.
     fn name(&self) -> &str;
 
-    /// The API key in use, and headers and parameters that look like one.
+    /// The API key in use, and the headers and query parameters that look like credentials. All of them must be
+    /// redacted.
     fn secrets(&self) -> &[ApiKey] {
         &[]
     }
 
-    /// Asks the model. `hear` receives pieces of the answer as they arrive; they are preliminary until this returns.
-    /// Transient errors are retried, with pauses.
+    /// Asks the model. `hear` receives pieces of the answer as they arrive, which are preliminary until this function
+    /// returns. Transient errors are retried, with pauses.
     fn ask(&mut self, prompt: &Prompt, cancel: &CancelToken, hear: StreamListener<'_>) -> Result<ModelAnswer, ModelError>;
 }
 
-/// A prompt.
+/// A prompt, independent of the provider's protocol.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Prompt {
     /// The system text, which rarely changes.
     pub system: String,
-    /// The conversation: begins with the user, ends with the user or with results of calls.
+    /// The conversation. It begins with the user and ends with the user or with results of calls.
     pub messages: Vec<ChatMessage>,
     /// The tools that the model may call.
     pub tools: Vec<ToolSpec>,
-    /// Whether the next prompt will begin with this one, so that the provider should cache it, and get the model's
+    /// Whether the next prompt will begin with this one. Then the provider should cache it and gets the model's
     /// reasoning back.
     #[serde(default)]
     pub is_conversation: bool,
@@ -67,13 +68,13 @@ pub struct Prompt {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ChatMessage {
-    /// From the user.
+    /// Text of the user, or of the run in the user's place.
     User(String),
-    /// From the model.
+    /// An earlier answer of the model.
     Assistant {
-        /// The text.
+        /// The text of the answer; may be empty.
         text: String,
-        /// The calls.
+        /// The calls, in the order in which the model wrote them.
         calls: Vec<ModelCall>,
         /// The reasoning before and between them, if the provider wants it back.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -86,9 +87,9 @@ pub enum ChatMessage {
 /// The description of a tool for a model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolSpec {
-    /// The name.
+    /// The name by which the model calls the tool.
     pub name: String,
-    /// What the tool does.
+    /// Its use and effect, for the model.
     pub description: String,
     /// The JSON schema of its arguments.
     pub schema: Map<String, Value>,
@@ -109,7 +110,7 @@ pub struct ModelCall {
     pub id: String,
     /// The name of the tool.
     pub name: String,
-    /// The arguments, not necessarily valid JSON. `{}` if the model wrote none, and nothing if they were cut off.
+    /// The arguments, not necessarily valid JSON: `{}` if the model wrote none, and empty if they were cut off.
     pub arguments: String,
 }
 
@@ -120,8 +121,8 @@ impl ModelCall {
         if serde_json::from_str::<Map<String, Value>>(&self.arguments).is_ok() { &self.arguments } else { "{}" }
     }
 
-    /// Takes back that no arguments stand for an empty object: in the last call of an answer that was cut off, they are
-    /// missing. Some tools need none.
+    /// Reverts the default of `{}` for the last call of an answer that was cut off: its arguments are missing, not
+    /// empty. Some tools need none.
     fn doubt_arguments(&mut self) {
         if self.arguments == "{}" {
             self.arguments.clear();
@@ -134,25 +135,25 @@ impl ModelCall {
 pub struct CallResult {
     /// The id of the call.
     pub id: String,
-    /// The reply.
+    /// The reply, as the model reads it.
     pub text: String,
     /// Whether the call was refused.
     pub is_error: bool,
 }
 
-/// Receives what arrives while a model answers.
+/// Receives the events while a model answers.
 pub type StreamListener<'a> = &'a mut dyn FnMut(StreamEvent<'_>);
 
-/// What arrives while a model answers.
+/// An event while a model answers.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum StreamEvent<'a> {
     /// A piece of the text.
     Text(&'a str),
     /// The model has begun to write a call of this tool.
     Calling(&'a str),
-    /// The request failed and will be repeated. Discard what was streamed so far.
+    /// The request failed and will be repeated. Discard the pieces so far.
     Retry {
-        /// The error.
+        /// The error of the last attempt.
         why: &'a str,
         /// Seconds until the next attempt.
         seconds: f64,
@@ -162,13 +163,13 @@ pub enum StreamEvent<'a> {
 /// The answer of a model.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ModelAnswer {
-    /// The text.
+    /// The text without calls; may be empty.
     pub text: String,
     /// The calls, in order.
     pub calls: Vec<ModelCall>,
-    /// Tokens and cost.
+    /// Tokens and cost of the request and the answer.
     pub usage: TokenUsage,
-    /// Whether the answer was cut off at its longest length, by the provider or by us. Then the last call may be
+    /// Whether the answer was cut off at its length limit, by the provider or by us. Then the last call may be
     /// incomplete.
     pub is_cut: bool,
     /// The reasoning, if the provider wants it back. Only for a prompt that is a conversation.
@@ -183,7 +184,7 @@ pub struct TokenUsage {
     pub input: u64,
     /// Input tokens read from the provider's cache.
     pub cached: u64,
-    /// Output tokens.
+    /// Output tokens, including reasoning.
     pub output: u64,
     /// Cost in dollars, if known.
     pub cost: Option<f64>,
@@ -216,21 +217,21 @@ pub enum ModelError {
     Refused {
         /// The name of the model.
         model: String,
-        /// The HTTP status.
+        /// The HTTP status, or the one that matches an error in a stream.
         status: u16,
         /// The provider's message and, if known, a remedy.
         why: String,
     },
-    /// Every attempt failed.
+    /// All attempts failed.
     #[error("{model} {problem} ({}): {why}", count(*attempts as usize, "attempt"))]
     Unavailable {
         /// The name of the model.
         model: String,
-        /// What went wrong, in words.
+        /// The predicate of the message, such as `could not be reached`.
         problem: &'static str,
-        /// Number of attempts.
+        /// Number of attempts that were made.
         attempts: u32,
-        /// The last error, and what to do.
+        /// The last error and a remedy.
         why: String,
     },
     /// A key, an address or a script is missing or invalid. Nothing was sent.

@@ -58,11 +58,11 @@ fn message(options: &RequestOptions, message: &ChatMessage) -> Vec<Value> {
     }
 }
 
-/// The fields in which servers send reasoning of which they want nothing back unless they say so.
+/// The field in which servers send plain reasoning. They do not want it back unless they say so.
 const THOUGHTS: &str = "reasoning_content";
-/// The field in which routers send what a provider wants back.
+/// The field in which routers send reasoning that a provider wants back.
 const DETAILS: &str = "reasoning_details";
-/// The field of a call in which Gemini sends what it wants back.
+/// The field of a call in which Gemini sends a signature that it wants back.
 const SIGNATURE: &str = "extra_content";
 
 fn assistant(options: &RequestOptions, text: &str, calls: &[ModelCall], reasoning: &[ReasoningItem]) -> Value {
@@ -73,7 +73,7 @@ fn assistant(options: &RequestOptions, text: &str, calls: &[ModelCall], reasonin
         }
         message["tool_calls"] = calls.iter().map(call).collect();
         if options.fills_signatures {
-            // By Google's documentation, for calls that another model has made.
+            // Google documents this value for calls that another model has made.
             message["tool_calls"][0][SIGNATURE] =
                 json!({ "google": { "thought_signature": "skip_thought_signature_validator" } });
         }
@@ -97,12 +97,11 @@ fn call(call: &ModelCall) -> Value {
     json!({ "id": call.id, "type": "function", "function": { "name": call.name, "arguments": call.object_arguments() } })
 }
 
-/// Whether a part of the reasoning is sent back only to a server that asks for it.
+/// Whether this is plain reasoning, which is sent back only to a server that asks for it.
 pub(super) fn is_thought(item: &ReasoningItem) -> bool {
     item.data.get(THOUGHTS).is_some()
 }
 
-/// Assembles an answer from its chunks.
 #[derive(Default)]
 pub(super) struct OpenAiReader {
     text: String,
@@ -231,7 +230,7 @@ impl OpenAiReader {
                 self.text.push_str(&text);
             }
         }
-        // Servers name the same reasoning twice or three times.
+        // Servers send the same reasoning in two or three fields.
         let (thoughts, reasoning) = (text_of(&delta[THOUGHTS]), text_of(&delta["reasoning"]));
         let details = delta[DETAILS].as_array().into_iter().flatten();
         let detailed = details.map(|detail| self.add_detail(detail)).sum();
@@ -273,7 +272,7 @@ impl OpenAiReader {
         }
     }
 
-    /// Says once that a call has begun, when its name is complete.
+    /// Reports once that a call has begun, when its name is complete.
     fn hear_call(&mut self, at: usize, hear: StreamListener<'_>) {
         let NumberedCall { call, is_heard, .. } = &mut self.calls[at];
         if !call.name.is_empty() && !std::mem::replace(is_heard, true) {
@@ -281,7 +280,7 @@ impl OpenAiReader {
         }
     }
 
-    /// Adds a detail or the next piece of one. Returns how many bytes of text it has.
+    /// Adds a detail or the next piece of one. Returns the length of its text in bytes.
     fn add_detail(&mut self, detail: &Value) -> usize {
         const PIECES: [&str; 4] = ["text", "summary", "data", "signature"];
         let length = PIECES.iter().filter_map(|name| detail[*name].as_str()).map(str::len).sum();
@@ -318,8 +317,8 @@ impl OpenAiReader {
     }
 }
 
-/// Adds to the name of a call. Some servers cut it into pieces, others repeat it with each piece of the arguments, whole
-/// or as far as it has come.
+/// Adds to the name of a call. Some servers send it in pieces. Others repeat all of it, or all of it so far, with each
+/// piece of the arguments.
 fn add_name(name: &mut String, piece: &str) {
     if piece.starts_with(name.as_str()) {
         piece.clone_into(name);
@@ -351,7 +350,7 @@ fn usage_of(usage: &Value) -> TokenUsage {
 mod tests {
     use super::*;
 
-    /// What the pieces of a stream come to: the answer, and what was heard.
+    /// The answer to a stream of these chunks, and the events that were heard.
     fn read(chunks: &[Value]) -> (Result<ModelAnswer, RequestError>, Vec<String>) {
         let (mut reader, mut heard) = (Box::<OpenAiReader>::default(), Vec::new());
         let mut hear = |piece: StreamEvent<'_>| heard.push(format!("{piece:?}"));
@@ -384,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_of_parallel_calls_are_told_apart_by_index() {
+    fn pieces_of_parallel_calls_are_separated_by_index() {
         check(
             &[
                 calls(&[json!({ "index": 0, "id": "a", "type": "function", "function": { "name": "read", "arguments": "" } })]),

@@ -1,9 +1,7 @@
-//! Calls as they arrive, piece by piece, and what is the same for all protocols at their end: a name, a unique id, and
-//! arguments.
+//! Calls that arrive in pieces. All protocols end them alike: with a name, a unique id, and arguments.
 
 use super::{ModelCall, request_error::RequestError};
 
-/// A call of which more may come.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct PartialCall {
     pub id: String,

@@ -1,5 +1,5 @@
-//! What a model thought before an answer, in the form in which its provider wants it back: signed, encrypted, or not
-//! shown to us at all. Nothing here is understood, only kept in its place and returned.
+//! The reasoning of an answer in the form in which its provider wants it back: signed, encrypted, or not shown to us.
+//! It is not interpreted, only kept in its place and returned.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -9,9 +9,9 @@ use super::ModelCall;
 /// The reasoning of one answer.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct KeptReasoning {
-    /// Protocol, host and model. Another one could not read it, and would refuse it.
+    /// Protocol, host and model. Another model could not read it, and would refuse it.
     pub origin: String,
-    /// An upper bound of what it takes in a prompt.
+    /// An upper bound of its tokens in a prompt.
     pub tokens: u64,
     /// The parts, in order.
     pub items: Vec<ReasoningItem>,
@@ -24,7 +24,7 @@ pub struct ReasoningItem {
     pub text_before: usize,
     /// Number of calls before it.
     pub calls_before: usize,
-    /// As the provider sent it.
+    /// The provider's JSON, unchanged.
     pub data: Value,
 }
 
@@ -34,7 +34,6 @@ impl KeptReasoning {
     }
 }
 
-/// A part of an answer.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum AnswerPart<'a> {
     Reasoning(&'a Value),
@@ -42,7 +41,7 @@ pub(super) enum AnswerPart<'a> {
     Call(&'a ModelCall),
 }
 
-/// The parts of an answer in the order in which they came. Text that is blank is left out, because it is refused.
+/// The parts of an answer in their original order. Blank text is left out, because providers refuse it.
 pub(super) fn in_order<'a>(text: &'a str, calls: &'a [ModelCall], items: &'a [ReasoningItem]) -> Vec<AnswerPart<'a>> {
     let mut parts = Vec::new();
     let (mut text_done, mut calls_done) = (0, 0);

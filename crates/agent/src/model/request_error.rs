@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-/// Why a request failed.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum RequestError {
     Cancelled,
@@ -16,11 +15,9 @@ pub(super) enum RequestError {
         /// The pause that the provider asks for.
         wait: Option<Duration>,
     },
-    /// The provider refuses the request.
     Refused {
         /// The HTTP status, or the one that matches an error in the stream.
         status: u16,
-        /// The provider's message.
         why: String,
     },
     /// There is no answer, and a retry would not help.
@@ -39,7 +36,7 @@ pub(super) enum TransientKind {
 }
 
 impl TransientKind {
-    /// What a model did that gave no answer.
+    /// The predicate of the error message, after the model's name.
     pub(super) fn problem(self) -> &'static str {
         match self {
             Self::Unreached => "could not be reached",
@@ -49,7 +46,7 @@ impl TransientKind {
         }
     }
 
-    /// What to do if retries do not help.
+    /// The remedy if retries do not help.
     pub(super) fn remedy(self, url: &str) -> String {
         match self {
             Self::Unreached => format!("check the network, the proxy if there is one, and that a server answers at {url}"),
@@ -94,7 +91,7 @@ fn is_transient(status: u16) -> bool {
     matches!(status, 408 | 409 | 425 | 429 | 500..=599)
 }
 
-/// The status that matches an error in a stream: some providers give the number, others a word.
+/// The HTTP status that matches an error in a stream. Some providers send the number, others a word.
 fn status_of(error: &Value, kind: &str) -> Option<u16> {
     let number = error["code"].as_u64().or_else(|| error["status"].as_u64()).or_else(|| error["code"].as_str()?.parse().ok());
     if let Some(status) = number.and_then(|number| u16::try_from(number).ok()).filter(|status| (400..600).contains(status)) {
@@ -118,11 +115,10 @@ fn status_of(error: &Value, kind: &str) -> Option<u16> {
     known.iter().find(|(word, _)| kind.contains(word)).map(|(_, status)| *status)
 }
 
-/// The message of a provider.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct ProviderMessage {
     pub text: String,
-    /// Its type and code, for programs.
+    /// The error's type and code, as the provider names them.
     pub kind: String,
 }
 

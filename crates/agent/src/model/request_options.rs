@@ -1,17 +1,17 @@
-//! What a request has besides the prompt, and what to leave out of the next one after a refusal: servers differ in
-//! the fields that they know and in the longest answer that they accept.
+//! The options of a request, and how to adapt them after a refusal: servers differ in the fields that they know and in
+//! the longest answer that they accept.
 
 use super::{
     generation::{GenerationSettings, ThinkingStyle},
     reasoning::{KeptReasoning, ReasoningItem},
 };
 
-/// What a request has besides the prompt.
+/// The options of a request besides the prompt.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct RequestOptions {
-    /// The provider's name for the model.
     pub model: String,
-    /// The longest answer in tokens; `None` if the server does not accept a limit. Surehand stops reading there in any case.
+    /// The limit of an answer in tokens; `None` if the server does not accept one. Surehand stops reading there in any
+    /// case.
     pub max_output_tokens: Option<u32>,
     /// Whether chat completions name this limit as OpenAI does today. Most other servers know only the old name.
     pub has_new_limit_name: bool,
@@ -19,20 +19,20 @@ pub(super) struct RequestOptions {
     pub wants_usage: bool,
     pub generation: GenerationSettings,
     pub thinking: ThinkingStyle,
-    /// Where reasoning comes from if this model may get it back: protocol, host and model.
+    /// The origin (protocol, host and model) that reasoning must have to be sent back to this model.
     pub origin: String,
-    /// Whether signed and encrypted reasoning is sent back at all.
+    /// Whether signed and encrypted reasoning is sent back.
     pub keeps_reasoning: bool,
-    /// Whether plain reasoning is sent back. Most servers ignore it or do not want it, so one has to ask for it.
+    /// Whether plain reasoning is sent back. `None` until a server asks for it: most ignore it or do not want it.
     pub returns_thoughts: Option<bool>,
-    /// Whether calls without a signature get the one that says so.
+    /// Whether calls without a signature get a placeholder that Gemini accepts.
     pub fills_signatures: bool,
 }
 
 /// The field for the longest answer: the old and the new name in chat completions, and the one of responses.
 const LIMIT_FIELDS: [&str; 3] = ["max_tokens", "max_completion_tokens", "max_output_tokens"];
 
-/// No server has a lower limit of its own.
+/// A number below this is not the limit of a server.
 const LEAST_LIMIT: u32 = 1024;
 
 impl RequestOptions {
@@ -67,7 +67,7 @@ impl RequestOptions {
         self.adapt_reasoning(&words.to_lowercase()) || self.adapt_thinking(words) || self.adapt_limit(words)
     }
 
-    /// The reasoning of an earlier answer that is sent back: that of another model is not.
+    /// The reasoning of an earlier answer that is sent back. Reasoning of another model is not.
     pub(super) fn returned<'a>(&self, reasoning: Option<&'a KeptReasoning>) -> &'a [ReasoningItem] {
         reasoning.filter(|kept| self.keeps_reasoning && kept.origin == self.origin).map_or(&[], |kept| &kept.items)
     }
@@ -78,7 +78,7 @@ impl RequestOptions {
             self.returns_thoughts = Some(self.returns_thoughts.is_none());
             return true;
         }
-        // "Function call is missing a thought_signature": another model has made it.
+        // "Function call is missing a thought_signature": another model has made the call.
         if words.contains("thought_signature") && !self.fills_signatures {
             self.fills_signatures = true;
             return true;
@@ -93,7 +93,7 @@ impl RequestOptions {
 
     /// "adaptive thinking is not supported on this model", "This model does not support the effort parameter."
     fn adapt_thinking(&mut self, words: &str) -> bool {
-        // The field of that name in chat completions is another one.
+        // Chat completions have a different field of that name.
         let is_about_effort = !words.contains("reasoning_effort")
             && ["adaptive", "effort", "output_config"].iter().any(|sign| words.contains(sign));
         let adapts = is_about_effort && self.generation.effort.is_some() && self.thinking == ThinkingStyle::Effort;
@@ -120,7 +120,7 @@ impl RequestOptions {
     }
 }
 
-/// The whole numbers in a text that fit.
+/// The whole numbers in a text that fit into a `u32`.
 fn numbers(text: &str) -> impl Iterator<Item = u32> + '_ {
     // A number that is part of a name, as in `gpt-4o` or `claude-3-5`, is not a count.
     let words = text.split(|char: char| !char.is_alphanumeric() && !matches!(char, '-' | '_' | '.' | '/' | ','));

@@ -65,7 +65,6 @@ fn items(options: &RequestOptions, message: &ChatMessage) -> Vec<Value> {
     }
 }
 
-/// Assembles an answer from its items.
 #[derive(Default)]
 pub(super) struct ResponsesReader {
     items: Vec<OutputItem>,

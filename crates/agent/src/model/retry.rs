@@ -8,7 +8,7 @@ use std::{
 use super::{StreamEvent, StreamListener, request_error::RequestError};
 use crate::cancel::CancelToken;
 
-/// When a request counts as failed, and how it is retried.
+/// When a request counts as failed, and how often it is retried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RetryPolicy {
     /// A request fails when the server is silent for this long.
@@ -164,18 +164,18 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(faults: &[RequestError], expected: Result<usize, GivenUp>, told: usize) {
+    fn check(faults: &[RequestError], expected: Result<usize, GivenUp>, announced: usize) {
         let (mut made, mut heard) = (0, 0);
         let answer = retry_transient(&quick(), &CancelToken::default(), &mut |_| heard += 1, |_| {
             made += 1;
             faults.get(made - 1).cloned().map_or(Ok(made), Err)
         });
         assert_eq!(answer, expected);
-        assert_eq!(heard, told);
+        assert_eq!(heard, announced);
     }
 
     #[test]
-    fn what_passes_is_tried_again_and_told() {
+    fn transient_errors_are_retried_and_announced() {
         let busy = || RequestError::transient(TransientKind::Busy, "busy");
         check(&[], Ok(1), 0);
         check(&[busy()], Ok(2), 1);
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_pass_is_not_tried_again() {
+    fn permanent_errors_are_not_retried() {
         let refused = RequestError::Refused { status: 400, why: "no".into() };
         check(std::slice::from_ref(&refused), Err(GivenUp { attempts: 1, error: refused.clone() }), 0);
         check(&[RequestError::Cancelled], Err(GivenUp { attempts: 1, error: RequestError::Cancelled }), 0);

@@ -1,4 +1,4 @@
-//! A model that follows a script, for tests and for trying things without a key. A script has one JSON line for each
+//! A model that plays a script, for tests and for trying Surehand without a key. A script has one JSON line for each
 //! turn:
 //!
 //! ```text
@@ -22,14 +22,14 @@ pub struct ScriptedModel {
     asked: u64,
 }
 
-/// What the model does in one turn.
+/// One answer of the model.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ScriptedTurn {
-    /// The text.
+    /// The text of the answer; may be empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub text: String,
-    /// The calls.
+    /// The calls of the answer, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<ScriptedCall>,
 }
@@ -103,7 +103,7 @@ impl ChatModel for ScriptedModel {
     }
 }
 
-/// Everything that a model reads, as one text.
+/// The whole prompt in one text: everything that a model reads.
 pub fn prompt_text(prompt: &Prompt) -> String {
     let mut text = prompt.system.clone();
     for message in &prompt.messages {

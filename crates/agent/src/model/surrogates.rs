@@ -1,6 +1,6 @@
-//! Characters that a server has cut in half. JSON may write one as two escapes (`\ud83d\ude00`), and servers that cut
-//! between them send each half in an event of its own. Neither half is a character, so no parser takes it. Here each
-//! half becomes a private character, and two halves that meet in the answer become the character that they were.
+//! Surrogate pairs that a server has split. JSON may write a character as two escapes (`\ud83d\ude00`), and some
+//! servers send each half in an event of its own. Neither half is a character, so no parser accepts it. Here each half
+//! becomes a private character, and two halves that meet in the answer become the original character.
 
 use std::borrow::Cow;
 
@@ -11,7 +11,7 @@ const FIRST: u32 = 0x10_d800;
 const LOW: u32 = 0x10_dc00;
 const LAST: u32 = 0x10_dfff;
 
-/// JSON text whose escapes of half characters are private characters; `None` if there is none.
+/// The JSON text with escapes of half characters replaced by private characters; `None` if it has no such escape.
 pub(super) fn without_halves(json: &str) -> Option<String> {
     let mut repaired = String::new();
     let mut done = 0;
@@ -33,14 +33,14 @@ pub(super) fn without_halves(json: &str) -> Option<String> {
     (done > 0).then(|| repaired + &json[done..])
 }
 
-/// The half character that is escaped at this place.
+/// The surrogate that is escaped at this position.
 fn half_at(json: &str, at: usize) -> Option<u32> {
     let digits = json.get(at..at + 6)?.strip_prefix("\\u")?;
     let is_hex = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
     u32::from_str_radix(digits, 16).ok().filter(|code| is_hex && (0xd800..=0xdfff).contains(code))
 }
 
-/// The text with its halves joined. A half that is alone is a replacement character.
+/// The text with its halves joined. A single half becomes a replacement character.
 pub(super) fn joined(text: &str) -> Cow<'_, str> {
     let is_half = |char: char| (FIRST..=LAST).contains(&u32::from(char));
     if !text.contains(is_half) {
@@ -69,7 +69,7 @@ pub(super) struct StreamJoiner {
 }
 
 impl StreamJoiner {
-    /// Passes a piece on, without a half at its end.
+    /// Passes a piece on, but keeps a first half at its end for the next piece.
     pub(super) fn pass(&mut self, event: StreamEvent<'_>, hear: &mut dyn FnMut(StreamEvent<'_>)) {
         let StreamEvent::Text(piece) = event else { return hear(event) };
         let mut text: String = self.held.take().into_iter().collect();

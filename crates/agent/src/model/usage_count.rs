@@ -1,11 +1,11 @@
-//! Figures as servers send them: whole numbers, floats, text, negative ones, and nonsense.
+//! Figures as servers send them: whole numbers, floats, text, negative numbers, and nonsense.
 
 use serde_json::Value;
 
-/// No answer has more tokens. A larger figure is an error of the server, and would end a run that has a budget.
+/// No answer has more tokens. A larger figure is a server error, and would end a run that has a budget.
 const MOST_TOKENS: u64 = 1_000_000_000;
 
-/// A number of tokens; 0 if it is not one.
+/// A number of tokens; 0 if the value is not a plausible one.
 pub(super) fn token_count(value: &Value) -> u64 {
     let number = value.as_u64().or_else(|| whole(value.as_f64()?)).or_else(|| value.as_str()?.trim().parse().ok());
     number.filter(|count| *count <= MOST_TOKENS).unwrap_or_default()
@@ -18,7 +18,7 @@ fn whole(number: f64) -> Option<u64> {
     is_count.then_some(number as u64)
 }
 
-/// A cost in dollars, if it can be one.
+/// A cost in dollars; `None` if the value is not a plausible one.
 pub(super) fn dollars(value: &Value) -> Option<f64> {
     const MOST_DOLLARS: f64 = 1e6;
     let number = value.as_f64().or_else(|| value.as_str()?.trim().parse().ok())?;

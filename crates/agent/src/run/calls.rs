@@ -125,7 +125,7 @@ impl AgentRun<'_> {
             (Some(AgentTool::RunCommand), _) => self.run_command(&call.id, arguments),
             (Some(AgentTool::Workspace(_)) | None, Some(EngineCall::Edit(edit))) => self.make_edit(edit),
             (Some(AgentTool::Workspace(_)) | None, Some(call)) => {
-                // What cannot be shown as a diff before it is done cannot be approved.
+                // The user cannot approve a change that has no diff beforehand.
                 if call.tool().kind() == ToolKind::Edits && self.settings.ask_edits && !self.approves_edits {
                     let why = format!(
                         "{name} is not possible while the user approves each edit; nothing was changed. Use edits or undo."
@@ -179,7 +179,7 @@ impl AgentRun<'_> {
         let said = words.map(|words| format!(": {}", words.trim())).unwrap_or_default();
         let mut why = format!("Error: the user declined the edit, and nothing was written{said}");
         if words.is_some() {
-            // What the user wants instead is a new instruction.
+            // The user's reason is a new instruction.
             self.loop_detector.start_over();
         }
         let repeat = command::count_refusal(&mut self.session, edit.tool().name(), &json!(edit));
@@ -192,9 +192,9 @@ impl AgentRun<'_> {
     fn run_command(&mut self, id: &str, arguments: &Value) -> CallOutcome {
         let names = self.tool_names();
         let Ports { permission, listener, cancel, .. } = &mut self.ports;
-        // It is redacted already.
-        let mut tell = |text: &str| listener(&RunEvent::Output { id: id.to_owned(), text: text.to_owned() });
-        let watch = CommandWatch { cancel, output: Some(&mut tell) };
+        // The output is redacted already.
+        let mut report = |text: &str| listener(&RunEvent::Output { id: id.to_owned(), text: text.to_owned() });
+        let watch = CommandWatch { cancel, output: Some(&mut report) };
         let (session, secrets) = (&mut self.session, &self.settings.secrets);
         let outcome = command::run_command(session, arguments, &mut **permission, &self.commands, secrets, watch);
         self.note_shown(outcome.into_result(&names))
@@ -204,13 +204,13 @@ impl AgentRun<'_> {
         tool::tool_names(self.saved.phase, self.dialect, self.detail)
     }
 
-    /// Turns an outcome of the workspace into the result of a call. In snapshot mode instructions go into their own
-    /// part of the prompt instead.
+    /// Turns an outcome of the workspace into the result of a call. In snapshot mode, instructions get their own part
+    /// of the prompt instead.
     fn accept(&mut self, mut outcome: Outcome) -> CallOutcome {
         if let RunContext::Snapshot(context) = &mut self.context
-            && let Some(told) = outcome.notes.instructions.take()
+            && let Some(instructions) = outcome.notes.instructions.take()
         {
-            context.add_instructions(told);
+            context.add_instructions(instructions);
         }
         let result = CallOutcome::from_outcome(outcome, &self.tool_names());
         self.note_shown(result)
@@ -246,8 +246,8 @@ impl AgentRun<'_> {
         Ok(CallOutcome::new("Done.\n".to_owned(), CallOutcomeKind::Finished { summary }))
     }
 
-    /// After a refused edit, reads the affected lines again, and retries the edit once if it is proven which lines
-    /// the model meant.
+    /// After a refused edit, reads the affected lines again. If it is proven which lines the model meant, retries the
+    /// edit once.
     ///
     /// The proof holds for the version named by the refusal. If the file has changed again since, the edit is left to
     /// the model, because a fresh anchor could match a different line with the same text.

@@ -1,4 +1,5 @@
-//! What a run and its model say to each other: the prompt goes out redacted, and so does every piece of the answer.
+//! The exchange between a run and its model. The prompt goes out redacted, and every piece of the answer is redacted,
+//! too.
 
 use serde_json::Value;
 
@@ -13,37 +14,37 @@ use crate::{
 };
 
 impl AgentRun<'_> {
-    /// Asks the model. The prompt is redacted already. Secrets are redacted in the answer, too, from which they would reach
-    /// files, commands and the next prompt.
+    /// Asks the model. The prompt is redacted already. Secrets in the answer are redacted, too; otherwise they would
+    /// reach files, commands and the next prompt.
     pub(super) fn ask_model(&mut self, rendered: &RenderedPrompt) -> Result<ModelAnswer, ModelError> {
         let Ports { model, listener, cancel, .. } = &mut self.ports;
         let secrets = &self.settings.secrets;
         let mut redactor = secrets.redactor();
-        let mut tell = |event: RunEvent| {
+        let mut report = |event: RunEvent| {
             if !matches!(&event, RunEvent::Text { text } if text.is_empty()) {
                 listener(&secrets.redact_in(event));
             }
         };
         let answer = model.ask(&rendered.prompt, cancel, &mut |heard| match heard {
-            StreamEvent::Text(text) => tell(RunEvent::Text { text: redactor.push(text).into_owned() }),
+            StreamEvent::Text(text) => report(RunEvent::Text { text: redactor.push(text).into_owned() }),
             StreamEvent::Calling(tool) => {
-                tell(RunEvent::Text { text: redactor.finish() });
-                tell(RunEvent::Calling { tool: tool.to_owned() });
+                report(RunEvent::Text { text: redactor.finish() });
+                report(RunEvent::Calling { tool: tool.to_owned() });
             }
             StreamEvent::Retry { why, seconds } => {
                 redactor = secrets.redactor();
-                tell(RunEvent::Again { why: why.to_owned(), seconds });
+                report(RunEvent::Again { why: why.to_owned(), seconds });
             }
         })?;
-        tell(RunEvent::Text { text: redactor.finish() });
+        report(RunEvent::Text { text: redactor.finish() });
         let mut redacted = secrets.redact_in(answer.clone());
-        // What was signed and then changed is refused.
+        // Providers refuse reasoning that was changed after it was signed.
         redacted.reasoning.take_if(|kept| Some(&*kept) != answer.reasoning.as_ref());
         Ok(redacted)
     }
 
-    /// Turns calls that the model wrote into its text into real ones. Returns a note for the model if it probably meant
-    /// something as a call that is not clear.
+    /// Turns calls that the model wrote into its text into real ones. Returns a note for the model if a part of the
+    /// text is probably meant as a call, but is unclear.
     pub(super) fn read_text_calls(
         &mut self,
         turn: u32,
@@ -64,7 +65,7 @@ impl AgentRun<'_> {
                 };
                 answer.calls = calls.into_iter().zip(1..).map(call).collect();
                 answer.text = text;
-                // It belongs to an answer that the provider knows without these calls.
+                // The provider knows it as part of an answer without these calls.
                 answer.reasoning = None;
                 (answer, None)
             }
@@ -72,7 +73,7 @@ impl AgentRun<'_> {
         }
     }
 
-    /// Takes in what the user has said meanwhile. Returns whether there was anything.
+    /// Takes the user's input since the last call. Returns whether there was any.
     pub(super) fn hear_user(&mut self) -> Result<bool, RunError> {
         let said = self.ports.person.take_words();
         for text in &said {
@@ -81,7 +82,7 @@ impl AgentRun<'_> {
         Ok(!said.is_empty())
     }
 
-    /// Takes in words of the user. They reach the next prompt, and stay there.
+    /// Records input of the user, which is in the next prompt and in all later ones.
     fn hear(&mut self, text: &str, question: Option<&str>) -> Result<(), RunError> {
         let text = self.settings.secrets.redact(text.trim()).into_owned();
         self.words.add(self.saved.turn, &text, question);
@@ -90,7 +91,7 @@ impl AgentRun<'_> {
         self.report(RunEvent::User { text, answers: question.map(str::to_owned) })
     }
 
-    /// Adds the words of the user to the conversation, where a turn is over. A snapshot has them in each prompt.
+    /// Adds the user's new input to the conversation at the end of a turn. A snapshot has all input in each prompt.
     pub(super) fn place_new_words(&mut self) {
         let new = std::mem::take(&mut self.new_words);
         if let RunContext::History(history) = &mut self.context {

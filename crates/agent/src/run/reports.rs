@@ -32,7 +32,7 @@ impl AgentRun<'_> {
         self.report(event)
     }
 
-    /// Reports the tasks if they have changed.
+    /// Reports the tasks if they have changed since the last report.
     pub(super) fn report_plan(&mut self, tasks: &TaskList) -> Result<(), RunError> {
         let planned = tasks.tasks.iter().map(|task| PlannedTask {
             id: task.id,
@@ -47,7 +47,7 @@ impl AgentRun<'_> {
         self.report(RunEvent::Plan { tasks })
     }
 
-    /// What the run took and did so far. Without the store it names no files.
+    /// The totals of the run so far. If the store cannot be read, they name no files.
     pub(super) fn totals(&self) -> RunTotals {
         let SavedRun { turn, calls, refused, usage, seconds, .. } = self.saved;
         let workspace = self.session.workspace();

@@ -1,4 +1,4 @@
-//! What a run is given: its settings, its limits, and the outside world; and how it ends.
+//! The inputs of a run (its settings, its limits and the outside world) and its outcome.
 
 use std::io;
 
@@ -31,7 +31,7 @@ pub struct RunSettings {
     pub window: usize,
     /// The model's edit tool; `None` chooses one by the model's name.
     pub dialect: Option<EditDialect>,
-    /// What the whole run may use.
+    /// The limits of the whole run.
     pub limits: RunLimits,
     /// When a run without progress stops.
     pub loop_limits: LoopLimits,
@@ -43,16 +43,16 @@ pub struct RunSettings {
     pub secrets: Secrets,
 }
 
-/// What a whole run may use; `None` means no limit.
+/// The limits of a whole run, including its earlier processes; `None` means no limit.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RunLimits {
-    /// Number of turns.
+    /// Number of turns, after which the run stops.
     pub turns: Option<u32>,
     /// Input and output tokens together.
     pub tokens: Option<u64>,
-    /// Cost in dollars.
+    /// Cost in US dollars. A run with this limit stops if the cost is unknown.
     pub cost: Option<f64>,
-    /// Minutes of its processes.
+    /// Minutes that its processes may run in total.
     pub minutes: Option<f64>,
 }
 
@@ -86,12 +86,12 @@ pub enum RunError {
         "a budget of {budget} tokens is too small: rules, tools and state may take most of {needed}; give --budget {needed} or more, or set context.budget"
     )]
     BudgetTooSmall {
-        /// The configured budget.
+        /// The configured budget, in tokens.
         budget: usize,
-        /// The smallest budget that works.
+        /// The smallest budget that works, in tokens.
         needed: usize,
     },
-    /// Edits are to be approved, and no one is there.
+    /// Edits need approval, and no one is there to give it.
     #[error(
         "each edit is to be approved (--ask-edits, run.ask_edits), and there is no one to ask: run it on a terminal, or set SUREHAND_RUN_ASK_EDITS=false"
     )]
@@ -111,7 +111,7 @@ pub struct RunOutcome {
     pub run: String,
     /// Why the run stopped.
     pub stop: StopReason,
-    /// The model's summary, or what to do next.
+    /// The model's summary if the run is done, or else the reason and the command that continues it.
     pub text: String,
     /// Tokens and cost of all turns.
     pub usage: TokenUsage,
@@ -121,11 +121,11 @@ pub struct RunOutcome {
 
 /// The outside world of a run.
 pub struct Ports<'a> {
-    /// Answers the prompts.
+    /// The model that answers the prompts.
     pub model: &'a mut dyn ChatModel,
     /// Decides which commands may run.
     pub permission: &'a mut dyn Approver,
-    /// Answers questions, speaks in between and judges edits.
+    /// The person who answers questions, gives input between turns and approves edits.
     pub person: &'a mut dyn Person,
     /// Receives every event, with secrets redacted.
     pub listener: &'a mut dyn FnMut(&RunEvent),

@@ -20,7 +20,7 @@ fn found(text: &str) -> TextCalls {
     find_calls(text, &prompt(), "")
 }
 
-/// A text comes to this text and these calls.
+/// This text has this prose and these calls.
 #[track_caller]
 fn check(text: &str, before: &str, expected: &[(&str, Value)]) {
     let call = |(name, arguments): &(&str, Value)| TextCall {
@@ -183,7 +183,7 @@ fn a_quote_of_what_was_shown_is_not_carried_out() {
     let text = format!("The file says:\n{call}");
     let quote = TextCalls::Unclear("it is a quote of what you were shown".to_owned());
     assert_eq!(find_calls(&text, &prompt, ""), quote);
-    // Once the model was told, it means it.
+    // The model repeats the call after it was warned, so it is meant.
     assert!(matches!(find_calls(call, &prompt, &text), TextCalls::Found { .. }));
 }
 

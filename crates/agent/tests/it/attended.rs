@@ -1,4 +1,4 @@
-//! Runs that a person watches: what is shown of commands while they run.
+//! Runs that a person watches: the live output of commands.
 #![expect(clippy::disallowed_methods, reason = "tests lay out files, and play the other program")]
 
 use std::path::Path;
@@ -14,7 +14,7 @@ use surehand_engine::{Config, Workspace};
 
 use super::run::{call, complete, done, plan, turn};
 
-/// A workspace whose runs ask nobody about commands.
+/// A workspace whose runs need no approval for commands.
 struct Watched {
     dir: tempfile::TempDir,
     secrets: Secrets,
@@ -38,7 +38,7 @@ impl Watched {
         AgentRun::new(workspace, "Make it work.", settings, ports).unwrap().run().unwrap()
     }
 
-    /// What a command prints while it runs, piece by piece; `answer` sees each piece before the command goes on.
+    /// The live output of a command, piece by piece; `answer` sees each piece before the command goes on.
     fn output(&self, command: &str, answer: &mut dyn FnMut(&str, &Path)) -> Vec<String> {
         let mut pieces = Vec::new();
         let run = turn(vec![call("run_command", json!({ "command": command }))]);
@@ -115,7 +115,7 @@ fn the_end_says_what_differs_from_before_the_run() {
         plan(&["t"]),
         turn(vec![read("a.txt"), read("b.txt"), read("c.txt"), read("d.txt")]),
         turn(vec![edit("a.txt", "two", "2"), edit("b.txt", "x", "y"), edit("missing.txt", "x", "y")]),
-        // There and back again is no change.
+        // A file that was moved away and back has not changed.
         turn(vec![edit("b.txt", "y", "x"), call("write_file", json!({ "path": "new.txt", "content": "1\n2\n" }))]),
         turn(vec![call("run_command", json!({ "command": "printf 'c\\nmore\\n' > c.txt" }))]),
         turn(vec![call("move_file", json!({ "from": "d.txt", "to": "e.txt" })), complete(&[1])]),

@@ -1,5 +1,5 @@
-//! A longer story through the real loop, with another program at work on the same files: what the prompt shows is what is on the disk
-//! and what the gate lets through, it never gets too long, and nothing leaves it without being named.
+//! A longer story through the real loop, while another program changes the same files. The prompt must equal the disk
+//! and the lines that the gate accepts, must never exceed its budget, and must name everything that it drops.
 #![expect(clippy::disallowed_methods, reason = "tests lay out files, and play the other program")]
 
 use std::{
@@ -29,7 +29,7 @@ const DIRECTORIES: [&str; 5] = ["", "src/", "src/billing/", "web/pages/", "docs/
 /// The lines of the open files in a prompt, by number.
 type Open = BTreeMap<String, BTreeMap<u32, String>>;
 
-/// Numbers that look like chance and are the same every time.
+/// Pseudorandom numbers, the same in every run.
 struct Dice(u64);
 
 impl Dice {
@@ -43,7 +43,7 @@ impl Dice {
     }
 }
 
-/// What must come of a call.
+/// The required outcome of a call.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Expected {
     Passes,
@@ -52,7 +52,7 @@ enum Expected {
     Anything,
 }
 
-/// How often something happened: a story in which nothing happens shows nothing.
+/// Counts of events: a story without them would test nothing.
 #[derive(Debug, Default)]
 struct Tally {
     passed: usize,
@@ -62,16 +62,16 @@ struct Tally {
     outside: usize,
 }
 
-/// A model that checks what it is shown, and does something to some file.
+/// A model that checks its prompt, and does something to some file.
 struct Checker {
     dir: PathBuf,
     dice: Dice,
     dialect: EditDialect,
-    /// Each turn's events, from the question on.
+    /// The events of each turn, starting with the request.
     events: Rc<RefCell<Vec<RunEvent>>>,
     turn: usize,
     open: Open,
-    /// What the open files held when the prompt was made.
+    /// The content of the open files when the prompt was made.
     contents: BTreeMap<String, String>,
     expected: Expected,
     tally: Tally,
@@ -101,14 +101,14 @@ impl ChatModel for Checker {
     }
 }
 
-/// By a real tokenizer, with the tools as they are sent.
+/// The size of a prompt by a real tokenizer, with the tools as they are sent.
 fn tokens(prompt: &Prompt) -> usize {
     let tool = |tool: &surehand_agent::model::ToolSpec| json!({ "type": "function", "function": { "name": tool.name, "description": tool.description, "parameters": tool.schema } });
     let tools = Value::Array(prompt.tools.iter().map(tool).collect());
     bpe_openai::o200k_base().count(tools.to_string().as_str()) + bpe_openai::o200k_base().count(prompt_text(prompt).as_str())
 }
 
-/// What the part about open files shows.
+/// The lines in the part about open files.
 fn open_files(prompt: &str) -> Open {
     let mut open = Open::new();
     let Some((_, part)) = prompt.split_once("# Open files, as they are now\n") else { return open };
@@ -127,10 +127,10 @@ fn open_files(prompt: &str) -> Open {
     open
 }
 
-/// The lines that `left` names of a file: `a.rs lines 1-3, 7`.
+/// The lines of a file that `left` names: `a.rs lines 1-3, 7`.
 fn named(left: &[String], path: &str, line: u32) -> bool {
     left.iter().filter_map(|left| left.strip_prefix(path)?.strip_prefix(" line")).any(|lines| {
-        // Of very many ranges the last ones are told by where they end.
+        // Of very many ranges, only the total extent of the last ones is shown.
         if let Some((_, end)) = lines.split_once(" more ranges up to ") {
             return line <= end.parse().unwrap();
         }
@@ -146,7 +146,7 @@ impl Checker {
         fs::read_to_string(self.dir.join(path)).unwrap_or_default()
     }
 
-    /// Never anything but what is on the disk.
+    /// The prompt shows only content of the disk.
     fn check_rows(&self, open: &Open, prompt: &str) {
         for (path, rows) in open {
             let content = self.content(path);
@@ -157,7 +157,7 @@ impl Checker {
         }
     }
 
-    /// What was open, and what was read since, is open still or was named.
+    /// Lines that were open or have been read since are still open, or were named.
     fn check_left(&mut self, open: &Open, events: &[RunEvent], prompt: &str) {
         let left = events.iter().filter_map(|event| match event {
             RunEvent::Left { what } => Some(what.clone()),
@@ -256,7 +256,7 @@ impl Checker {
         }
     }
 
-    /// A line that stands in the prompt.
+    /// A line in the prompt.
     fn edit_shown(&mut self) -> (Expected, &'static str, Value) {
         let rows =
             self.open.iter().flat_map(|(path, rows)| rows.iter().map(|(number, row)| (path.clone(), *number, row.clone())));
@@ -268,7 +268,7 @@ impl Checker {
         }
     }
 
-    /// A line of a file of which the prompt shows nothing.
+    /// A line of a file that is not in the prompt.
     fn edit_closed(&mut self) -> (Expected, &'static str, Value) {
         let closed: Vec<String> = files(&self.dir).into_iter().filter(|path| !self.open.contains_key(path)).collect();
         let Some(path) = self.dice.pick(&closed) else { return self.read() };
@@ -276,7 +276,8 @@ impl Checker {
         (Expected::Unread, self.tool(), self.edit(&path, 1, &first))
     }
 
-    /// A line that the prompt does not show, of a file that it shows something of. By its text it may be edited, by its number not.
+    /// A line that is not in the prompt, of a file that is there in part. It may be edited by its text, but not by its
+    /// number.
     fn edit_unseen(&mut self) -> (Expected, &'static str, Value) {
         let Some(path) = self.any_open().filter(|_| self.dialect == EditDialect::Lines) else { return self.edit_closed() };
         let content = self.content(&path);
@@ -339,14 +340,14 @@ fn files(dir: &Path) -> Vec<String> {
     files
 }
 
-/// Another program does something to one of the files that are open, or to any.
+/// Another program changes one of the open files, or any file.
 fn meddle(dir: &Path, recent: &[String], dice: &mut Dice) {
     let recent: Vec<String> = recent.iter().filter(|path| dir.join(path).is_file()).cloned().collect();
     let path = dice.pick(&recent).or_else(|| dice.pick(&files(dir))).unwrap();
     let content = fs::read_to_string(dir.join(&path)).unwrap();
     let mut lines: Vec<&str> = content.lines().collect();
     let at = dice.below(lines.len().max(1)).min(lines.len());
-    let new = format!("// seen by somebody else, {}", dice.below(100_000));
+    let new = format!("// seen by another program, {}", dice.below(100_000));
     match dice.below(10) {
         0 => return fs::remove_file(dir.join(&path)).unwrap(),
         1..5 => lines.insert(at, &new),
@@ -399,7 +400,7 @@ fn play(dialect: EditDialect, seed: u64) -> Tally {
     Tally { outside, ..checker.tally }
 }
 
-/// Plays a story in which everything happens often enough to show something.
+/// Plays a story in which every kind of event happens often enough.
 #[track_caller]
 fn holds(dialect: EditDialect, seed: u64) -> Tally {
     let tally = play(dialect, seed);

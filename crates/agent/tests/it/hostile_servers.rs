@@ -1,5 +1,5 @@
-//! Servers that break the rules, over every protocol: an answer is understood, asked for again, or refused for a reason
-//! that a person understands. It is never half understood.
+//! Servers that violate the protocol, over every protocol. An answer is understood, requested again, or refused for a
+//! reason that a person understands. It is never half understood.
 
 use std::time::Duration;
 
@@ -11,18 +11,18 @@ use super::models::{ALL, ask, connected, connection, prompt, retry_policy};
 
 const TEXT: &str = "I look at it: äöü 😀, \"quoted\".";
 
-/// An answer with all that an answer can have.
+/// An answer with every part that an answer can have.
 fn whole() -> Turn {
     Turn::calls(&[("read", json!({ "path": "a 😀.rs", "lines": [1, 2] })), ("list", json!({}))]).with_text(TEXT)
 }
 
-/// What comes of an odd answer.
+/// The required outcome of an odd answer.
 enum Outcome {
-    /// It is understood as if it were not odd.
+    /// It is understood like the regular answer.
     Understood,
-    /// It is asked for again, for a reason with these words.
+    /// It is requested again, for a reason with these words.
     Again(&'static str),
-    /// It ends with an error that has these words.
+    /// The request fails with an error that has these words.
     Ends(&'static str),
 }
 use Outcome::{Again, Ends, Understood};
@@ -96,7 +96,7 @@ fn replace_numbers(value: &mut Value, by: &Value) {
     }
 }
 
-/// The text as it comes from servers that cut characters in half: each half escaped, in an event of its own.
+/// The text as servers send it that split characters: each half escaped, in an event of its own.
 fn split_in_surrogates(events: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
     const HALVES: [(char, &str); 2] = [('\u{e000}', "\\ud83d"), ('\u{e001}', "\\ude00")];
     let half = |event: &[u8], number: usize| {
@@ -109,7 +109,7 @@ fn split_in_surrogates(events: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
         });
         String::from_utf8(event).unwrap().replace(mark, escaped).into_bytes()
     };
-    // Events that repeat the whole text are left as they are.
+    // Events that repeat the whole text are not changed.
     let is_piece = |event: &[u8]| {
         let text = String::from_utf8_lossy(event);
         text.contains('😀') && text.contains("delta") && !text.contains("_item.") && !text.contains("\"output\"")
@@ -213,7 +213,7 @@ fn streams_without_a_final_event_are_understood_where_nothing_can_be_missing() {
     });
     check_over(ModelProtocol::OpenAi, "no [DONE]", &without_last, &Understood);
     check_over(ModelProtocol::Anthropic, "no message_stop", &without_last, &Understood);
-    // Without its last event, nothing says that another call would not follow.
+    // Without its last event, another call could follow.
     check_over(ModelProtocol::Responses, "no response.completed", &without_last, &Again("the answer broke off"));
 }
 
@@ -245,7 +245,7 @@ fn a_compressed_answer_is_unpacked() {
     check("another compression", &Turn::body("x").header("content-encoding", "br"), &Ends("is compressed (br)"));
 }
 
-/// Packs bytes without making them smaller.
+/// Wraps bytes in gzip without compression.
 fn gzip(bytes: &[u8]) -> Vec<u8> {
     let length = u16::try_from(bytes.len()).unwrap();
     let mut crc = u32::MAX;
@@ -313,7 +313,7 @@ fn what_will_not_pass_ends_at_once() {
     ];
     for (name, turn, why) in &cases {
         match *name {
-            // A success with an error in it may pass.
+            // A success that contains an error may be temporary.
             "a status that is none" => check(name, turn, &Again(why)),
             _ => check(name, turn, &Ends(why)),
         }
@@ -339,7 +339,7 @@ fn a_key_follows_no_redirect() {
 #[test]
 fn a_connection_may_break_anywhere() {
     for protocol in ALL {
-        // The last points are behind the end, where nothing breaks.
+        // The last points are beyond the end, where nothing breaks.
         for point in (0..5000).step_by(37) {
             let server = ModelServer::start(vec![whole().broken_at(point), whole()]);
             let (answer, heard) = ask(&mut *connected(&connection(protocol, &server.url())), &prompt("hello"));

@@ -1,4 +1,4 @@
-//! Runs of a model that repeats itself, in the ways that models do. Each must stop soon, and say why.
+//! Runs of a model that repeats itself in the ways that models do. Each must stop soon and give the reason.
 
 use serde_json::{Value, json};
 use surehand_agent::{
@@ -140,7 +140,7 @@ fn a_file_that_is_paged_through_again_and_again_stops_the_run() {
     let played = stage.play(std::iter::once(plan(&["t"])).chain((0..60).map(page)).collect());
     assert_eq!(played.outcome.stop, StopReason::Stuck, "{}", played.outcome.text);
     assert!((13..=23).contains(&played.outcome.turns), "{}", played.outcome.turns);
-    // Other ranges of the same lines are no news either, nor are those behind the end.
+    // Other ranges of the same lines are no news either, nor are ranges beyond the end.
     let shifted = |number: usize| {
         turn(vec![call("read_file", json!({ "path": "long.txt", "offset": 100 + number, "limit": 50 - number }))])
     };
@@ -173,12 +173,12 @@ fn reading_a_long_file_is_no_loop() {
 
 #[test]
 fn tests_between_edits_are_no_loop() {
-    // The same line is edited until the test passes, which always prints the same.
+    // One line is edited until the test passes, which always prints the same text.
     let words = ["one", "uno", "eins", "un", "ena", "jeden", "egy", "bir", "moja", "tasi", "isa", "kotahi", "ett", "ichi"];
     let tried =
         (1..words.len()).flat_map(|number| [edit(words[number - 1], words[number]), turn(vec![run_command("echo FAILED")])]);
     finishes(&[("a.txt", "one\n")], std::iter::once(turn(vec![read("a.txt")])).chain(tried).collect());
-    // A number is tried out.
+    // Different numbers are tried.
     let text = |number: usize| format!("threads = {number}");
     let tuned = (1..15).flat_map(|number| [edit(&text(number - 1), &text(number)), turn(vec![run_command("echo 3 s")])]);
     finishes(&[("a.txt", "threads = 0\n")], std::iter::once(turn(vec![read("a.txt")])).chain(tuned).collect());
@@ -216,7 +216,7 @@ fn the_same_set_of_calls_stops_the_run_whatever_the_model_says_about_it() {
     let calls = || vec![read("a.txt"), call("search_files", json!({ "pattern": "two" })), run_command("date +%N")];
     let set = |number: usize| ScriptedTurn { text: format!("Attempt {number}: now I look closely."), ..turn(calls()) };
     stops(vec![plan(&["t"])], set, "read_file, run_command, search_files");
-    // In another order, with tasks and summaries in other words.
+    // In another order, and with other descriptions and summaries.
     let shuffled = |number: usize| {
         let mut calls = calls();
         calls.rotate_left(number % 3);

@@ -1,4 +1,5 @@
-//! The tests of this crate that use its public interface, in one binary. `commands` is another one: it measures its process.
+//! The tests of this crate that use its public interface, in one binary. `commands` is separate, because it measures
+//! its process.
 
 mod attended;
 mod context;

@@ -1,4 +1,4 @@
-//! Models behind a real server on this machine: what is asked, what is understood, and what happens when it goes wrong.
+//! Models behind a real server on this machine: requests, answers, and failures.
 
 use std::{collections::BTreeMap, net::TcpListener, thread, time::Duration};
 
@@ -14,7 +14,7 @@ use surehand_testkit::model_server::{ModelServer, Turn};
 
 pub(super) const ALL: [ModelProtocol; 3] = [ModelProtocol::OpenAi, ModelProtocol::Anthropic, ModelProtocol::Responses];
 
-/// Patient with silence, quick to ask again.
+/// A policy that waits long for answers, but retries quickly.
 pub(super) fn retry_policy() -> RetryPolicy {
     let instant = Duration::from_micros(10);
     RetryPolicy { idle: Duration::from_secs(3600), attempts: 4, first_pause: instant, longest_pause: instant }
@@ -50,10 +50,10 @@ pub(super) fn prompt(text: &str) -> Prompt {
     Prompt { system: "be careful".to_owned(), messages, tools: vec![tool], is_conversation: false }
 }
 
-/// What was answered, and what was heard meanwhile.
+/// The answer, and the events that were heard before it.
 pub(super) type Said = (Result<ModelAnswer, ModelError>, Vec<String>);
 
-/// Asks. Of retries it notes the reason, not the pause.
+/// Asks the model. For retries, it records the reason but not the pause.
 pub(super) fn ask(model: &mut dyn ChatModel, prompt: &Prompt) -> Said {
     let mut heard = Vec::new();
     let answer = model.ask(prompt, &CancelToken::default(), &mut |piece| {
@@ -66,7 +66,7 @@ pub(super) fn ask(model: &mut dyn ChatModel, prompt: &Prompt) -> Said {
     (answer, heard)
 }
 
-/// What a server that plays these turns is understood to say, in each protocol.
+/// The answer of a server that plays these turns, in each protocol.
 #[track_caller]
 fn played(turns: &[Turn]) -> [Said; 3] {
     ALL.map(|protocol| {
@@ -77,7 +77,7 @@ fn played(turns: &[Turn]) -> [Said; 3] {
     })
 }
 
-/// In each protocol, these turns come to this text and these calls.
+/// In each protocol, these turns result in this text and these calls.
 #[track_caller]
 fn check(turns: &[Turn], text: &str, calls: &[(&str, &str)]) {
     for (answer, heard) in played(turns) {
@@ -85,7 +85,7 @@ fn check(turns: &[Turn], text: &str, calls: &[(&str, &str)]) {
         let found: Vec<_> = answer.calls.iter().map(|call| (call.name.as_str(), call.arguments.as_str())).collect();
         assert_eq!((answer.text.as_str(), found.as_slice()), (text, calls));
         assert!(answer.calls.iter().all(|call| !call.id.is_empty()));
-        // What was heard since the last retry is what counts.
+        // Only pieces since the last retry count.
         let again = heard.iter().rposition(|piece| piece.starts_with("again ")).map_or(0, |at| at + 1);
         let texts: String = heard[again..].iter().filter_map(|piece| piece.strip_prefix("text ")).collect();
         assert_eq!(texts, text);
@@ -174,9 +174,9 @@ fn cost_is_computed_from_prices_unless_the_provider_says_it() {
     assert_eq!(cost(ModelProtocol::OpenAi, Turn::body(body.to_string())), Some(0.25));
 }
 
-// What is sent.
+// Requests.
 
-/// The body of the request that is made for this prompt.
+/// The body of the request for this prompt.
 fn sent(protocol: ModelProtocol, prompt: &Prompt) -> Value {
     let server = ModelServer::start(vec![Turn::text("hi")]);
     ask(&mut *model(protocol, &server), prompt).0.unwrap();
@@ -280,7 +280,7 @@ fn a_conversation_in_responses() {
     );
 }
 
-/// Where the prompt is marked for the cache: the role and the end of each marked part.
+/// The marks for the cache in a prompt: the role and the end of each marked part.
 fn marks(prompt: &Prompt) -> Vec<String> {
     let body = sent(ModelProtocol::Anthropic, prompt);
     let is_marked = |block: &&Value| block["cache_control"] == json!({ "type": "ephemeral" });
@@ -319,8 +319,8 @@ fn what_is_written_to_the_cache_is_counted_and_costs_more() {
 
 // Reasoning that a provider wants back.
 
-/// The answer to a first prompt, and the bodies of the requests of a second one, after this was done with the model and
-/// the answer.
+/// The answer to a first prompt, and the bodies of the requests for a second one, after the model and the answer were
+/// modified by `change`.
 fn second_request(
     protocol: ModelProtocol,
     turns: Vec<Turn>,
@@ -495,9 +495,9 @@ fn keys_go_into_the_headers() {
     }
 }
 
-// What the settings add to a request.
+// Settings in a request.
 
-/// The bodies that are sent with these settings if the server refuses once with each of these words.
+/// The bodies that are sent with these settings if the server refuses once with each of these messages.
 fn sent_with(protocol: ModelProtocol, generation: GenerationSettings, refusals: &[&str]) -> Vec<Value> {
     let refusals = refusals.iter().map(|words| Turn::status(400).saying(words));
     let server = ModelServer::start(refusals.chain([Turn::text("hi")]).collect());
@@ -609,9 +609,9 @@ fn a_server_that_does_not_know_a_field_is_asked_without_it() {
     assert_eq!(asked, [true, false, false], "learnt for good");
 }
 
-// How long an answer may be.
+// The length of an answer.
 
-/// What comes of these turns if an answer may have a hundred tokens, in each protocol, and the requests.
+/// The outcome of these turns with a limit of a hundred tokens, in each protocol, and the requests.
 #[track_caller]
 fn limited(turns: &[Turn]) -> Vec<(Said, Vec<Value>)> {
     let limited = |protocol| {
@@ -688,9 +688,9 @@ fn a_server_that_knows_no_limit_is_sent_none() {
     assert_eq!(server.requests()[1].body.get("max_tokens"), None);
 }
 
-// What goes wrong and may pass.
+// Transient errors.
 
-/// In each protocol, this turn is tried again, for this reason.
+/// In each protocol, this turn is retried for this reason.
 #[track_caller]
 fn passes(turn: Turn, expected: &str) {
     for (answer, heard) in played(&[turn, Turn::text("it works")]) {
@@ -760,7 +760,7 @@ fn comments_without_end_are_no_answer_and_not_asked_for_again() {
 }
 
 #[test]
-fn what_does_not_pass_is_given_up_after_some_attempts() {
+fn retries_end_after_the_last_attempt() {
     for (answer, heard) in played(&vec![Turn::status(429); 4]) {
         let why = "429: scripted 429\ntry again later, or with another model".to_owned();
         assert_eq!(answer, Err(ModelError::Unavailable { model: "test-model".into(), problem: "failed", attempts: 4, why }));
@@ -771,7 +771,7 @@ fn what_does_not_pass_is_given_up_after_some_attempts() {
 }
 
 #[test]
-fn a_server_that_is_not_there_is_told_with_its_address() {
+fn the_error_about_a_missing_server_names_its_address() {
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let url = format!("http://127.0.0.1:{port}");
     for protocol in ALL {
@@ -796,7 +796,7 @@ fn silence_is_a_failure() {
     }
 }
 
-/// After half of an answer nothing more comes but this.
+/// After half of an answer, only this arrives.
 #[track_caller]
 fn is_silence(keep_alive: &str) {
     for protocol in ALL {
@@ -838,7 +838,7 @@ fn a_whole_answer_counts_though_the_line_stays_open_or_breaks() {
     }
 }
 
-// What goes wrong for good.
+// Permanent errors.
 
 /// In each protocol, this turn is a refusal with these words.
 #[track_caller]
@@ -867,7 +867,7 @@ fn a_refusal_has_the_providers_words_and_what_to_do() {
 }
 
 #[test]
-fn a_prompt_that_is_too_long_is_told_as_such() {
+fn a_prompt_that_is_too_long_is_reported_as_such() {
     let words = "prompt is too long: 210000 tokens > 200000 maximum";
     let remedy = "\nthe prompt is too long for test-model: ";
     refuses(Turn::status(400).saying(words), 400, &format!("{words}{remedy}"));
@@ -901,7 +901,7 @@ fn a_missing_key_is_named() {
     }
 }
 
-/// Whatever the server does with the key, nobody is shown it.
+/// No text shows the key, whatever the server does with it.
 #[track_caller]
 fn hides_the_key(turns: Vec<Turn>, expected: &str) {
     let env = |name: &str| (name == "OPENAI_API_KEY").then(|| "sk-secret-123".to_owned());
@@ -916,7 +916,7 @@ fn hides_the_key(turns: Vec<Turn>, expected: &str) {
 #[test]
 fn a_key_that_the_provider_echoes_is_not_shown() {
     hides_the_key(vec![Turn::status(401).saying("wrong: sk-secret-123")], "wrong: …\ncheck the key in OPENAI_API_KEY");
-    // Cut where words get too long, but not through the key.
+    // Cut where the message gets too long, but not inside the key.
     hides_the_key(vec![Turn::status(400).saying(&format!("{} sk-secret-123", "x".repeat(590)))], "x …");
     hides_the_key(vec![Turn::status(500).saying("sk-secret-123 made me fail"); 4], "… made me fail");
     hides_the_key(vec![Turn::body("sk-secret-123"); 4], "no event in it): …");
@@ -930,9 +930,9 @@ fn words_of_a_provider_cannot_command_a_terminal() {
     assert_eq!(answer, Err(ModelError::Refused { model: "test-model".into(), status: 400, why: " [2Jgone".into() }));
 }
 
-// Stopping.
+// Cancellation.
 
-/// Somebody wants to stop when the server has been asked. Without a look at the wish this would take an hour.
+/// The run is cancelled after the request was sent. Without a check for that, the test would take an hour.
 #[track_caller]
 fn stops(turn: &Turn) {
     for protocol in ALL {
@@ -952,7 +952,7 @@ fn stops(turn: &Turn) {
 }
 
 #[test]
-fn waiting_ends_at_once_when_somebody_wants_to_stop() {
+fn waiting_ends_at_once_when_the_run_is_cancelled() {
     stops(&Turn::hang());
     stops(&long().stalled());
     stops(&Turn::status(500).stalled());
@@ -960,7 +960,7 @@ fn waiting_ends_at_once_when_somebody_wants_to_stop() {
 }
 
 #[test]
-fn nobody_is_asked_after_a_stop() {
+fn no_request_is_sent_after_a_cancellation() {
     let server = ModelServer::start(vec![Turn::text("hi")]);
     let cancel = CancelToken::default();
     cancel.cancel();

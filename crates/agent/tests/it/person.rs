@@ -1,4 +1,4 @@
-//! Runs with a person: questions, words in between, edits that are asked about, and further stories.
+//! Runs with a person: questions, input between turns, approval of edits, and further stories.
 #![expect(clippy::disallowed_methods, reason = "tests lay out files, and play the other program")]
 
 use std::{cell::RefCell, collections::VecDeque, rc::Rc};
@@ -17,18 +17,18 @@ use surehand_engine::{TaskScope, core::ContextMode};
 
 use super::run::{Played, Stage, Told, call, complete, done, plan, read, turn, write};
 
-/// A person who does as told, and notes what they were asked.
+/// A person who answers as scripted, and records the questions.
 #[derive(Default)]
 pub(super) struct ScriptedPerson {
     is_there: bool,
     answers: VecDeque<Option<&'static str>>,
     questions: Vec<String>,
-    /// What they say next.
+    /// The next input.
     words: Rc<RefCell<Vec<String>>>,
     approvals: VecDeque<EditApproval>,
     /// The diffs, and whether a file had changed since an approval.
     edits: Vec<(String, bool)>,
-    /// What happens while they think about an edit.
+    /// Runs while they think about an edit.
     meanwhile: Option<Box<dyn FnMut()>>,
 }
 
@@ -73,7 +73,7 @@ fn notes(played: &Played) -> Vec<&str> {
     notes.collect()
 }
 
-/// What the user said, as the events have it.
+/// The user's input in the events.
 fn heard(played: &Played) -> Vec<(&str, Option<&str>)> {
     let words = played.events.iter().filter_map(|event| match event {
         RunEvent::User { text, answers } => Some((text.as_str(), answers.as_deref())),
@@ -124,7 +124,7 @@ fn an_answer_may_be_left_to_the_model() {
 }
 
 #[test]
-fn without_a_person_the_model_is_told_and_the_run_stops_in_the_end() {
+fn without_a_person_the_model_gets_a_note_and_the_run_stops_in_the_end() {
     let stage = Stage::new(&[]);
     let played = stage.play((0..20).map(|_| talk("Tabs or spaces?")).collect());
     assert_eq!((played.outcome.stop, played.outcome.turns), (StopReason::Stuck, 6));
@@ -132,9 +132,9 @@ fn without_a_person_the_model_is_told_and_the_run_stops_in_the_end() {
     assert!(played.user(2).contains(prompt::NOBODY_ANSWERS) && !played.prompts[0].system.contains(prompt::ASK));
 }
 
-// Words in between.
+// Input between turns.
 
-/// Plays a run in which the user says something in the second turn.
+/// Plays a run in which the user gives input in the second turn.
 fn steered(stage: &Stage, turns: Vec<ScriptedTurn>) -> Played {
     let words = stage.person.borrow().words.clone();
     stage.play_with(turns, |event, _| {
@@ -260,7 +260,7 @@ fn edit(old: &str, new: &str) -> ScriptedTurn {
     turn(vec![call("edit_file", json!({ "path": "a.txt", "old_string": old, "new_string": new }))])
 }
 
-/// Plans, looks at the file, does this, and is done.
+/// Plans, reads the file, makes this call, and is done.
 fn story(turns: Vec<ScriptedTurn>) -> Vec<ScriptedTurn> {
     let begin = [plan(&["t"]), turn(vec![read("a.txt")])];
     begin.into_iter().chain(turns).chain([turn(vec![complete(&[1])]), done()]).collect()
@@ -317,7 +317,7 @@ fn an_edit_is_asked_about_again_if_the_file_has_changed_meanwhile() {
     }));
     let stage = stage.with(|settings| settings.dialect = None);
     let played = stage.play(story(vec![edit("two", "2")]));
-    // The gate refuses what it cannot rebase; what it can, the user sees as it would be now.
+    // The gate refuses an edit that it cannot rebase. The user sees a rebased edit with its new diff.
     let edits = &stage.person.borrow().edits;
     assert!(edits.len() == 1 || edits[1].1, "{edits:?}");
     assert_eq!(stage.content("a.txt"), "one\ntwo\nthree\n", "{:?}", played.outcome);
@@ -348,8 +348,8 @@ fn a_further_story_has_its_own_tasks_and_the_old_ones_are_kept() {
         let stage = stage().with(|settings| settings.mode = mode);
         let first = finishes(&stage, story(vec![edit("two", "2")]));
         let turns = vec![plan(&["test it"]), turn(vec![read("a.txt")]), edit("2", "3"), turn(vec![complete(&[2])]), done()];
-        let told = Told::FurtherStory("Now three.");
-        let played = stage.try_tell(told, ScriptedModel::new(turns), CancelToken::default(), |_, _| {}).unwrap();
+        let input = Told::FurtherStory("Now three.");
+        let played = stage.try_tell(input, ScriptedModel::new(turns), CancelToken::default(), |_, _| {}).unwrap();
         assert_eq!((played.outcome.stop, played.outcome.run.as_str()), (StopReason::Done, first.outcome.run.as_str()));
         assert_eq!((played.outcome.turns, stage.content("a.txt").as_str()), (first.outcome.turns + 5, "one\n3\n"));
         let system = &played.prompts[0].system;
@@ -373,8 +373,8 @@ fn open_tasks_of_the_story_before_do_not_keep_the_next_one_from_being_done() {
     stage.play(vec![plan(&["left"])]);
     let stage = stage.with(|settings| settings.limits.turns = Some(30));
     let turns = vec![plan(&["other"]), turn(vec![complete(&[2])]), done()];
-    let told = Told::FurtherStory("Something else.");
-    let played = stage.try_tell(told, ScriptedModel::new(turns), CancelToken::default(), |_, _| {}).unwrap();
+    let input = Told::FurtherStory("Something else.");
+    let played = stage.try_tell(input, ScriptedModel::new(turns), CancelToken::default(), |_, _| {}).unwrap();
     assert_eq!(played.outcome.stop, StopReason::Done, "{}", played.outcome.text);
     assert!(played.user(1).contains("Of other stories and runs, not to be done here: 1 open task"), "{}", played.user(1));
 }
@@ -385,9 +385,9 @@ fn a_further_story_can_be_resumed_too() {
         let stage = stage().with(|settings| settings.mode = mode);
         finishes(&stage, story(vec![edit("two", "2")]));
         let stage = stage.with(|settings| settings.limits.turns = Some(6));
-        let told = Told::FurtherStory("Now three.");
+        let input = Told::FurtherStory("Now three.");
         let script = ScriptedModel::new(vec![plan(&["test it"])]);
-        let played = stage.try_tell(told, script, CancelToken::default(), |_, _| {}).unwrap();
+        let played = stage.try_tell(input, script, CancelToken::default(), |_, _| {}).unwrap();
         assert_eq!(played.outcome.stop, StopReason::Budget);
         let stage = stage.with(|settings| settings.limits.turns = Some(30));
         let played = resumed(&stage, vec![turn(vec![complete(&[2])]), done()]);

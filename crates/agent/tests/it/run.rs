@@ -21,7 +21,7 @@ use surehand_engine::{
 
 use super::person::ScriptedPerson;
 
-/// A scripted model that keeps what it was asked.
+/// A scripted model that records its prompts.
 struct Recorded {
     script: ScriptedModel,
     prompts: Rc<RefCell<Vec<Prompt>>>,
@@ -43,7 +43,7 @@ impl ChatModel for Recorded {
     }
 }
 
-/// What came of a run.
+/// The outcome of a run.
 pub(super) struct Played {
     pub(super) outcome: RunOutcome,
     pub(super) events: Vec<RunEvent>,
@@ -55,7 +55,7 @@ impl Played {
         prompt_text(&Prompt { system: String::new(), ..self.prompts[turn - 1].clone() })
     }
 
-    /// The calls that were made, with what came of each: `+` or `-`, and an `r` for a repair.
+    /// The calls, each with its outcome: `+` or `-`, and an `r` for a repair.
     pub(super) fn calls(&self) -> Vec<String> {
         let mut calls = Vec::new();
         for event in &self.events {
@@ -96,7 +96,7 @@ pub(super) enum Told<'a> {
 
 pub(super) struct Stage {
     pub(super) dir: tempfile::TempDir,
-    /// No one, unless a test puts somebody there.
+    /// [`Nobody`], unless a test sets a person.
     pub(super) person: RefCell<ScriptedPerson>,
     settings: Option<RunSettings>,
     dialect: Option<EditDialect>,
@@ -185,7 +185,7 @@ impl Stage {
 
     pub(super) fn try_tell(
         &self,
-        told: Told<'_>,
+        input: Told<'_>,
         script: ScriptedModel,
         cancel: CancelToken,
         mut outside: impl FnMut(&RunEvent, &Path),
@@ -206,7 +206,7 @@ impl Stage {
             dialect: self.dialect,
             ..self.settings.clone().unwrap_or_else(|| RunSettings::for_workspace(&workspace))
         };
-        let run = match told {
+        let run = match input {
             Told::Story(story) => AgentRun::new(workspace, story, settings, ports)?,
             Told::Resumed => AgentRun::resume(workspace, None, settings, ports)?,
             Told::FurtherStory(story) => AgentRun::tell_further_story(workspace, None, story, settings, ports)?,
@@ -550,7 +550,7 @@ fn no_op_results_are_kept_in_no_context() {
         let same = || turn(vec![write("a.txt", "same content\n")]);
         let played = stage.play(vec![plan(&["t"]), same(), same(), turn(vec![complete(&[1])]), done()]);
         let said = "nothing was written";
-        assert!(played.user(4).contains(said), "{mode:?}: the model is told once: {}", played.user(4));
+        assert!(played.user(4).contains(said), "{mode:?}: the model reads it once: {}", played.user(4));
         assert!(!played.user(5).contains(said), "{mode:?}: {}", played.user(5));
     }
 }
@@ -614,7 +614,7 @@ fn instructions_have_their_place_and_stay() {
 }
 
 #[test]
-fn without_anybody_to_ask_commands_are_declined() {
+fn without_a_person_commands_are_declined() {
     let stage = Stage::new(&[]);
     let played = stage.play(vec![turn(vec![call("run_command", json!({ "command": "touch x" }))]), done()]);
     assert!(played.calls()[0].ends_with('-'), "{:?}", played.calls());
@@ -623,7 +623,7 @@ fn without_anybody_to_ask_commands_are_declined() {
 
 #[test]
 fn what_comes_to_light_in_an_answer_does_not_allow_its_other_calls() {
-    // All of them were written by a model that had not seen the file as it is now.
+    // The model wrote all of them before it had seen the present file.
     let theirs = "one\ntheir two\n";
     let edit = |old: &str, new: &str| call("edit_file", json!({ "path": "a.txt", "old_string": old, "new_string": new }));
     let check = |first: ScriptedCall, second: ScriptedCall| {
@@ -635,9 +635,9 @@ fn what_comes_to_light_in_an_answer_does_not_allow_its_other_calls() {
             }
         });
         assert_eq!(stage.content("a.txt"), theirs, "{:?}", played.calls());
-        let told = played.user(4);
-        assert!(told.contains("you had not seen the current content of a.txt"), "{told}");
-        assert!(told.contains("2|their two"), "{told}");
+        let prompt = played.user(4);
+        assert!(prompt.contains("you had not seen the current content of a.txt"), "{prompt}");
+        assert!(prompt.contains("2|their two"), "{prompt}");
     };
     check(edit("two", "2"), write("./a.txt", "one\n2\n"));
     check(edit("two", "2"), edit("one", "1"));
@@ -654,7 +654,7 @@ fn a_file_that_is_read_and_written_over_in_one_answer_stays() {
         stage.play(vec![plan(&["t"]), turn(vec![read("a.txt"), write("a.txt", "blind\n")]), turn(vec![complete(&[1])]), done()]);
     assert_eq!(stage.content("a.txt"), "unseen\n");
     assert!(played.result(2).contains("you had not seen"), "{}", played.result(2));
-    // What the model knows by itself it may write as often as it likes.
+    // The model may write its own content as often as it likes.
     let stage = Stage::new(&[]);
     stage.play(vec![plan(&["t"]), turn(vec![write("a.txt", "first\n"), write("a.txt", "second\n"), complete(&[1])]), done()]);
     assert_eq!(stage.content("a.txt"), "second\n");
@@ -702,8 +702,8 @@ fn what_the_model_has_just_asked_for_is_not_folded_away() {
         turn(vec![complete(&[1])]),
         done(),
     ]);
-    let told = played.user(4);
-    assert!(told.contains("was folded into this state") && told.contains("300|line number 300"), "{told}");
+    let prompt = played.user(4);
+    assert!(prompt.contains("was folded into this state") && prompt.contains("300|line number 300"), "{prompt}");
     assert_eq!(played.calls()[4..6], ["edit_file +", "edit_file -"], "what is in the context can be edited, and nothing else");
     for prompt in &played.prompts {
         assert!(prompt.tokens() <= 6500, "{}", prompt.tokens());
@@ -723,8 +723,8 @@ fn what_is_longer_than_the_window_is_said_to_be() {
         turn(vec![complete(&[1])]),
         done(),
     ]);
-    let told = played.user(3);
-    assert!(told.contains("was too long: ask for less at once") && !told.contains("|line number"), "{told}");
+    let prompt = played.user(3);
+    assert!(prompt.contains("was too long: ask for less at once") && !prompt.contains("|line number"), "{prompt}");
     assert!(played.prompts.iter().all(|prompt| prompt.tokens() <= 8000));
 }
 
@@ -749,7 +749,7 @@ fn a_run_that_was_killed_in_its_first_turn_goes_on() {
 }
 
 #[test]
-fn a_diff_with_a_secret_is_told_redacted_and_whole() {
+fn a_diff_with_a_secret_is_redacted_and_complete() {
     let secret = "sk-12345678";
     let stage = Stage::new(&[("a.txt", &format!("one\nkey = {secret}\ntwo\n"))]).with(|settings| settings.secrets.add(secret));
     let edit = call("edit_file", json!({ "path": "a.txt", "old_string": "two", "new_string": "2" }));
@@ -814,7 +814,7 @@ fn a_repaired_edit_never_hits_a_line_that_only_looks_like_it() {
     let turns = vec![plan(&["edit"]), turn(vec![read("a.txt")]), turn(vec![call("edit_lines", edit), complete(&[1])]), done()];
     stage.play_with(turns, |event, dir| match event {
         RunEvent::Call { tool, repair: false, .. } if tool == "edit_lines" => put(dir, "a.txt", &format!("new\n{before}")),
-        // Once more, so that another brace stands where the one that was meant stood a moment ago.
+        // Once more, so that another brace is where the intended one was before.
         RunEvent::Call { repair: true, .. } => put(dir, "a.txt", &format!("new\nx\nx\nx\nx\n{before}")),
         _ => {}
     });
@@ -823,7 +823,7 @@ fn a_repaired_edit_never_hits_a_line_that_only_looks_like_it() {
 }
 
 #[test]
-fn in_a_conversation_what_a_repair_read_is_told() {
+fn in_a_conversation_the_model_gets_the_lines_that_a_repair_read() {
     let stage = Stage::new(&[("a.txt", "one\n")]).with(|settings| settings.mode = ContextMode::History);
     let edit = call("edit_file", json!({ "path": "a.txt", "old_string": "one", "new_string": "1" }));
     let turns = vec![plan(&["t"]), turn(vec![read("a.txt")]), turn(vec![edit]), turn(vec![complete(&[1])]), done()];

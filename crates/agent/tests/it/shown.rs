@@ -1,4 +1,4 @@
-//! What a model is shown in snapshot mode, in cases in which it was once shown too little, too much, or something that was not so.
+//! Prompts in snapshot mode, in cases in which they once showed too little, too much, or wrong lines.
 #![expect(clippy::disallowed_methods, reason = "tests lay out files, and play the other program")]
 
 use std::{cell::RefCell, path::Path, rc::Rc};
@@ -14,7 +14,7 @@ use surehand_agent::{
 };
 use surehand_engine::{Config, Workspace};
 
-/// A scripted model that keeps what it was asked.
+/// A scripted model that records its prompts.
 struct Recorded(ScriptedModel, Rc<RefCell<Vec<String>>>);
 
 impl ChatModel for Recorded {
@@ -33,7 +33,7 @@ impl ChatModel for Recorded {
     }
 }
 
-/// Somebody who allows everything.
+/// Approves every command.
 struct Anything;
 
 impl Approver for Anything {
@@ -74,14 +74,14 @@ fn numbered(lines: u32) -> String {
     (1..=lines).map(|n| format!("line number {n}\n")).collect()
 }
 
-/// What came of a run: the prompts of its turns, what each call came to, and why it stopped.
+/// The outcome of a run: the prompts of its turns, the outcome of each call, and the reason why it stopped.
 struct Played {
     prompts: Vec<String>,
     results: Vec<String>,
     stop: StopReason,
 }
 
-/// Plays turns of one or more calls; `outside` is told of each turn that is over.
+/// Plays turns of one or more calls; `outside` is called after each turn.
 fn play(dir: &Path, turns: Vec<Vec<ScriptedCall>>, mut outside: impl FnMut(u32)) -> Played {
     let prompts = Rc::new(RefCell::new(Vec::new()));
     let script = ScriptedModel::new(turns.into_iter().map(|calls| ScriptedTurn { calls, ..ScriptedTurn::default() }));
@@ -120,7 +120,7 @@ fn lacks(prompt: &str, text: &str) {
 }
 
 #[test]
-fn a_second_story_is_not_told_that_all_is_done() {
+fn a_second_story_does_not_read_that_all_is_done() {
     let dir = stage(&[]);
     play(dir.path(), vec![vec![plan()], vec![complete()], vec![done()]], |_| {});
     let second = play(dir.path(), vec![vec![done()]], |_| {});
@@ -176,7 +176,7 @@ fn what_a_command_prints_is_no_part_of_the_prompt() {
 }
 
 #[test]
-fn who_writes_over_what_does_not_fit_is_told_so_and_stopped() {
+fn overwriting_a_file_that_does_not_fit_is_refused_until_the_run_stops() {
     let dir = stage(&[("a.txt", &numbered(900))]);
     let over = || vec![read("a.txt")];
     let mut turns = vec![vec![plan()], over()];
@@ -195,7 +195,7 @@ fn a_line_that_a_read_shows_in_full_is_shown_in_full() {
 }
 
 #[test]
-fn what_a_command_did_is_not_put_down_to_somebody_else() {
+fn changes_by_a_command_are_not_attributed_to_others() {
     let dir = stage(&[("a.txt", "one\n")]);
     let change = call("run_command", json!({ "command": "echo two > a.txt" }));
     let played = play(dir.path(), vec![vec![plan()], vec![read("a.txt")], vec![change], vec![complete()], vec![done()]], |_| {});

@@ -20,13 +20,13 @@ use seccompiler::{BpfProgram, SeccompAction, SeccompFilter, TargetArch};
 
 use super::ConfinementSupport;
 
-/// With less, a file could be emptied anywhere.
+/// Older versions do not restrict truncation, so a file could be emptied anywhere.
 const NEEDED: ABI = ABI::V3;
 
-/// What is asked for, as far as the kernel has it.
+/// The version that is requested. The kernel applies the parts that it knows.
 const WANTED: ABI = ABI::V7;
 
-/// Devices that keep nothing. There is no terminal: a command is in a session of its own.
+/// Devices that store nothing. They include no terminal: a command is in a session of its own.
 const DEVICES: [&str; 6] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"];
 
 pub(super) struct Restrictions {
@@ -35,35 +35,35 @@ pub(super) struct Restrictions {
     sockets: Option<BpfProgram>,
 }
 
-/// A file or directory that is open only to be named.
+/// A file or directory, opened only to refer to it.
 pub(super) struct Entry {
     fd: OwnedFd,
     pub(super) is_dir: bool,
-    /// Whether it is a file, a pipe or a socket: not a link, and no device.
+    /// Whether it is a regular file, a pipe or a socket, and not a link or a device.
     pub(super) is_writable_file: bool,
     pub(super) identity: (u64, u64),
 }
 
-/// Restricts this thread, to see how far that goes.
+/// Restricts this thread, to find out how much the kernel supports.
 pub(super) fn try_out() -> io::Result<ConfinementSupport> {
     let status = match Restrictions::new(false).and_then(|restrictions| restrictions.apply()) {
         Ok(status) => status,
         Err(error) => return Ok(ConfinementSupport::Missing { why: error.to_string() }),
     };
     let LandlockStatus::Available { effective_abi, .. } = status.landlock else {
-        return Ok(ConfinementSupport::Missing { why: NOT_THERE.to_owned() });
+        return Ok(ConfinementSupport::Missing { why: NO_LANDLOCK.to_owned() });
     };
     let details = [(ABI::V5, "commands to devices"), (ABI::V6, "signals to other programs of yours")];
-    let not_covered = details.into_iter().filter(|(since, _)| effective_abi < *since).map(|(_, what)| what).collect();
+    let not_covered = details.into_iter().filter(|(since, _)| effective_abi < *since).map(|(_, detail)| detail).collect();
     Ok(ConfinementSupport::InForce { not_covered })
 }
 
-const NOT_THERE: &str = "the kernel has no Landlock, or not the version of Linux 6.2 or newer";
+const NO_LANDLOCK: &str = "the kernel has no Landlock, or not the version of Linux 6.2 or newer";
 
 impl Restrictions {
-    /// Restrictions that grant nothing yet but harmless devices.
+    /// Restrictions that grant only harmless devices yet.
     pub(super) fn new(allow_network: bool) -> io::Result<Self> {
-        let files = ruleset(allow_network).map_err(|_| io::Error::other(NOT_THERE))?;
+        let files = ruleset(allow_network).map_err(|_| io::Error::other(NO_LANDLOCK))?;
         let sockets = if allow_network { None } else { Some(socket_filter()?) };
         let mut restrictions = Self { files, sockets };
         for device in DEVICES.iter().filter_map(|path| open(Path::new(path)).ok()) {
@@ -72,7 +72,7 @@ impl Restrictions {
         Ok(restrictions)
     }
 
-    /// Everything in a directory, but devices.
+    /// Grants everything in a directory except devices.
     pub(super) fn grant_dir(&mut self, entry: &Entry) -> io::Result<()> {
         self.grant(entry, AccessFs::from_write(WANTED) & !(AccessFs::MakeChar | AccessFs::MakeBlock | AccessFs::IoctlDev))
     }
@@ -89,7 +89,7 @@ impl Restrictions {
     pub(super) fn apply(&self) -> io::Result<RestrictionStatus> {
         let status = self.files.try_clone()?.restrict_self().map_err(io::Error::other)?;
         if status.ruleset == RulesetStatus::NotEnforced || !status.no_new_privs {
-            return Err(io::Error::other(NOT_THERE));
+            return Err(io::Error::other(NO_LANDLOCK));
         }
         if let Some(filter) = &self.sockets {
             seccompiler::apply_filter(filter).map_err(io::Error::other)?;
@@ -111,14 +111,14 @@ fn ruleset(allow_network: bool) -> Result<RulesetCreated, RulesetError> {
     files.handle_access(AccessNet::from_all(WANTED))?.scope(Scope::from_all(WANTED))?.create()
 }
 
-/// Refuses to make a socket. Landlock knows ports of TCP, and of sockets with a name in the file system only newer
-/// kernels know any rule: through one of those, any program could be asked to act. A pair of sockets, which leads
-/// nowhere else, is not refused.
+/// Refuses to create a socket. Landlock restricts TCP ports, but only newer kernels restrict sockets with a name in the
+/// file system, and through such a socket a command could ask any program to act. A pair of connected sockets leads
+/// nowhere else and is allowed.
 fn socket_filter() -> io::Result<BpfProgram> {
-    /// Marks a call of the other interface of x86-64, with shorter pointers.
+    /// Marks a call of the x32 interface of x86-64.
     const X32: i64 = 0x4000_0000;
     let arch = TargetArch::try_from(std::env::consts::ARCH).map_err(io::Error::other)?;
-    // io_uring makes sockets without the first call.
+    // io_uring creates sockets without the first call.
     let calls = [libc::SYS_socket, libc::SYS_io_uring_setup];
     let others = calls.map(|call| call | X32).into_iter().filter(|_| cfg!(target_arch = "x86_64"));
     let rules: BTreeMap<i64, _> = calls.into_iter().chain(others).map(|call| (call, Vec::new())).collect();

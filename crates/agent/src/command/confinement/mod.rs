@@ -1,6 +1,6 @@
-//! Confinement of a command that runs without a question. The kernel refuses what it, or anything that it starts, may
-//! not do: write outside the workspace or into what belongs to git and to Surehand, use a network, signal other
-//! processes. A thread of its own takes on the restrictions and then starts the shell, which inherits them: so they are
+//! Confinement of a command that runs without a question. The kernel keeps the command and its child processes from
+//! writing outside the workspace or into files of git and Surehand, from using a network, and from signalling other
+//! processes. A thread of its own takes on the restrictions and then starts the shell, which inherits them. So they are
 //! in force before the shell begins, and no other thread of this process has them.
 
 #[cfg(target_os = "linux")]
@@ -23,22 +23,22 @@ use tempfile::TempDir;
 
 use self::system::Restrictions;
 
-/// How far this system can confine a command.
+/// The support of this system for confinement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ConfinementSupport {
-    /// It can, but for these details.
+    /// Commands can be confined, except for these details.
     InForce {
-        /// What the kernel is too old for, in words.
+        /// The details that the kernel is too old for, as phrases.
         not_covered: Vec<&'static str>,
     },
-    /// It cannot.
+    /// Commands cannot be confined.
     Missing {
-        /// The reason.
+        /// The reason, for the user.
         why: String,
     },
 }
 
-/// How far this system can confine a command. This is tried out once.
+/// The support of this system for confinement. It is probed once per process.
 pub fn confinement_support() -> &'static ConfinementSupport {
     static SUPPORT: OnceLock<ConfinementSupport> = OnceLock::new();
     SUPPORT.get_or_init(|| {
@@ -46,16 +46,15 @@ pub fn confinement_support() -> &'static ConfinementSupport {
     })
 }
 
-/// What a confined command may do.
 pub(super) struct Confinement {
     restrictions: Restrictions,
-    /// For temporary files of the command; removed with this value.
+    /// Holds temporary files of the command; removed with this value.
     scratch: TempDir,
 }
 
 impl Confinement {
-    /// The confinement of a command in this workspace. It covers what is there now: an entry that is created in a
-    /// directory with a protected entry, as the root is, cannot be written.
+    /// The confinement of a command in this workspace. It covers only entries that exist now: an entry created later in
+    /// a directory with a protected entry, such as the root, cannot be written.
     pub(super) fn of(workspace: &Workspace) -> io::Result<Self> {
         let commands = &workspace.config().commands;
         let scratch = tempfile::Builder::new().prefix("surehand-command-").tempdir()?;
@@ -81,14 +80,14 @@ impl Confinement {
     }
 }
 
-/// Runs something on a thread that ends with it.
+/// Runs a function on a thread that ends with it.
 fn on_own_thread<T: Send>(act: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
     let failed = |_| io::Error::other("the thread that starts confined commands failed");
     thread::scope(|scope| scope.spawn(act).join().unwrap_or_else(|panic| Err(failed(panic))))
 }
 
-/// A path of `commands.writable`, without links; `None` if it is not there. A directory of the root is made: a command
-/// cannot make it.
+/// A path of `commands.writable`, without links; `None` if it does not exist. A directory below the root is created
+/// here, because a command cannot create it.
 fn writable_path(workspace: &Workspace, setting: &str) -> Option<io::Result<PathBuf>> {
     let home = workspace.config().state.home.as_deref();
     let path = match setting.strip_prefix("~/") {
@@ -109,15 +108,15 @@ fn writable_path(workspace: &Workspace, setting: &str) -> Option<io::Result<Path
     }
 }
 
-/// Grants rights to directories and files. A right to a directory holds for all that is below it, and nothing can be
-/// taken out again. So a directory with something protected below it is not granted, but each of its other entries is.
+/// Grants rights to directories and files. A right to a directory applies to everything below it, without exceptions.
+/// So a directory with something protected below it is not granted, but each of its other entries is.
 struct Grants<'a> {
     protected: &'a [PathBuf],
     restrictions: &'a mut Restrictions,
 }
 
 impl Grants<'_> {
-    /// Grants a place that has no links on its way.
+    /// Grants a path that contains no links.
     fn add(&mut self, place: &Path) -> io::Result<()> {
         if self.protected.iter().any(|path| place.starts_with(path)) {
             return Ok(());
@@ -151,7 +150,7 @@ impl Grants<'_> {
         Ok(())
     }
 
-    /// Whether an entry is something protected under another name.
+    /// Whether an entry is a protected one under another name.
     fn is_protected_file(&self, entry: &system::Entry) -> bool {
         use std::os::unix::fs::MetadataExt;
         let is_same = |path: &PathBuf| path.symlink_metadata().is_ok_and(|found| (found.dev(), found.ino()) == entry.identity);
@@ -159,8 +158,8 @@ impl Grants<'_> {
     }
 }
 
-/// Whether a name beside something protected is protected as well, in whatever spelling a file system may take for the
-/// same.
+/// Whether a name beside a protected entry is protected as well, in every spelling that a file system may treat as
+/// equal.
 fn is_protected_name(name: &str) -> bool {
     let name = name.to_lowercase();
     name == ".git" || name.starts_with(".surehand") || name == "surehand.toml"
