@@ -1,6 +1,6 @@
-//! Which instruction files each client loads itself. Every rule was observed with the real program: files with these
+//! The instruction files that each client loads itself. Every rule was observed with the real program: files with these
 //! names were put at the root and below it, the client read and edited a file, and the request to its model was
-//! searched for them. The rule of Cursor is from its documentation.
+//! searched for their content. The rule of Cursor comes from its documentation.
 
 use surehand_engine::ClientInstructions;
 
@@ -22,7 +22,7 @@ pub(crate) const GEMINI: ClientInstructions = ClientInstructions { where_files_a
 
 pub(crate) const CURSOR: ClientInstructions = at_the_top(&["AGENTS.md"]);
 
-/// It also loads files from the directories of files that it reads, but reports those.
+/// It also loads files from the directories of files that it reads, but reports those to the plugin.
 pub(crate) const OPENCODE: ClientInstructions = at_the_top(&["AGENTS.md"]);
 
 pub(crate) const QWEN: ClientInstructions = at_the_top(&["AGENTS.md", "QWEN.md"]);

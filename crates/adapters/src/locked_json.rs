@@ -1,5 +1,5 @@
-//! Small values that several processes share: JSON files, changed under a lock. A value that cannot be read is the
-//! default, and a failed write is ignored, because none of them is worth failing a call.
+//! Small values that several processes share: JSON files, changed under a lock. A value that cannot be read counts as
+//! the default, and a failed write is ignored, because none of them is worth failing a call.
 
 use std::{
     fs::File,

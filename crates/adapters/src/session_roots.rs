@@ -23,24 +23,25 @@ use crate::locked_json;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SessionRoots {
-    /// The root of its home.
+    /// The root of its home; `None` before its first hook.
     pub home: Option<PathBuf>,
-    /// The other roots in which it has read or changed files.
+    /// Other roots in which it has read or changed files, at most 64.
     pub others: Vec<PathBuf>,
-    /// Warnings that were already shown.
-    pub told: Vec<String>,
+    /// Warnings that the person and the model have already seen.
+    #[serde(rename = "told")]
+    pub shown_warnings: Vec<String>,
 }
 
 const DIRECTORY: &str = "sessions";
 
-/// What is kept of the workspaces of sessions.
+/// The numbers and sizes of the records of sessions, for `surehand usage` and `surehand clean`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SessionRootsUsage {
     /// The records of all sessions.
     pub records: KeptAmount,
-    /// Those of sessions whose workspaces are all gone.
+    /// The records of sessions whose workspaces do not exist any more.
     pub gone: KeptAmount,
-    /// All workspaces, sorted.
+    /// The roots of all workspaces in the records, sorted.
     pub roots: Vec<PathBuf>,
 }
 
@@ -55,7 +56,7 @@ impl SessionRoots {
         locked_json::read(directory(state).ok().as_ref(), &locked_json::file_name(session))
     }
 
-    /// What is kept, for all sessions.
+    /// Counts the records of all sessions.
     pub fn usage(state: &StateHome) -> io::Result<SessionRootsUsage> {
         let mut usage = SessionRootsUsage::default();
         let mut roots = BTreeSet::new();
@@ -73,7 +74,7 @@ impl SessionRoots {
         Ok(usage)
     }
 
-    /// Removes the records of sessions whose workspaces are all gone.
+    /// Removes the records of sessions whose workspaces do not exist any more.
     pub fn remove_gone(state: &StateHome) -> io::Result<()> {
         each_record(state, |dir, name, _| {
             locked_json::change(Some(dir), name, |record: &mut Self| {
@@ -85,7 +86,6 @@ impl SessionRoots {
         })
     }
 
-    /// Whether none of its workspaces is there any more.
     fn is_gone(&self) -> bool {
         let mut roots = self.home.iter().chain(&self.others).peekable();
         roots.peek().is_some() && roots.all(|root| is_missing(root))
@@ -117,11 +117,11 @@ impl SessionRoots {
         is_news
     }
 
-    /// Records a warning. Returns whether it is new.
-    pub fn tell_once(&mut self, what: &str) -> bool {
-        let is_news = !self.told.iter().any(|told| told == what);
+    /// Records that a warning is shown. Returns whether it is new.
+    pub fn show_once(&mut self, warning: &str) -> bool {
+        let is_news = !self.shown_warnings.iter().any(|shown| shown == warning);
         if is_news {
-            self.told.push(what.to_owned());
+            self.shown_warnings.push(warning.to_owned());
         }
         is_news
     }
@@ -203,8 +203,8 @@ mod tests {
         let known = SessionRoots::of(&state, &session);
         assert_eq!((known.home.unwrap(), known.others), (PathBuf::from("/p"), vec![PathBuf::from("/q")]));
         assert_eq!(SessionRoots::of(&state, &SessionId("claude-2".to_owned())), SessionRoots::default());
-        // If records cannot be kept, nothing is known, and no call is blocked.
+        // If records cannot be written, nothing is known, and no call is blocked.
         let nowhere = StateHome::default();
-        assert!(SessionRoots::change(&nowhere, &session, |roots| roots.tell_once("x")));
+        assert!(SessionRoots::change(&nowhere, &session, |roots| roots.show_once("x")));
     }
 }

@@ -1,6 +1,6 @@
-//! The conversation that a client is in. When it changes, as by `/clear`, the client runs its hooks, but does not tell
-//! the MCP server that it started before. Both have the same parent process, so the hook leaves a note under its name,
-//! and the server reads it.
+//! The conversation that a client is in. When it changes, for example by `/clear`, the client runs its hooks, but does
+//! not notify the MCP server that it started before. Both have the same parent process, so the hook leaves a note under
+//! its name, and the server reads it.
 
 use std::{io, os::fd::OwnedFd};
 

@@ -66,23 +66,23 @@ impl HookCall<'_, '_> {
         Ok(said)
     }
 
-    /// Tells the model what changed in the files of an edit since the session saw them.
+    /// Renders the changes in the files of an edit since the session saw them.
     fn changes_before(&mut self, path: &str, place: Option<&str>, allowed: &EditPermit) -> String {
         let session = self.workspaces.session_for(path);
         if let Some(session) = session.filter(|_| self.adapter.hears_of_tools()) {
             session.foreign_tools().record_told(&allowed.changed_before);
         }
         let changed = render::gone_before(&allowed.gone_before) + &render::changed_before(&allowed.changed_before, &self.names);
-        in_workspace(place, &(changed + &self.tell_once(&allowed.warnings)))
+        in_workspace(place, &(changed + &self.warn_once(&allowed.warnings)))
     }
 
-    /// Renders the warnings that the model has not read yet.
-    pub(super) fn tell_once(&mut self, warnings: &[FleetWarning]) -> String {
+    /// Renders the warnings that were not shown yet.
+    pub(super) fn warn_once(&mut self, warnings: &[FleetWarning]) -> String {
         if warnings.is_empty() {
             return String::new();
         }
         let line = |warning: &FleetWarning| format!("note: {}\n", render::notice::notice(&warning.notice));
-        self.notes(|notes| warnings.iter().filter(|warning| notes.tell_once(&warning.key)).map(line).collect())
+        self.notes(|notes| warnings.iter().filter(|warning| notes.warn_once(&warning.key)).map(line).collect())
     }
 
     /// Renders a refusal, with the path relative to the home.
@@ -131,7 +131,7 @@ impl HookCall<'_, '_> {
         }
     }
 
-    /// Drops edits that were not made, and records those that waited for them.
+    /// Drops edits that were not made, and records the edits that waited for them.
     pub(super) fn end_failed_edits(&mut self, used: &ToolUse) -> String {
         let edits = self.edits_of(used);
         self.notes(|notes| edits.iter().for_each(|edit| notes.end_edit(edit)));
@@ -166,15 +166,15 @@ impl HookCall<'_, '_> {
         said + &self.record_waiting_edits()
     }
 
-    /// Looks several times, because another call may have written only a part of the file.
+    /// Checks the file several times, because another call may have written only a part of it.
     fn settle_shared(&mut self, made: &AllowedEdit, running: &[AllowedEdit]) -> SharedEditState {
-        const LOOKS: usize = 8;
+        const CHECKS: usize = 8;
         const PAUSE: Duration = Duration::from_millis(20);
         let paths = made.edit.paths();
         let session = paths.first().and_then(|path| self.workspaces.session_for(path));
         let Some(session) = session else { return SharedEditState::Recorded };
-        for look in 0..LOOKS {
-            if look > 0 {
+        for check in 0..CHECKS {
+            if check > 0 {
                 std::thread::sleep(PAUSE);
             }
             if session.foreign_tools().settle_made(made, running) {
@@ -201,6 +201,6 @@ impl HookCall<'_, '_> {
         }
         self.notes(|notes| notes.end_edit(&made.edit));
         let said = outcome.map(|outcome| render::text(&outcome, &self.names)).unwrap_or_default();
-        in_workspace(place.as_deref(), &(said + &self.tell_once(&warnings)))
+        in_workspace(place.as_deref(), &(said + &self.warn_once(&warnings)))
     }
 }

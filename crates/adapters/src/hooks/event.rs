@@ -1,4 +1,4 @@
-//! What a client reports to a hook, in one vocabulary for all clients.
+//! The events that clients report to hooks, in one vocabulary for all clients.
 
 use serde_json::Value;
 use surehand_engine::{Edit, core::edit::TextReplacement};
@@ -7,7 +7,7 @@ use surehand_engine::{Edit, core::edit::TextReplacement};
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct HookInput {
     pub session: String,
-    /// A subagent, which has a context of its own.
+    /// The subagent, which has its own context; `None` for the main agent.
     pub agent: Option<String>,
     pub directory: String,
     /// The client's record of the conversation.
@@ -22,7 +22,7 @@ pub(super) enum HookEvent {
     Starts(SessionStart),
     /// Earlier reads are no longer in the context.
     ContextLost,
-    /// The person sent a prompt, and the client added these lines of files to it.
+    /// The person sent a prompt, to which the client added these lines of files.
     Prompted(Vec<ShownLines>),
     Before(ToolUse),
     After(ToolUse, ToolOutcome),
@@ -38,7 +38,7 @@ pub(super) enum SessionStart {
     Compacted,
 }
 
-/// What a tool of the client does. Paths are as the client gave them.
+/// The effect of a client's tool. Paths are as the client gave them.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum ToolUse {
     Read,
@@ -46,7 +46,7 @@ pub(super) enum ToolUse {
     Patch(String),
     Shell {
         command: String,
-        /// Where it runs, if not in the working directory.
+        /// The directory in which it runs; `None` for the working directory.
         directory: Option<String>,
     },
     Search {
@@ -71,7 +71,6 @@ pub(super) enum ToolOutcome {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ShownLines {
     pub path: String,
-    /// The number of the first line.
     pub start: u32,
     pub content: String,
 }
@@ -91,7 +90,6 @@ pub(super) fn any_text<'a>(value: &'a Value, names: &[&str]) -> Option<&'a str> 
     names.iter().find_map(|name| value[*name].as_str())
 }
 
-/// A line number, if the field holds one.
 pub(super) fn line_number(value: &Value, name: &str) -> Option<u32> {
     value[name].as_u64().and_then(|number| u32::try_from(number).ok())
 }

@@ -1,5 +1,5 @@
-//! The handling of a hook, the same for every client: judges an edit before the client's tool makes it, records what a
-//! tool did and showed, and tells the model what else has changed. [`super::edits`] handles the edits.
+//! The handling of a hook, the same for every client: judges an edit before the client's tool makes it, records the
+//! effects and the output of tools, and notifies the model of other changes. [`super::edits`] handles the edits.
 
 use std::path::Path;
 
@@ -30,18 +30,17 @@ pub(super) struct HookCall<'a, 'e> {
     pub workspaces: &'a mut SessionWorkspaces<'e>,
     pub input: &'a HookInput,
     pub adapter: &'a ClientAdapter,
-    /// The names of the client's tools.
     pub names: ToolNames,
 }
 
-/// Pending notes are not added where less room than this is left.
+/// Pending notes are added only if at least this much room is left.
 const LEAST_CONTEXT: usize = 1_000;
 
 const AFTER_FORGETTING: &str = "The context was made shorter: what was read before no longer counts as read.";
 
 impl HookCall<'_, '_> {
-    /// Judges or records the event. A text for the model goes into the answer if the answer `adds_context`, else into
-    /// the next that does.
+    /// Judges or records the event. A text for the model goes into this answer if it `adds_context`, or else into the
+    /// next answer that does.
     pub(super) fn handle(&mut self, adds_context: bool) -> HookVerdict {
         self.check_transcript();
         self.record_goose_results();
@@ -72,8 +71,8 @@ impl HookCall<'_, '_> {
         self.deliver(&said, adds_context.then_some(self.adapter.max_context))
     }
 
-    /// Writes a text and the pending notes into an answer, as far as there is room, and keeps the rest. Without `room`
-    /// it keeps everything.
+    /// Puts a text and the pending notes into an answer as far as there is room, and keeps the rest. Without `room`, it
+    /// keeps everything.
     fn deliver(&mut self, said: &str, room: Option<usize>) -> HookVerdict {
         let Some(room) = room else {
             if !said.is_empty() {
@@ -99,41 +98,41 @@ impl HookCall<'_, '_> {
         PendingNotes::update(home.workspace(), &id, change)
     }
 
-    /// Checks the client's record of the conversation: some clients do not report a compaction.
+    /// Checks the client's record of the conversation, because some clients do not report a compaction.
     fn check_transcript(&mut self) {
-        let (Some(path), TranscriptUse::TellsLoss) = (&self.input.transcript, self.adapter.transcript) else { return };
+        let (Some(path), TranscriptUse::ShowsLoss) = (&self.input.transcript, self.adapter.transcript) else { return };
         let begins = matches!(self.input.event, HookEvent::Starts(_));
         let is_shorter = self.notes(|notes| {
             // A session does not lose the context that it starts with: the record has it before the next event.
             let last = std::mem::take(&mut notes.transcript).filter(|_| !begins);
-            let looked = transcript::read_changes(path, last);
+            let read = transcript::read_changes(path, last);
             if !begins {
-                notes.transcript = looked.until.or(last);
+                notes.transcript = read.until.or(last);
             }
-            looked.is_rewritten && last.is_some()
+            read.is_rewritten && last.is_some()
         });
         if is_shorter {
             self.lose_context_if_used();
         }
     }
 
-    /// Records the results that goose's database holds: goose does not pass them to its hooks.
+    /// Records the results of tools from goose's database, because goose does not pass them to its hooks.
     fn record_goose_results(&mut self) {
         let (Some(record), TranscriptUse::HoldsResults) = (&self.input.transcript, self.adapter.transcript) else { return };
         let last = self.notes(|notes| notes.transcript);
-        let Some(looked) = read_new_results(Path::new(record), &self.input.session, last) else { return };
-        if looked.is_rewritten {
+        let Some(new) = read_new_results(Path::new(record), &self.input.session, last) else { return };
+        if new.is_rewritten {
             self.lose_context_if_used();
         }
-        for GooseResult { command, text } in &looked.results {
+        for GooseResult { command, text } in &new.results {
             let printed = ShellCommand { line: command, directory: &self.input.directory, output: text };
             self.workspaces.of_command(&printed).for_each(|session| drop(session.foreign_tools().record_printed(&printed)));
         }
-        self.notes(|notes| notes.transcript = looked.until);
+        self.notes(|notes| notes.transcript = new.until);
     }
 
-    /// Records a file that the client put into the context without a tool: one read last before a compaction, or one
-    /// that the person named.
+    /// Records a file that the client put into the context without a tool: one that was read shortly before a
+    /// compaction, or one that the person named.
     fn record_attached_file(&mut self, path: &str) {
         let (Some(record), TranscriptUse::HoldsFiles, None) =
             (&self.input.transcript, self.adapter.transcript, &self.input.agent)
@@ -212,7 +211,7 @@ impl HookCall<'_, '_> {
         }
     }
 
-    /// Names the files that changed since the session saw them.
+    /// Lists the files that changed since the session saw them.
     fn changed_elsewhere(&mut self) -> String {
         let home = self.workspaces.home().workspace().path().to_owned();
         let running = self.notes(|notes| notes.running());
@@ -224,13 +223,12 @@ impl HookCall<'_, '_> {
         said + &self.lost_claims()
     }
 
-    /// Names the claims that this session has lost, each once.
     fn lost_claims(&mut self) -> String {
         let lost: Vec<_> = self.workspaces.opened().flat_map(|session| session.foreign_tools().lost_claims()).collect();
-        self.tell_once(&lost)
+        self.warn_once(&lost)
     }
 
-    /// Records what a tool did, and returns the note for the model.
+    /// Records the effects of a tool, and returns the note for the model.
     fn after_tool(&mut self, used: &ToolUse, outcome: &ToolOutcome) -> String {
         for path in &self.input.given {
             let path = self.absolute(path);
@@ -269,7 +267,7 @@ impl HookCall<'_, '_> {
         said + &self.changed_elsewhere()
     }
 
-    /// Records what a command printed and changed, in every workspace that it may have touched.
+    /// Records the output and the changes of a command, in every workspace that it may have touched.
     fn after_command(&mut self, command: &ShellCommand<'_>) -> String {
         let home = self.workspaces.home().workspace().path().to_owned();
         let running = self.notes(|notes| notes.running());
@@ -306,7 +304,7 @@ impl HookCall<'_, '_> {
         shown.iter().map(record).collect()
     }
 
-    /// Records what a search printed: the hits, and any other lines of files in the output.
+    /// Records the output of a search: the hits, and any other lines of files in it.
     fn record_search(&mut self, paths: &[String], printed: &str) {
         let only = if let [only] = paths { Some(only.as_str()) } else { None };
         self.record_all_shown(&search_hits::hits(printed, only));
@@ -315,7 +313,7 @@ impl HookCall<'_, '_> {
         self.workspaces.of_command(&printed).for_each(|session| drop(session.foreign_tools().record_printed(&printed)));
     }
 
-    /// The instructions for these files that the model does not have yet.
+    /// The instructions for these files that the model has not read yet.
     pub(super) fn new_instructions(&mut self, paths: &[String], shown_by: ShownBy) -> String {
         let client = self.adapter.instructions;
         // The client loads those of the root even if no start of the session was reported.
@@ -368,7 +366,7 @@ fn has_views(session: &mut Session) -> bool {
     session.tracker().is_some_and(|tracker| !tracker.lately_viewed(&workspace, 1).is_empty())
 }
 
-/// Splits a text at the size that the client takes: it would drop a larger one.
+/// Splits a text at the size that the client accepts, because it would drop a larger one.
 fn split_to_fit(text: &str, max_context: usize) -> (String, &str) {
     const CONTINUED: &str = "[continued with the next result]\n";
     if text.len() <= max_context {

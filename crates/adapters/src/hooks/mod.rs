@@ -1,5 +1,5 @@
-//! Hooks: an agent asks before each of its own tool calls and reports after it. A hook is a short-lived process;
-//! everything it knows is in the state of the workspace. If Surehand fails, the call passes.
+//! Hooks: an agent asks before each of its own tool calls and reports after it. A hook is a short-lived process; it
+//! keeps all its knowledge in the state of the workspace. If Surehand fails, the call passes.
 
 mod clients;
 pub(crate) mod conversation;
@@ -73,9 +73,9 @@ pub fn answer(client: HookClient, event: Option<&str>, input: &str, environment:
 
 /// Warns the person and the model, once per session, that Surehand does not guard files properly.
 fn warning(troubles: &[String], hook: &HookInput, session: &SessionId, environment: &HookEnvironment<'_>) -> Option<String> {
-    // If records cannot be kept, the warning comes at each start of a session.
+    // If records cannot be written, the warning is shown at each start of a session.
     let is_new = |trouble: &&String| match SessionRoots::can_be_kept(&environment.state) {
-        true => SessionRoots::change(&environment.state, session, |roots| roots.tell_once(trouble)),
+        true => SessionRoots::change(&environment.state, session, |roots| roots.show_once(trouble)),
         false => matches!(hook.event, HookEvent::Starts(_)),
     };
     let new: Vec<&str> = troubles.iter().filter(is_new).map(String::as_str).collect();

@@ -15,7 +15,7 @@ const MOVE: &str = "*** Move to:";
 
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ClientPatch {
-    /// The whole patch as one edit, and so one change.
+    /// The whole patch as one edit, which makes it one change.
     pub whole: Edit,
     pub parts: Vec<PatchPart>,
 }
@@ -23,7 +23,7 @@ pub(crate) struct ClientPatch {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct PatchPart {
     pub edit: Edit,
-    /// What it does to each path, whatever its lines say.
+    /// Its effect on each path, whatever its lines are.
     pub intents: Vec<(FileIntent, String)>,
 }
 

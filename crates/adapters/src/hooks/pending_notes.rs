@@ -1,5 +1,5 @@
-//! The state between the hooks of a session: notes that the model has not read yet, the edits that the client's tools
-//! are making, and the position in the transcript. It is a small file per session, changed under a lock.
+//! The state that one hook of a session leaves for the next: notes that the model has not read yet, the edits that the
+//! client's tools are making, and the position in the transcript. It is a small file per session, changed under a lock.
 
 use std::{
     io,
@@ -27,7 +27,8 @@ pub(crate) struct PendingNotes {
     pub transcript: Option<u64>,
     pub running: Vec<RunningEdit>,
     /// The warnings that the model was shown, oldest first.
-    pub told: Vec<String>,
+    #[serde(rename = "told")]
+    pub shown_warnings: Vec<String>,
 }
 
 /// An edit that one of the client's tools is making.
@@ -37,7 +38,7 @@ pub(crate) struct RunningEdit {
     /// Whether the tool is done, and its result could not be distinguished from that of another call.
     #[serde(default)]
     is_made: bool,
-    /// In seconds since 1970.
+    /// In seconds since the Unix epoch.
     since: u64,
 }
 
@@ -51,8 +52,8 @@ const LONGEST_RUN: u64 = 600;
 /// Other edits of the same file wait this long for it.
 const LONGEST_WAIT: u64 = 60;
 
-/// Above these limits the oldest running edits are dropped; when they are made, they are compared with the file as it
-/// is then.
+/// Above these limits the oldest running edits are dropped. When such an edit is made, it is compared with the file as
+/// it is then.
 const MOST_RUNNING: usize = 32;
 const MOST_BYTES_RUNNING: usize = 8 << 20;
 
@@ -76,16 +77,16 @@ impl PendingNotes {
         }
     }
 
-    /// Notes a warning that the model gets. Returns whether it is new.
-    pub(super) fn tell_once(&mut self, key: &str) -> bool {
+    /// Records that the model gets a warning. Returns whether it is new.
+    pub(super) fn warn_once(&mut self, key: &str) -> bool {
         const MOST: usize = 500;
-        if self.told.iter().any(|told| told == key) {
+        if self.shown_warnings.iter().any(|shown| shown == key) {
             return false;
         }
-        if self.told.len() >= MOST {
-            self.told.remove(0);
+        if self.shown_warnings.len() >= MOST {
+            self.shown_warnings.remove(0);
         }
-        self.told.push(key.to_owned());
+        self.shown_warnings.push(key.to_owned());
         true
     }
 

@@ -1,5 +1,5 @@
-//! Reads the transcripts that clients write, one JSON object per line: whether messages left the context, and which
-//! files the client put into it.
+//! Reads the transcripts that clients write, one JSON object per line: whether messages were removed from the context,
+//! and which files the client put into it.
 
 use std::{
     fs::File,
@@ -14,14 +14,14 @@ use super::event::{ShownLines, line_number};
 pub(super) struct TranscriptState {
     /// Whether messages were replaced or rewound.
     pub is_rewritten: bool,
-    /// How far it was read; `None` if it cannot be.
+    /// The offset up to which it was read; `None` if it cannot be read.
     pub until: Option<u64>,
 }
 
 /// The start of a line that replaces all messages, or rewinds the last ones.
 const REWRITING: &[&str] = &[r#"{"$set":{"messages":"#, r#"{"$rewindTo":"#];
 
-/// Reads what was added since the last time.
+/// Reads the lines that were added since offset `from`.
 pub(super) fn read_changes(path: &str, from: Option<u64>) -> TranscriptState {
     let nothing = TranscriptState { is_rewritten: false, until: None };
     let Ok(mut file) = File::open(path) else { return nothing };
@@ -31,7 +31,7 @@ pub(super) fn read_changes(path: &str, from: Option<u64>) -> TranscriptState {
     if file.seek(SeekFrom::Start(from)).is_err() {
         return nothing;
     }
-    let mut looked = TranscriptState { is_rewritten: false, until: Some(from) };
+    let mut state = TranscriptState { is_rewritten: false, until: Some(from) };
     let mut lines = BufReader::new(file);
     let mut line = Vec::new();
     while lines.read_until(b'\n', &mut line).is_ok_and(|read| read > 0) {
@@ -39,11 +39,11 @@ pub(super) fn read_changes(path: &str, from: Option<u64>) -> TranscriptState {
             // The line is still being written.
             break;
         }
-        looked.is_rewritten |= REWRITING.iter().any(|start| line.starts_with(start.as_bytes()));
-        looked.until = looked.until.map(|until| until + line.len() as u64);
+        state.is_rewritten |= REWRITING.iter().any(|start| line.starts_with(start.as_bytes()));
+        state.until = state.until.map(|until| until + line.len() as u64);
         line.clear();
     }
-    looked
+    state
 }
 
 /// The lines of a file that the client attached since the last compaction. The transcript may lag behind.

@@ -1,4 +1,5 @@
-//! What remains of a text that a client truncated. The line at a cut does not count, even if it might be whole.
+//! The remaining lines of a text that a client truncated. The line at a cut does not count, even if it might be
+//! complete.
 
 /// Marks a cut. No line of a text file equals it.
 const GAP: &str = "\u{0}\n";
@@ -6,12 +7,12 @@ const GAP: &str = "\u{0}\n";
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CutSize {
     Bytes(usize),
-    /// UTF-16 units: what JavaScript takes for characters.
+    /// UTF-16 code units, which JavaScript counts as characters.
     Units(usize),
 }
 
 impl CutSize {
-    /// Where the first part of a text of this size ends.
+    /// The end of the first part of a text, if that part has this size.
     fn end_in(self, text: &str) -> usize {
         let mut left = match self {
             CutSize::Bytes(bytes) => return text.floor_char_boundary(bytes.min(text.len())),
@@ -26,7 +27,7 @@ impl CutSize {
         text.len()
     }
 
-    /// Where the last part of a text of this size begins.
+    /// The start of the last part of a text, if that part has this size.
     fn start_in(self, text: &str) -> usize {
         let mut left = match self {
             CutSize::Bytes(bytes) => return text.ceil_char_boundary(text.len().saturating_sub(bytes)),

@@ -1,5 +1,5 @@
-//! The workspaces of a session: its home, and the workspaces of other files that it meets, opened when needed. A file
-//! belongs to the work tree nearest above it, whatever working directory the client reports.
+//! The workspaces of a session: its home, and those of other files that it uses, opened when needed. A file belongs to
+//! the work tree nearest above it, whatever working directory the client reports.
 
 use std::{
     collections::HashMap,
@@ -14,7 +14,7 @@ use crate::session_roots::SessionRoots;
 
 /// The environment of a hook.
 pub struct HookEnvironment<'a> {
-    /// Where state may be kept.
+    /// The directories in which state may be kept.
     pub state: StateHome,
     /// The project of the session, if the client names one.
     pub project: Option<PathBuf>,
@@ -25,9 +25,9 @@ pub struct HookEnvironment<'a> {
 /// A workspace that was opened.
 #[derive(Debug, Clone)]
 pub struct OpenedWorkspace {
-    /// The workspace.
+    /// The workspace, ready for sessions.
     pub workspace: Arc<Workspace>,
-    /// Why its settings could not be read, so that the defaults apply.
+    /// The error if its settings could not be read, in which case the defaults apply.
     pub trouble: Option<String>,
 }
 
@@ -42,7 +42,7 @@ pub(super) struct SessionWorkspaces<'a> {
     session: SessionId,
     home: Session,
     others: Vec<Session>,
-    /// The work trees of directories, as far as they were looked up.
+    /// The work trees of the directories that were looked up so far.
     trees: HashMap<PathBuf, Option<PathBuf>>,
     /// Why files are not guarded properly.
     pub troubles: Vec<String>,
@@ -99,8 +99,8 @@ impl<'a> SessionWorkspaces<'a> {
         self.opened()
     }
 
-    /// Opens the workspaces that a command may touch: those of the session, the one that it runs in, and those of the
-    /// paths that it names.
+    /// Opens the workspaces that a command may touch: all workspaces of the session, that of its directory, and those
+    /// of the paths that it names.
     pub(super) fn of_command(&mut self, command: &ShellCommand<'_>) -> impl Iterator<Item = &mut Session> {
         const MOST_BASES: usize = 6;
         const MOST_NAMES: usize = 100;
@@ -133,8 +133,8 @@ impl<'a> SessionWorkspaces<'a> {
         if root == home.0 || home.1.is_none() || repository(session) != home.1 {
             return None;
         }
-        let what = format!("worktree {}", root.display());
-        SessionRoots::change(&self.environment.state, &self.session, |roots| roots.tell_once(&what)).then_some(root)
+        let warning = format!("worktree {}", root.display());
+        SessionRoots::change(&self.environment.state, &self.session, |roots| roots.show_once(&warning)).then_some(root)
     }
 
     pub(super) fn close(self) {
@@ -183,8 +183,8 @@ fn open_session(
     Ok(Session::continued(workspace, session.clone()))
 }
 
-/// The root of the home: of the project that the client names, else of the recorded home, else of the working
-/// directory.
+/// The root of the home: that of the project that the client names, or else the recorded home, or else that of the
+/// working directory.
 fn home_root(environment: &HookEnvironment<'_>, known: Option<&Path>, directory: &Path) -> Result<PathBuf, String> {
     let named = environment.project.as_deref().into_iter().chain(known).filter(|dir| dir.is_dir());
     let mut roots = named.filter_map(|dir| find_root(dir, &environment.state).ok());
@@ -194,7 +194,7 @@ fn home_root(environment: &HookEnvironment<'_>, known: Option<&Path>, directory:
     }
 }
 
-/// Whether a path is below a directory, also through a link.
+/// Whether a path is below a directory, directly or through a symbolic link.
 fn path_is_below(path: &str, directory: &Path) -> bool {
     let path = Path::new(path);
     let settled = || path.parent()?.ancestors().find_map(|dir| dir.canonicalize().ok());

@@ -1,4 +1,4 @@
-//! Finds the session of a call. A connection is a session, unless the client names its conversation: then its hooks use
+//! Finds the session of a call. A connection is a session, unless the client names its conversation. Its hooks then use
 //! that name as well, and both share one session. The newest revision of the protocol has no connections, only calls.
 
 use surehand_engine::SessionId;
@@ -22,7 +22,7 @@ impl Caller {
 /// A conversation that the client names in the environment of the server it started.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NamedConversation {
-    /// The client's name for hooks. Its MCP name begins with that.
+    /// The client's name in hooks. Its MCP name begins with it.
     client: &'static str,
     conversation: String,
 }
@@ -45,8 +45,8 @@ impl NamedConversation {
     }
 }
 
-/// The session of this client: the one that its hooks noted last, or else the one that the environment names. Variables
-/// of other clients were inherited and do not count.
+/// The session of this client: the one that its hooks noted last, or else the one in the environment. Variables of
+/// other clients were inherited and do not count.
 pub(super) fn by_environment(
     named: &[NamedConversation],
     client: &str,

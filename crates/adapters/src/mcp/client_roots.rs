@@ -1,5 +1,5 @@
-//! The roots that a client works in. The workspace stays the one that the server was started with. If the client works
-//! in another tree, a warning says so, because its paths will be refused.
+//! The roots that a client works in. The server keeps the workspace with which it was started. If the client works in
+//! another tree, a warning says so, because its paths will be refused.
 #![expect(deprecated, reason = "the newest revision dropped roots, but the others have them")]
 
 use std::path::{Path, PathBuf};

@@ -1,6 +1,6 @@
 //! Answers plain calls over standard input where they arrive. For each call the SDK starts a task, makes two
 //! cancellation tokens and passes two queues, which together take longer than a read. A plain call needs none of them:
-//! it is done before the next line is parsed, so it can be neither cancelled nor followed.
+//! it is complete before the next line is parsed, so it can be neither cancelled nor observed.
 
 use std::{ops::Range, sync::Arc};
 
@@ -63,7 +63,7 @@ impl PlainCall<'_> {
     }
 }
 
-/// A client whose first call went through the SDK.
+/// A client whose first call has passed through the SDK.
 pub(super) struct KnownClient {
     name: String,
     names: Arc<ToolNames>,
@@ -116,8 +116,9 @@ impl Server {
         }
     }
 
-    /// Answers a call at once and appends the answer to `out`, after its notifications. Returns the answer if others must
-    /// complete it. Returns the call if it may take long, or if the client has not made a call through the SDK yet.
+    /// Answers a call at once and appends the answer to `out`, after its notifications. Returns the answer if it must
+    /// be completed together with others. Returns the call if it may take long, or if the client has not made a call
+    /// through the SDK yet.
     pub(super) fn answer<'a>(
         &self,
         plain: PlainCall<'a>,
@@ -161,7 +162,7 @@ impl Server {
             client_log::warning(&render::notice::notice(warning), level).into_iter().for_each(|warning| put_line(warning, out));
         }
         for uri in touched(outcome).addresses() {
-            self.pool.resources.tell(ResourceChange { uri, by: self.number });
+            self.pool.resources.announce(ResourceChange { uri, by: self.number });
             if self.subscriptions.has(uri) {
                 let updated = ResourceUpdatedNotification::new(ResourceUpdatedNotificationParam::new(*uri));
                 put_line(ServerNotification::ResourceUpdatedNotification(updated), out);

@@ -37,7 +37,7 @@ use super::{
 
 const PATH: &str = "/mcp";
 
-/// A session that is idle for this long is put away, and resumed when its client calls again.
+/// A session that is idle for this long is removed from memory, and resumed when its client calls again.
 const IDLE: Duration = Duration::from_secs(30 * 60);
 
 /// The most sessions that can be resumed.
@@ -60,7 +60,7 @@ pub enum EndpointError {
     NotAnOrigin(String),
 }
 
-/// The address of a server, and the rules for who may call.
+/// The address of a server, and the rules for its callers.
 #[derive(Debug)]
 pub struct Endpoint {
     listener: Listener,
@@ -239,8 +239,8 @@ impl McpHandler {
         if request.method() == Method::OPTIONS && request.headers().contains_key(ORIGIN) {
             return Some(preflight());
         }
-        let is_let_in = self.token.as_ref().is_none_or(|token| token.is_shown(request.headers()));
-        (!is_let_in).then(|| {
+        let is_admitted = self.token.as_ref().is_none_or(|token| token.is_shown(request.headers()));
+        (!is_admitted).then(|| {
             let mut answer = plain(StatusCode::UNAUTHORIZED, "Unauthorized: send the header Authorization: Bearer TOKEN");
             answer.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
             answer
@@ -273,7 +273,7 @@ pub(super) fn session_of(connection: &HttpConnection, client: &str) -> SessionId
     })
 }
 
-/// The handshakes of sessions that may have been put away. Their views are in the store.
+/// The handshakes of sessions that may have been removed from memory. Their views are in the store.
 struct IdleSessions {
     pool: Arc<SessionPool>,
     sessions: Mutex<Vec<(String, SessionState)>>,
@@ -413,7 +413,7 @@ mod tests {
         });
         let mut silent: Vec<_> = (0..20).map(|_| server.connect()).collect();
         server.shake_hands();
-        // The two connections of the client took the places of two at most.
+        // The two connections of the client replaced at most two others.
         let last = silent.split_off(18);
         assert!(last.iter().all(is_open));
         for mut stream in silent.into_iter().take(16) {

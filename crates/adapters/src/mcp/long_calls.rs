@@ -1,5 +1,5 @@
-//! Runs calls that may take long on their own threads. Meanwhile the server can cancel them, report their progress, and
-//! answer other sessions.
+//! Runs long calls on threads of their own. Meanwhile the server can cancel them, report their progress, and answer
+//! other sessions.
 
 use std::{io, panic, time::Duration};
 
@@ -19,8 +19,8 @@ impl Drop for StopOnDrop {
     }
 }
 
-/// Runs `work` on its own thread and waits for it. Stops it on cancellation, and reports now and then how many files it
-/// has processed.
+/// Runs `work` on its own thread and waits for it. Stops it on cancellation, and reports the number of processed files
+/// at the interval `every`.
 pub(super) async fn attend<T: Send + 'static, Report: Future<Output = ()>>(
     progress: CallProgress,
     cancelled: CancellationToken,
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn work_that_takes_a_while_tells_how_far_it_is_once_for_each_step() {
+    fn long_work_reports_each_step_of_progress_once() {
         let dir = surehand_testkit::repository();
         let mut session = Session::new(Workspace::open(dir.path(), Config::default()).unwrap());
         for name in ["a", "b"] {

@@ -1,5 +1,5 @@
-//! The MCP server, built on the official SDK: over standard input and output for the client that starts it, or over
-//! HTTP for several.
+//! The MCP server, built on the official SDK. It serves the client that starts it over standard input and output, or
+//! several clients over HTTP.
 
 mod caller;
 mod client_log;
@@ -86,7 +86,7 @@ pub fn serve_stdio(
     })
 }
 
-/// The most calls at once; more wait.
+/// The most calls that run at once; further calls wait.
 const MOST_THREADS: usize = 64;
 
 /// When the server ends, it waits this long for running calls.
@@ -178,7 +178,7 @@ impl Server {
         by_environment(named, client, present).map_or_else(|| own.clone(), Caller::Shared)
     }
 
-    /// The tools by the names that the model of this client sees.
+    /// The names of the tools as the model of this client sees them.
     fn names_for(&self, context: &RequestContext<RoleServer>) -> Arc<ToolNames> {
         client_names::as_seen_by(&client_name(context), &self.pool.names).map_or_else(|| self.pool.names.clone(), Arc::new)
     }
@@ -223,18 +223,16 @@ impl Server {
         }
     }
 
-    /// Notifies the subscribers of the resources that a call has changed.
     async fn notify_subscribers(&self, touched: TouchedResource, peer: &Peer<RoleServer>) {
         for uri in touched.addresses() {
-            self.pool.resources.tell(ResourceChange { uri, by: self.number });
+            self.pool.resources.announce(ResourceChange { uri, by: self.number });
             if self.subscriptions.has(uri) {
-                // The client may be gone.
+                // The client may have disconnected.
                 let _ = peer.notify_resource_updated(ResourceUpdatedNotificationParam::new(*uri)).await;
             }
         }
     }
 
-    /// Takes the notes since the last call.
     fn take_notes(&self) -> String {
         std::mem::take(&mut *lock(&self.notes)).iter().map(|note| format!("note: {note}\n")).collect()
     }
@@ -246,7 +244,7 @@ impl Server {
         }
     }
 
-    /// Notes and logs roots of the client outside of the workspace.
+    /// Notes and logs the roots of the client that are outside of the workspace.
     async fn check_roots(&self, peer: &Peer<RoleServer>) {
         let notes = client_roots::notes(self.pool.workspace().path(), &client_roots::ask(peer).await);
         for note in &notes {

@@ -42,7 +42,7 @@ mod tests {
     }
 
     #[test]
-    fn a_socket_that_nobody_has_leads_nowhere() {
+    fn a_socket_without_a_process_has_no_name() {
         assert_eq!(holding(SocketOwner { uid: 0, inode: u32::MAX }), None);
     }
 }

@@ -24,7 +24,7 @@ use tokio::sync::broadcast;
 
 use super::sessions::lock;
 
-/// The state of the repository as models get it.
+/// The state of the repository, as models read it.
 const SNAPSHOT: &str = "surehand://snapshot";
 
 const TASKS: &str = "surehand://tasks";
@@ -60,9 +60,8 @@ impl TouchedResource {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ResourceChange {
-    /// Its address.
     pub uri: &'static str,
-    /// The connection through which it was changed.
+    /// The number of the connection that changed it.
     pub by: u64,
 }
 
@@ -113,7 +112,7 @@ impl Resources {
         self.changed.subscribe()
     }
 
-    pub(super) fn tell(&self, news: ResourceChange) {
+    pub(super) fn announce(&self, news: ResourceChange) {
         // It fails if no client listens.
         let _ = self.changed.send(news);
     }
@@ -144,7 +143,8 @@ impl Subscriptions {
         lock(&self.addresses).contains(uri)
     }
 
-    /// Passes on changes by others while the client is connected. Its own changes are announced before their answers.
+    /// Passes on changes by other connections while the client is connected. Its own changes are announced before their
+    /// answers.
     pub(super) async fn pass_on(&self, mut changed: broadcast::Receiver<ResourceChange>, me: u64, peer: Peer<RoleServer>) {
         loop {
             let news = match changed.recv().await {

@@ -28,7 +28,7 @@ pub(super) type SharedSession = Arc<Mutex<Session>>;
 /// it is needed again.
 const MOST_SESSIONS: usize = 32;
 
-/// Opens the workspace at a root with its present settings, or says why it cannot.
+/// Opens the workspace at a root with its present settings. The error says why that is not possible.
 pub type OpenRoot = Box<dyn Fn(&Path) -> Result<Arc<Workspace>, String> + Send + Sync>;
 
 pub(super) struct SessionPool {
@@ -164,7 +164,6 @@ impl SessionPool {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The tool of this name, if it is offered.
     pub(super) fn tool(&self, name: &str) -> Option<&Offered> {
         self.tools.iter().find(|tool| tool.name == name)
     }

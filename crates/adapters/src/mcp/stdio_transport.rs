@@ -44,7 +44,7 @@ const CHUNK: usize = 64 << 10;
 const ENOUGH_BYTES: usize = 64 << 10;
 const ENOUGH_TIME: Duration = Duration::from_micros(200);
 
-/// Changes that arrive together share what must be on the disk before their answers, so they wait for each other longer.
+/// Changes that arrive together share the disk sync before their answers, so they wait for each other longer.
 const MOST_CHANGES: usize = 16;
 const ENOUGH_TIME_FOR_CHANGES: Duration = Duration::from_millis(5);
 
@@ -60,11 +60,11 @@ pub(super) struct StdioTransport {
     skipping: bool,
     opened: bool,
     output: Arc<Mutex<AnswerQueue>>,
-    /// Answers that were not passed to the output yet.
+    /// Answers that are not in the output queue yet.
     answers: Vec<u8>,
-    /// When the first call arrived whose answer was not sent.
+    /// The arrival of the first call whose answer was not sent.
     waiting_since: Option<Instant>,
-    /// The answers among them that must be completed first.
+    /// The answers among them that must be completed before they are sent.
     incomplete: Vec<IncompleteAnswer>,
 }
 
@@ -110,10 +110,10 @@ impl StdioTransport {
             }
         }
         let parsed = serde_json::from_slice(line);
-        parsed.map_err(|error| ErrorAnswer::find(line, &error).iter().for_each(|mistake| self.say_mistake(mistake))).ok()
+        parsed.map_err(|error| ErrorAnswer::find(line, &error).iter().for_each(|mistake| self.answer_mistake(mistake))).ok()
     }
 
-    fn say_mistake(&mut self, mistake: &ErrorAnswer) {
+    fn answer_mistake(&mut self, mistake: &ErrorAnswer) {
         if let Ok(line) = serde_json::to_vec(mistake) {
             self.answers.extend(line);
             self.answers.push(b'\n');
@@ -121,13 +121,13 @@ impl StdioTransport {
         }
     }
 
-    /// Whether the answer to the next call goes out with others.
+    /// Whether the answer to the next call is sent together with other answers.
     fn reply_group(&self) -> ReplyGroup {
         let has_more = !self.incomplete.is_empty() || memchr::memchr(b'\n', &self.buffer[self.start..]).is_some();
         if has_more { ReplyGroup::WithOthers } else { ReplyGroup::Alone }
     }
 
-    /// Completes the collected answers that say that files were changed. If that fails, they say so instead.
+    /// Completes the collected answers that report changed files. If that fails, they report the failure instead.
     fn complete_answers(&mut self) {
         let incomplete = std::mem::take(&mut self.incomplete);
         // Nearly always all of them have one workspace, and only the first has something to do.
@@ -165,7 +165,7 @@ impl StdioTransport {
         loop {
             if self.have_waited_enough() {
                 self.send_answers().await?;
-                // Other tasks of the server must get their turn, however many calls arrive.
+                // Other tasks of the server must be able to run, however many calls arrive.
                 tokio::task::yield_now().await;
             }
             if let Some(at) = memchr::memchr(b'\n', &self.buffer[self.searched..]) {
@@ -220,11 +220,11 @@ impl Transport<RoleServer> for StdioTransport {
                 InputLine::Whole(line) => line,
                 InputLine::TooLong => {
                     let why = format!("the message is longer than {MAX_LINE} bytes");
-                    self.say_mistake(&ErrorAnswer::new(INVALID_REQUEST, why, Value::Null));
+                    self.answer_mistake(&ErrorAnswer::new(INVALID_REQUEST, why, Value::Null));
                     continue;
                 }
             };
-            // Moved out for the moment, so that a large line is not copied.
+            // The buffer is moved out for this call, so that a large line is not copied.
             let replies = self.reply_group();
             let buffer = std::mem::take(&mut self.buffer);
             let message = self.take_in(&buffer[line], replies);
@@ -262,7 +262,7 @@ struct ErrorBody {
 const PARSE_ERROR: i32 = -32700;
 const INVALID_REQUEST: i32 = -32600;
 
-/// The fields that are readable even if the rest is malformed.
+/// The fields that can be read even if the rest is malformed.
 #[derive(Deserialize)]
 struct MessageHead {
     id: Option<Value>,

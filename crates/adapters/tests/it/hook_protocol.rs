@@ -1,4 +1,4 @@
-//! Plays the example on the page about our own protocol for hooks (`docs/hook-protocol.md`).
+//! Plays the example of the page about the neutral hook protocol (`docs/hook-protocol.md`).
 
 use std::{fs, path::Path, process::Command};
 
@@ -12,7 +12,7 @@ fn open(root: &Path) -> Result<OpenedWorkspace, String> {
     Workspace::open_with(root, options).map(Into::into).map_err(|error| error.to_string())
 }
 
-/// An answer without what changes from run to run.
+/// An answer without the values that differ from run to run.
 fn settled(mut answer: Value) -> Value {
     const STATE: &str = "\nRepository state";
     if let Some((before, _)) = answer["context"].as_str().and_then(|context| context.split_once(STATE)) {
@@ -35,10 +35,10 @@ fn the_example_of_the_protocol_goes_as_the_page_says() {
             ("$ ", command) => {
                 assert!(Command::new("sh").args(["-c", command]).current_dir(&root).status().unwrap().success());
             }
-            ("> ", told) => {
-                let told = told.replace("DIR", root.to_str().unwrap());
+            ("> ", input) => {
+                let input = input.replace("DIR", root.to_str().unwrap());
                 let around = HookEnvironment { state: StateHome::default(), project: None, open: &open };
-                let answer = answer(HookClient::Generic, None, &told, &around);
+                let answer = answer(HookClient::Generic, None, &input, &around);
                 assert_eq!((answer.exit_code, answer.stderr.as_str()), (0, ""));
                 got = settled(serde_json::from_str(&answer.stdout).unwrap());
             }

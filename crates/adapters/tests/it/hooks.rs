@@ -23,7 +23,7 @@ use surehand_engine::{
 };
 use tempfile::TempDir;
 
-/// A workspace with these files, and a directory beside it for what clients keep.
+/// A workspace with these files, and a directory beside it for the clients' own records.
 struct Place {
     dir: TempDir,
 }
@@ -57,12 +57,12 @@ impl Place {
         open(&self.root()).unwrap()
     }
 
-    /// What a hook answers that runs in a process of its own.
+    /// The answer of a hook that runs in a process of its own.
     fn answer(&self, client: HookClient, input: &str) -> HookAnswer {
         self.answer_to(client, None, input)
     }
 
-    /// The same for a client that says what happens beside its input.
+    /// Like `answer`, but for a client that names the event outside of its input.
     fn answer_to(&self, client: HookClient, event: Option<&str>, input: &str) -> HookAnswer {
         let state = StateHome { user: Some(self.dir.path().join("state")), ..StateHome::default() };
         let opened = RefCell::new(Vec::new());
@@ -77,7 +77,7 @@ impl Place {
     }
 }
 
-/// What a hook answers where nothing can be opened.
+/// The answer of a hook for which no workspace can be opened.
 fn nowhere(client: HookClient, input: &str) -> HookAnswer {
     let open = |_: &Path| Err("no".to_owned());
     answer(client, Some("session.created"), input, &HookEnvironment { state: StateHome::default(), project: None, open: &open })
@@ -94,14 +94,14 @@ struct Agent<'a> {
     client: HookClient,
     place: &'a Place,
     session: String,
-    /// Of a subagent.
+    /// The id of a subagent; `None` for the main agent.
     agent: Option<String>,
-    /// Where it works, beneath the root.
+    /// Its working directory, below the root.
     directory: &'static str,
     calls: Cell<usize>,
 }
 
-/// What the model hears.
+/// The texts that the model reads.
 type Heard = Result<String, String>;
 
 /// A call, as a client makes it.
@@ -130,7 +130,7 @@ impl<'a> Agent<'a> {
         self.place.root().join(self.directory).to_str().unwrap().trim_end_matches('/').to_owned()
     }
 
-    /// Tells the hook, and gives what it printed.
+    /// Runs the hook, and returns its output.
     fn tell(&self, event: &str, fields: Value) -> Value {
         let mut input = match self.client {
             HookClient::Claude | HookClient::Codex | HookClient::Gemini | HookClient::Qwen => {
@@ -151,7 +151,7 @@ impl<'a> Agent<'a> {
         let (field, argument) = match self.client {
             HookClient::Goose | HookClient::Reasonix | HookClient::Generic => ("event", None),
             HookClient::Cline => ("hookName", None),
-            // It does not say it.
+            // It does not report this event.
             HookClient::Copilot => ("", Some(event)),
             _ => ("hook_event_name", None),
         };
@@ -173,12 +173,12 @@ impl<'a> Agent<'a> {
         if answer.stdout.is_empty() { Value::Null } else { serde_json::from_str(&answer.stdout).unwrap() }
     }
 
-    /// Where goose keeps its sessions.
+    /// The session database of goose.
     fn database(&self) -> PathBuf {
         self.place.dir.path().join("sessions.db")
     }
 
-    /// As goose keeps a message.
+    /// Stores a message as goose does.
     fn keep(&self, content: &Value) {
         let database = rusqlite::Connection::open(self.database()).unwrap();
         database
@@ -188,22 +188,22 @@ impl<'a> Agent<'a> {
         database.execute("INSERT INTO messages (session_id, content_json, metadata_json) VALUES (?1, ?2, ?3)", row).unwrap();
     }
 
-    /// Whether it hears nothing after a tool has run.
+    /// Whether its model reads nothing after a tool has run.
     fn is_deaf(&self) -> bool {
         matches!(self.client, HookClient::Goose | HookClient::Reasonix)
     }
 
-    /// The call passes, and the model gets these words if its client passes anything on.
+    /// The call passes, and the model reads these words if its client passes on any text.
     #[track_caller]
-    fn told(&self, heard: Heard, words: &[&str]) {
+    fn reads(&self, heard: Heard, words: &[&str]) {
         if self.is_deaf() {
             passes(heard);
         } else {
-            told(heard, words);
+            reads(heard, words);
         }
     }
 
-    /// What the model hears of an answer.
+    /// The part of an answer that the model reads.
     fn heard(&self, answer: &Value) -> Heard {
         let own = &answer["hookSpecificOutput"];
         let (denied, context) = match self.client {
@@ -237,7 +237,7 @@ impl<'a> Agent<'a> {
         }
     }
 
-    /// A call from beginning to end. `run` plays the tool and gives its response.
+    /// A whole call. `run` plays the tool and returns its response.
     fn call(&self, call: &Call, run: impl FnOnce() -> Value) -> Heard {
         self.calls.set(self.calls.get() + 1);
         let (before, after) = match self.client {
@@ -306,7 +306,7 @@ impl<'a> Agent<'a> {
                     Some(_) => self.shell(&format!("sed -n '{first},{last}p' {path}")),
                 };
                 if self.client == HookClient::Goose {
-                    // Its next hook finds the result.
+                    // The next hook finds the result in the database.
                     self.tell("UserPromptSubmit", json!({}));
                 }
                 said
@@ -361,7 +361,7 @@ impl<'a> Agent<'a> {
         self.edit_by(path, old, new, || self.place.write(path, &self.place.content(path).replacen(old, new, 1)))
     }
 
-    /// The same, with what becomes of it.
+    /// Like `edit`; `run` plays the tool.
     fn edit_by(&self, path: &str, old: &str, new: &str, run: impl FnOnce()) -> Heard {
         let full = self.place.full(path);
         let old_and_new = json!({ "file_path": full, "old_string": old, "new_string": new });
@@ -427,7 +427,7 @@ impl<'a> Agent<'a> {
         })
     }
 
-    /// Runs a command.
+    /// Runs a shell command.
     fn shell(&self, command: &str) -> Heard {
         let run = || {
             let output = process::Command::new("sh").args(["-c", command]).current_dir(self.cwd()).output().unwrap();
@@ -513,7 +513,7 @@ impl<'a> Agent<'a> {
         self.heard(&self.tell(event, json!({ "source": source }))).unwrap()
     }
 
-    /// The context is made shorter. Gives what the model hears at once.
+    /// Compacts the context. Returns the text that the model reads at once.
     fn compacts(&self) -> String {
         match self.client {
             HookClient::Claude => {
@@ -540,7 +540,7 @@ impl<'a> Agent<'a> {
             }
             HookClient::Copilot => self.heard(&self.tell("preCompact", json!({ "trigger": "auto" }))).unwrap(),
             HookClient::Goose => {
-                // goose writes all messages again, and hides those that the model no longer has.
+                // goose writes all messages again, and hides those that are not in the context any more.
                 let database = rusqlite::Connection::open(self.database()).unwrap();
                 database.execute("UPDATE messages SET id = id + 1000, metadata_json = '{\"agentVisible\":false}'", ()).unwrap();
                 String::new()
@@ -551,13 +551,13 @@ impl<'a> Agent<'a> {
         }
     }
 
-    /// As Gemini does when it has compressed the conversation, and at other times.
+    /// Rewrites the record, as Gemini does after a compression and at other times.
     fn rewrites_the_record(&self) {
         let mut transcript = fs::OpenOptions::new().append(true).open(self.transcript()).unwrap();
         transcript.write_all(b"{\"$set\":{\"messages\":[{\"id\":\"1\"}]}}\n").unwrap();
     }
 
-    /// What it calls the tools that read and write.
+    /// Its names for the tools that read and write.
     fn names(&self) -> (&'static str, &'static str) {
         match self.client {
             HookClient::Claude => ("Read", "Write"),
@@ -578,7 +578,7 @@ impl<'a> Agent<'a> {
 fn for_every_client(files: &[(&str, &str)], play: impl Fn(&Agent<'_>, &Place)) {
     for client in HookClient::ALL {
         let place = Place::with(files);
-        // Shown where a test fails.
+        // Printed if a test fails.
         eprintln!("{client:?}");
         play(&Agent::new(*client, &place), &place);
     }
@@ -596,7 +596,7 @@ fn denied(heard: Heard, words: &[&str]) {
 }
 
 #[track_caller]
-fn told(heard: Heard, words: &[&str]) {
+fn reads(heard: Heard, words: &[&str]) {
     let said = heard.expect("it passes");
     words.iter().for_each(|word| assert!(said.contains(word), "{word:?} in {said:?}"));
 }
@@ -669,7 +669,7 @@ fn a_new_file_needs_nothing_and_is_known_to_its_author() {
     });
 }
 
-/// Codex writes files by patches that add them, and it must have read what it adds again.
+/// Codex writes files with patches that add them, and must have read a file that it adds again.
 fn writes_whole_files(agent: &Agent<'_>) -> bool {
     agent.client != HookClient::Codex
 }
@@ -687,7 +687,7 @@ fn who_writes_what_is_there_already_knows_all_of_it() {
 }
 
 #[test]
-fn what_somebody_else_wrote_is_not_the_change_of_who_writes_the_same() {
+fn a_foreign_write_is_not_the_change_of_a_session_that_writes_the_same() {
     for_every_client(ABC, |agent, place| {
         passes(agent.read("a.txt", None));
         place.write("a.txt", "theirs\n");
@@ -714,12 +714,12 @@ fn what_a_command_shows_counts_as_read() {
 }
 
 #[test]
-fn what_a_command_changed_is_told_once() {
+fn changes_by_a_command_are_reported_once() {
     for_every_client(ABC, |agent, place| {
         passes(agent.read("a.txt", None));
-        agent.told(agent.shell("sed -i s/gamma/SHELL/ a.txt"), &["a.txt (by your command)"]);
+        agent.reads(agent.shell("sed -i s/gamma/SHELL/ a.txt"), &["a.txt (by your command)"]);
         passes(agent.shell("true"));
-        // It was its own command, and the line is what it was.
+        // The change came from its own command, and the line is unchanged.
         passes(agent.edit("a.txt", "beta", "BETA"));
         let log = place.open().log(&EventFilter::default(), 9).unwrap();
         assert_eq!(log[1].tool, "command: sed -i s/gamma/SHELL/ a.txt");
@@ -727,7 +727,7 @@ fn what_a_command_changed_is_told_once() {
 }
 
 #[test]
-fn whatever_command_printed_it_it_was_seen() {
+fn lines_printed_by_any_command_count_as_read() {
     for command in
         ["nl -ba a.txt | sed -n 1,80p", "ls && cat a.txt 2>/dev/null || true", "(cd . && grep -n '' a.txt)", "tac a.txt"]
     {
@@ -756,7 +756,7 @@ fn what_a_command_wrote_itself_is_known() {
 fn a_file_that_a_command_moved_is_still_known() {
     for_every_client(ABC, |agent, place| {
         passes(agent.read("a.txt", None));
-        agent.told(agent.shell("mkdir sub && mv a.txt sub/b.txt"), &["a.txt (gone by your command)"]);
+        agent.reads(agent.shell("mkdir sub && mv a.txt sub/b.txt"), &["a.txt (gone by your command)"]);
         passes(agent.edit("sub/b.txt", "beta", "BETA"));
         assert_eq!(place.content("sub/b.txt"), "alpha\nBETA\ngamma\n");
     });
@@ -832,16 +832,16 @@ fn instructions_are_given_once_unless_the_client_gives_them() {
         said.push_str(&agent.edit("a.txt", "two", "TWO").unwrap());
         let (root, nested) = (said.matches("root rules").count(), said.matches("nested rules").count());
         let expected = match agent.client {
-            // Those of what is read as well; opencode says so, which it does not here.
+            // Instructions beside the file as well; opencode reports them, which it does not here.
             HookClient::Claude | HookClient::Copilot => (0, 0),
             HookClient::Codex | HookClient::Cursor | HookClient::Opencode | HookClient::Qwen | HookClient::Cline => (0, 1),
             HookClient::Gemini | HookClient::Generic => (1, 1),
             HookClient::Goose | HookClient::Reasonix => (0, 0),
         };
         assert_eq!((root, nested), expected, "{:?}: {said}", agent.client);
-        // A client has read them when it began; what has changed since is news.
+        // A client read them at its start; changes since then are news.
         place.write("AGENTS.md", "other rules\n");
-        agent.told(agent.edit("a.txt", "TWO", "2"), &["other rules"]);
+        agent.reads(agent.edit("a.txt", "TWO", "2"), &["other rules"]);
     });
 }
 
@@ -849,12 +849,12 @@ fn instructions_are_given_once_unless_the_client_gives_them() {
 fn claude_gives_its_own_file_where_there_is_one() {
     let files = &[("AGENTS.md", "root rules\n"), ("CLAUDE.md", "own rules\n"), ("a.txt", "two\n")];
     let place = Place::with(files);
-    told(Agent::new(HookClient::Claude, &place).read("a.txt", None), &["root rules"]);
+    reads(Agent::new(HookClient::Claude, &place).read("a.txt", None), &["root rules"]);
     place.write("CLAUDE.md", "See @AGENTS.md\n");
     passes(Agent::named(HookClient::Claude, &place, "s2").read("a.txt", None));
 }
 
-/// With a `CLAUDE.md` at the root, Claude Code gives no `AGENTS.md` at all. Only Copilot gives one in lower case.
+/// With a `CLAUDE.md` at the root, Claude Code loads no `AGENTS.md`. Only Copilot loads one in lower case.
 #[test]
 fn what_a_client_does_not_load_is_given() {
     let files = &[("CLAUDE.md", "own rules\n"), ("sub/AGENTS.md", "nested rules\n"), ("sub/b.txt", "one\n")];
@@ -902,7 +902,7 @@ fn what_a_prompt_refers_to_counts_as_read() {
 }
 
 #[test]
-fn a_notebook_is_edited_by_who_has_read_it_as_it_is() {
+fn a_notebook_edit_needs_a_read_of_the_present_cells() {
     let notebook = "{\n \"cells\": [\n  {\"cell_type\": \"code\", \"source\": [\"x = 1\\n\", \"y\"]}\n ]\n}\n";
     for client in [HookClient::Claude, HookClient::Qwen] {
         let place = Place::with(&[("n.ipynb", notebook)]);
@@ -956,7 +956,7 @@ fn what_goose_and_reasonix_cannot_hear_comes_with_a_denial() {
 }
 
 #[test]
-fn who_slips_in_our_protocol_is_told_and_passes() {
+fn a_mistake_in_the_neutral_protocol_is_reported_and_passes() {
     let place = Place::with(ABC);
     for (input, words) in [
         (json!({ "event": "befor", "session": "s", "directory": "/" }), "no such event: \"befor\""),
@@ -971,7 +971,7 @@ fn who_slips_in_our_protocol_is_told_and_passes() {
 }
 
 #[test]
-fn our_protocol_has_every_kind_of_change() {
+fn the_neutral_protocol_has_every_kind_of_change() {
     let place = Place::with(&[("a.txt", "one\n"), ("b.txt", "two\n")]);
     let agent = Agent::new(HookClient::Generic, &place);
     let patch = "*** Begin Patch\n*** Update File: a.txt\n@@\n-one\n+1\n*** End Patch";
@@ -992,7 +992,7 @@ fn our_protocol_has_every_kind_of_change() {
         json!({})
     }));
     passes(agent.edit("c.txt", "one", "1"));
-    // What did not happen is not recorded.
+    // An edit that was not made is not recorded.
     passes(agent.call(
         &Call { tool: "edit", arguments: json!({ "path": "c.txt", "old": "1", "new": "2" }) },
         || json!({ "failed": true }),
@@ -1034,7 +1034,7 @@ fn too_much_for_one_answer_is_continued_with_the_next() {
 fn a_tool_that_failed_has_done_nothing() {
     for_every_client(ABC, |agent, place| {
         passes(agent.read("a.txt", None));
-        // It says nothing of it, and the file is as it was.
+        // It does not report the failure, and the file is unchanged.
         passes(agent.edit_by("a.txt", "beta", "BETA", || {}));
         assert_eq!(place.open().log(&EventFilter::default(), 9).unwrap().len(), 0);
         passes(agent.edit("a.txt", "beta", "BETA"));
@@ -1067,7 +1067,7 @@ fn lines_that_were_cut_do_not_count() {
 fn an_edit_that_matched_in_its_own_way_counts_as_the_clients() {
     for_every_client(ABC, |agent, place| {
         passes(agent.read("a.txt", None));
-        // It took `Beta` for `beta`, which we would not.
+        // Its tool matched `Beta` for `beta`, which ours would not.
         passes(agent.edit_by("a.txt", "Beta", "BETA", || place.write("a.txt", "alpha\nBETA\ngamma\n")));
         passes(agent.edit("a.txt", "gamma", "GAMMA"));
         assert_eq!(place.open().log(&EventFilter::default(), 9).unwrap().len(), 2);
@@ -1075,11 +1075,11 @@ fn an_edit_that_matched_in_its_own_way_counts_as_the_clients() {
 }
 
 #[test]
-fn what_a_formatter_made_of_it_is_told() {
+fn changes_by_a_formatter_are_reported() {
     for_every_client(ABC, |agent, place| {
         passes(agent.read("a.txt", None));
         let formatted = || place.write("a.txt", "alpha\nBETA;\ngamma\n");
-        agent.told(agent.edit_by("a.txt", "beta", "BETA", formatted), &["2|BETA;"]);
+        agent.reads(agent.edit_by("a.txt", "beta", "BETA", formatted), &["2|BETA;"]);
         passes(agent.edit("a.txt", "BETA;", "beta"));
     });
 }
@@ -1102,7 +1102,7 @@ fn files_outside_and_tools_of_servers_are_none_of_our_business() {
 }
 
 #[test]
-fn what_is_no_text_is_replaced_by_who_means_it_and_can_be_brought_back() {
+fn a_binary_file_is_replaced_only_on_purpose_and_can_be_restored() {
     const IMAGE: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0";
     for_every_client(&[], |agent, place| {
         fs::write(place.root().join("a.png"), IMAGE).unwrap();
@@ -1164,10 +1164,10 @@ fn two_clients_on_one_checkout_see_each_others_writes() {
     passes(claude.read("a.txt", None));
     passes(codex.read("a.txt", None));
     passes(codex.edit("a.txt", "beta", "BETA"));
-    told(claude.shell("true"), &["a.txt (by another session)"]);
+    reads(claude.shell("true"), &["a.txt (by another session)"]);
     denied(claude.edit("a.txt", "gamma", "GAMMA"), &["a.txt was modified since last read", "2|BETA"]);
     passes(claude.edit("a.txt", "gamma", "GAMMA"));
-    told(codex.shell("true"), &["a.txt (by another session)"]);
+    reads(codex.shell("true"), &["a.txt (by another session)"]);
     denied(codex.write("a.txt", "mine\n"), &["3|GAMMA"]);
     assert_eq!(place.content("a.txt"), "alpha\nBETA\nGAMMA\n");
 }
@@ -1188,7 +1188,7 @@ fn a_patch_names_all_files_that_must_be_read() {
         place.write("c.txt", "3\n");
         "Exit code: 0\nWall time: 0 seconds\nOutput:\nSuccess.".into()
     }));
-    // It is one change, and can be taken back as one.
+    // It is one change, and can be undone as one.
     let log = place.open().log(&EventFilter::default(), 9).unwrap();
     assert_eq!((log.len(), log[0].files.len()), (1, 3));
     let reply = Session::new(place.open()).call("undo", &json!({ "change": log[0].change }));
@@ -1203,7 +1203,7 @@ fn a_patch_names_all_files_that_must_be_read() {
 fn a_patch_that_only_codex_can_place_needs_a_read_all_the_same() {
     let place = Place::with(ABC);
     let agent = Agent::new(HookClient::Codex, &place);
-    // Neither the header nor the lines would mean anything to us.
+    // Surehand could parse neither the header nor the lines.
     let patch = "*** Begin Patch\n*** Environment ID: 7\n*** Update File: a.txt\n@@ nowhere\n- beta \n+BETA\n*** End Patch";
     let call = Call { tool: "apply_patch", arguments: json!({ "command": patch }) };
     let run = || {
@@ -1242,7 +1242,7 @@ fn gemini_goes_on_with_all_that_it_knew() {
     agent.tell("BeforeAgent", json!({}));
     passes(agent.read("a.txt", None));
     agent.begins("resume");
-    // It writes down what it goes on with.
+    // It records the messages that remain.
     agent.rewrites_the_record();
     agent.tell("BeforeAgent", json!({}));
     passes(agent.edit("a.txt", "beta", "BETA"));
@@ -1288,11 +1288,11 @@ fn claude_says_of_a_command_that_failed_what_it_did() {
     passes(agent.heard(&agent.tell("PreToolUse", failed.clone())));
     place.write("a.txt", "alpha\nbeta\nSHELL\n");
     failed["error"] = "Exit code 3".into();
-    told(agent.heard(&agent.tell("PostToolUseFailure", failed)), &["a.txt (by your command)"]);
+    reads(agent.heard(&agent.tell("PostToolUseFailure", failed)), &["a.txt (by your command)"]);
 }
 
 #[test]
-fn cursor_tells_twice_and_it_counts_once() {
+fn cursor_reports_twice_and_it_counts_once() {
     let place = Place::with(ABC);
     let agent = Agent::new(HookClient::Cursor, &place);
     passes(agent.read("a.txt", None));
@@ -1303,12 +1303,12 @@ fn cursor_tells_twice_and_it_counts_once() {
     };
     passes(agent.edit_by("a.txt", "beta", "betabeta", edit));
     assert_eq!(place.open().log(&EventFilter::default(), 9).unwrap().len(), 1);
-    // What it cannot hear before a command it hears after.
+    // If its model reads nothing before a command, it does so afterwards.
     place.write("a.txt", "theirs\n");
     let command = json!({ "command": "true", "cwd": place.root(), "output": "" });
     assert_eq!(agent.heard(&agent.tell("beforeShellExecution", command.clone())), Ok(String::new()));
     assert_eq!(agent.heard(&agent.tell("afterShellExecution", command)), Ok(String::new()));
-    told(agent.shell("true"), &["a.txt"]);
+    reads(agent.shell("true"), &["a.txt"]);
 }
 
 #[test]
@@ -1367,7 +1367,7 @@ fn broken_input_passes() {
     }
 }
 
-/// Inputs of all clients, to be broken.
+/// Valid inputs of all clients, which the tests damage.
 fn samples(place: &Place) -> Vec<(HookClient, Value)> {
     let file = place.full("a.txt");
     let root = place.root();
@@ -1440,7 +1440,7 @@ fn samples(place: &Place) -> Vec<(HookClient, Value)> {
     samples
 }
 
-/// Those of the clients whose inputs have shapes of their own.
+/// Inputs of the clients that have formats of their own.
 fn new_samples(file: &str, root: &Path) -> Vec<(HookClient, Value)> {
     let found = "File: a.txt\nL2: beta\na.txt:1:alpha";
     let output = json!([{ "query": file, "result": "1 | alpha\n2 | beta", "success": true }]);
@@ -1535,7 +1535,7 @@ proptest! {
         let at: &String = at.get(&found);
         *input.pointer_mut(at).unwrap() = with;
         let answer = place.answer(client, &input.to_string());
-        // Only a directory that is not one stops a hook.
+        // A hook fails only if its directory is not one.
         let is_stopped = |why: &String| why.starts_with("cannot guard this session");
         prop_assert!(client == HookClient::Generic || answer.failed.as_ref().is_none_or(is_stopped), "{:?}", answer.failed);
         prop_assert_eq!(answer.exit_code == 2, !answer.stderr.trim().is_empty());
@@ -1551,7 +1551,7 @@ proptest! {
 const TEN: &[(&str, &str)] = &[("a.txt", "one\ntwo\nthree\nfour\nfive\nsix\nseven\neight\nnine\nten\n")];
 
 #[test]
-fn an_edit_of_lines_that_nobody_changed_passes_and_says_what_else_is_new() {
+fn an_edit_of_unchanged_lines_passes_and_reports_other_changes() {
     for_every_client(TEN, |agent, place| {
         passes(agent.read("a.txt", None));
         place.write("a.txt", &format!("zero\n{}", place.content("a.txt")));
@@ -1562,7 +1562,7 @@ fn an_edit_of_lines_that_nobody_changed_passes_and_says_what_else_is_new() {
         }
         passes(agent.edit("a.txt", "zero", "ZERO"));
         assert!(place.content("a.txt").starts_with("ZERO\none\n"));
-        // What is on record is what was on the disk, so it can be taken back.
+        // The recorded version was on the disk, so the change can be undone.
         let undo = UndoRequest { which: UndoTarget::All, by: WhoseChanges::Session(last_session(place)), force: false };
         assert!(Session::new(place.open()).undo(&undo).refusal().is_none());
         assert_eq!(place.content("a.txt"), format!("zero\n{}", TEN[0].1));
@@ -1589,7 +1589,7 @@ fn who_changed_the_rest_is_said_where_it_is_known() {
 }
 
 #[test]
-fn calls_of_one_answer_are_nobody_elses_changes() {
+fn calls_of_one_answer_are_not_foreign_changes() {
     let apply = |place: &Place, old: &str, new: &str| place.write("a.txt", &place.content("a.txt").replacen(old, new, 1));
     for_every_client(TEN, |agent, place| {
         passes(agent.read("a.txt", None));
@@ -1616,12 +1616,12 @@ fn calls_of_one_answer_are_nobody_elses_changes() {
 
 #[test]
 fn a_file_that_another_call_is_writing_is_not_believed() {
-    // The second call may also do nothing in the end.
+    // The second call may also change nothing.
     for second in ["TWO", "two"] {
         for_every_client(TEN, |agent, place| {
             passes(agent.read("a.txt", None));
             passes(agent.edit_by("a.txt", "two", "TWO", || {
-                // The first call is done and reported while the second has emptied the file to rewrite it.
+                // The first call is made and reported while the second has emptied the file to rewrite it.
                 passes(agent.edit_by("a.txt", "five", "FIVE", || place.write("a.txt", "")));
                 place.write("a.txt", &TEN[0].1.replace("five", "FIVE").replace("two", second));
             }));
@@ -1633,7 +1633,7 @@ fn a_file_that_another_call_is_writing_is_not_believed() {
 }
 
 #[test]
-fn calls_of_one_answer_on_several_files_are_nobody_elses_changes() {
+fn calls_of_one_answer_on_several_files_are_not_foreign_changes() {
     for_every_client(&[("a.txt", "alpha\nbeta\n"), ("b.txt", "alpha\nbeta\n"), ("c.txt", "alpha\nbeta\n")], |agent, place| {
         let change = |path: &str| place.write(path, "alpha\nBETA\n");
         ["a.txt", "b.txt", "c.txt"].iter().for_each(|path| passes(agent.read(path, None)));
@@ -1686,7 +1686,7 @@ fn after_a_change_of_directory_every_file_is_guarded_in_its_own_workspace() {
         let agent = Agent { directory: "vendor/lib", calls: Cell::new(9), ..agent };
         let edit = |path: &str, old: &str, new: &str| {
             let full = place.full(path);
-            // Codex names files as seen from where it is.
+            // Codex names files relative to its working directory.
             let named = if agent.client == HookClient::Codex { full.as_str() } else { path };
             agent.edit_by(named, old, new, || place.write(path, &place.content(path).replacen(old, new, 1)))
         };
@@ -1697,7 +1697,7 @@ fn after_a_change_of_directory_every_file_is_guarded_in_its_own_workspace() {
             place.write(path, "alpha\nBeta\ngamma\n");
             denied(edit(path, "BETA", "b"), &["a.txt was modified since last read", "2|Beta"]);
         }
-        // What the context loses is lost in both.
+        // A loss of context applies to both workspaces.
         let said = agent.compacts() + &agent.shell("true").unwrap();
         assert!(agent.is_deaf() || said.matches("Repository state").count() == 2, "{said}");
         for path in ["a.txt", "vendor/lib/a.txt"] {
@@ -1747,7 +1747,7 @@ fn a_file_of_another_worktree_is_guarded_there_and_that_is_said_once() {
 }
 
 #[test]
-fn a_session_that_cannot_be_guarded_is_told_so_once() {
+fn a_session_that_cannot_be_guarded_is_warned_once() {
     for client in
         &[HookClient::Claude, HookClient::Codex, HookClient::Gemini, HookClient::Cursor, HookClient::Opencode, HookClient::Qwen]
     {
@@ -1775,7 +1775,7 @@ fn a_session_that_cannot_be_guarded_is_told_so_once() {
         let times = both.iter().map(|value| value.to_string().matches("no such key").count()).sum::<usize>();
         assert_eq!(times, 2, "the person and the model: {said}");
         assert!(!event(first, "s1").contains("no such key"), "{client:?}");
-        assert!(event(first, "s2").contains("no such key"), "another session is told as well");
+        assert!(event(first, "s2").contains("no such key"), "another session is warned as well");
     }
 }
 
@@ -1831,7 +1831,7 @@ fn a_command_is_not_blamed_for_what_others_did() {
             place.write(&format!("b{number}.txt"), "one\n");
             passes(agent.read(&format!("b{number}.txt"), None));
         }
-        // No hook checks a file that was read so long ago, until a command names it.
+        // No hook checks a file that was read this long ago, until a command names it.
         place.write("a.txt", "alpha\nHUMAN\ngamma\n");
         let said = agent.shell("cat a.txt").unwrap();
         assert!(!said.contains("by your command"), "{said}");
@@ -1849,7 +1849,7 @@ fn a_command_is_not_blamed_for_what_others_did() {
 }
 
 #[test]
-fn who_was_not_shown_a_removal_does_not_write_the_lines_back() {
+fn a_session_that_did_not_see_a_removal_does_not_write_the_lines_back() {
     for_every_client(TEN, |agent, place| {
         passes(agent.read("a.txt", None));
         place.write("a.txt", "one\ntwo\nthree\nseven\neight\nnine\nten\n");

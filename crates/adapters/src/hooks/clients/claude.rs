@@ -98,8 +98,8 @@ fn read(input: &Value) -> ToolOutcome {
     }
 }
 
-/// What a command printed. When Claude Code puts a long output into a file, the model gets its beginning and the hook
-/// gets more.
+/// The output of a command. If Claude Code stores a long output in a file, the model gets only its beginning, but the
+/// hook gets more.
 fn printed(response: &Value) -> String {
     let output = response["stdout"].as_str().unwrap_or_default();
     let is_kept = response["persistedOutputPath"].as_str().is_some_and(|path| !path.is_empty());

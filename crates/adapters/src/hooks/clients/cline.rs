@@ -87,8 +87,8 @@ fn parse_outcome(call: &Value) -> ToolOutcome {
     }
 }
 
-/// What the model sees of a result: the two ends of a long one. Cline keeps slightly more of each, depending on its
-/// marker.
+/// The part of a result that the model sees: the two ends of a long one. Cline keeps slightly more of each, depending
+/// on its marker.
 fn shortened(result: &str) -> String {
     const MOST: CutSize = CutSize::Units(8_000);
     const END: CutSize = CutSize::Units(3_980);
@@ -108,7 +108,7 @@ fn shown(query: &str, result: &str) -> Option<Vec<ShownLines>> {
     Some(shown.collect())
 }
 
-/// What a command printed, without the status line above it and the marker of a cut.
+/// The output of a command, without the status line above it and the marker of a cut.
 fn printed(result: &str) -> String {
     let is_status = result.starts_with("[Command exited with code ");
     let output = if is_status { truncation::without_first_line(result) } else { result };

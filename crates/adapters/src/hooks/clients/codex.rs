@@ -51,7 +51,7 @@ fn parse_outcome(input: &Value) -> ToolOutcome {
     }
 }
 
-/// What a command printed, without the header of Codex and without the line that it truncated.
+/// The output of a command, without the header of Codex and without the line that it truncated.
 fn printed(response: &str) -> String {
     let is_framed = ["Exit code: ", "Chunk ID: ", "Wall time: "].iter().any(|start| response.starts_with(start));
     let output = match response.split_once("\nOutput:\n") {

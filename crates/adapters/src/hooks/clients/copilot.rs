@@ -86,7 +86,7 @@ fn parse_outcome(input: &Value) -> ToolOutcome {
     }
 }
 
-/// What a command printed, without the line with its exit status.
+/// The output of a command, without the line with its exit status.
 fn printed(said: &str) -> &str {
     let output = match said.trim_end().rsplit_once('\n') {
         Some((output, last)) if last.starts_with("<shellId: ") || last.starts_with("<exited with ") => output,

@@ -27,7 +27,7 @@ pub(super) const ADAPTER: ClientAdapter = ClientAdapter {
     person_field: Some("systemMessage"),
     // It loads GEMINI.md itself.
     instructions: &client_instructions::GEMINI,
-    transcript: TranscriptUse::TellsLoss,
+    transcript: TranscriptUse::ShowsLoss,
     ..DEFAULTS
 };
 
@@ -88,7 +88,7 @@ pub(super) fn said(content: &Value) -> String {
     }
 }
 
-/// Above the instructions that it appends.
+/// The line above the instructions that it appends.
 const ADDED: &str = "\n\n--- Newly Discovered Project Context ---\n";
 
 fn shown(path: String, arguments: &Value, content: &str) -> ShownLines {
@@ -130,8 +130,8 @@ pub(super) fn shown_of_many(content: &str) -> Vec<ShownLines> {
     files
 }
 
-/// What a command printed, without the frame around it. Gemini shows the two ends of a long output after its hook has
-/// seen all of it.
+/// The output of a command without its frame. Gemini shows the two ends of a long output only after its hook has seen
+/// all of it.
 fn printed(content: &str) -> String {
     const MOST: CutSize = CutSize::Units(40_000);
     let content = if MOST.is_exceeded_by(content) {
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn many_files_are_told_apart() {
+    fn many_files_are_separated() {
         let content = "--- /w/a ---\n\none\ntwo\n\n--- /w/b ---\n\n[WARNING: This file was truncated. To view …]\n\nthree\n\n--- End of content ---";
         let files = shown_of_many(content);
         let of = |index: usize| (files[index].path.as_str(), files[index].content.as_str());

@@ -110,7 +110,6 @@ fn shown(input: &Value) -> Vec<ShownLines> {
     input["shown"].as_array().into_iter().flatten().filter_map(of).collect()
 }
 
-/// Explains why an input was rejected.
 pub(super) fn describe_mistake(input: &Value) -> String {
     let event = input["event"].as_str().unwrap_or_default();
     let missing = ["session", "directory"].into_iter().find(|name| text(input, name).is_none());

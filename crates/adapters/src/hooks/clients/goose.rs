@@ -96,12 +96,12 @@ mod tests {
     fn what_goose_does_not_say_is_added() {
         let input = r#"{"event":"SessionStart","session_id":"1"}"#;
         let home = |name: &str| (name == "HOME").then(|| "/h".to_owned());
-        let told: Value = serde_json::from_str(&with_environment(input, Path::new("/w"), home)).unwrap();
-        assert_eq!((&told[DIRECTORY], &told[RECORD]), (&json!("/w"), &json!("/h/.local/share/goose/sessions/sessions.db")));
+        let sent: Value = serde_json::from_str(&with_environment(input, Path::new("/w"), home)).unwrap();
+        assert_eq!((&sent[DIRECTORY], &sent[RECORD]), (&json!("/w"), &json!("/h/.local/share/goose/sessions/sessions.db")));
         let all = |name: &str| Some(format!("/{name}"));
         let said = r#"{"event":"PreToolUse","working_dir":"/x"}"#;
-        let told: Value = serde_json::from_str(&with_environment(said, Path::new("/w"), all)).unwrap();
-        assert_eq!((&told[DIRECTORY], &told[RECORD]), (&json!("/x"), &json!("/GOOSE_PATH_ROOT/data/sessions/sessions.db")));
+        let sent: Value = serde_json::from_str(&with_environment(said, Path::new("/w"), all)).unwrap();
+        assert_eq!((&sent[DIRECTORY], &sent[RECORD]), (&json!("/x"), &json!("/GOOSE_PATH_ROOT/data/sessions/sessions.db")));
         assert_eq!(with_environment("nonsense", Path::new("/w"), |_| None), "nonsense");
     }
 }

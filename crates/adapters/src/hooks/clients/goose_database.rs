@@ -10,17 +10,17 @@ use crate::hooks::truncation;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(in crate::hooks) struct NewResults {
-    /// What the model has seen since the last time.
+    /// The results that the model has seen since the last read.
     pub results: Vec<GooseResult>,
     /// Whether the messages were replaced.
     pub is_rewritten: bool,
-    /// The id of the last message.
+    /// The id of the last message that was read.
     pub until: Option<u64>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::hooks) struct GooseResult {
-    /// Empty for other tools than the shell.
+    /// Empty for tools other than the shell.
     pub command: String,
     pub text: String,
 }
@@ -39,12 +39,12 @@ pub(in crate::hooks) fn read_new_results(record: &Path, session: &str, last: Opt
 fn read(record: &Path, session: &str, last: Option<i64>) -> rusqlite::Result<NewResults> {
     let database = Connection::open_with_flags(record, OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
     database.busy_timeout(PATIENCE)?;
-    let is_there = |id: i64| {
+    let exists = |id: i64| {
         let sql = "SELECT 1 FROM messages WHERE id = ?1 AND session_id = ?2";
         database.query_row(sql, (id, session), |_| Ok(())).optional().map(|found| found.is_some())
     };
     let is_rewritten = match last {
-        Some(last) => !is_there(last)?,
+        Some(last) => !exists(last)?,
         None => false,
     };
     let last = last.filter(|_| !is_rewritten);
@@ -90,7 +90,8 @@ fn results(messages: &[GooseMessage], last: Option<i64>) -> Vec<GooseResult> {
     results
 }
 
-/// The text of a result, without the notes of goose. Of a long output it shows the end, and says so in a separate part.
+/// The text of a result, without the notes of goose. It shows only the end of a long output, and says so in a separate
+/// part.
 fn shown(content: &Value) -> String {
     const CUT: &str = "[Output exceeded ";
     let texts: Vec<&str> = content.as_array().into_iter().flatten().filter_map(|part| part["text"].as_str()).collect();

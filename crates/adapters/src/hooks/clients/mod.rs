@@ -1,5 +1,5 @@
-//! The agents that run hooks: a file for each translates what it sends into a [`HookInput`] and an answer into its
-//! words.
+//! The agents that run hooks. The module of each one translates its input into a [`HookInput`] and a verdict into its
+//! answer format.
 
 mod claude;
 mod cline;
@@ -37,7 +37,7 @@ macro_rules! hook_clients {
         }
 
         impl HookClient {
-            /// All clients.
+            /// Every client, for listings and lookups by name.
             pub const ALL: &[HookClient] = &[$(HookClient::$client),*];
 
             pub(super) fn adapter(self) -> &'static ClientAdapter {
@@ -74,7 +74,7 @@ hook_clients! {
     Generic: generic,
 }
 
-/// What a hook prints, and its exit code.
+/// The output of a hook and its exit code.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HookAnswer {
     /// The output for the client. An empty output lets the call pass.
@@ -83,16 +83,16 @@ pub struct HookAnswer {
     pub stderr: String,
     /// Zero, unless the client expects another code for a denial.
     pub exit_code: u8,
-    /// What failed in Surehand, for the log.
+    /// The failure inside Surehand, for the log; `None` if there was none.
     pub failed: Option<String>,
-    /// The session that is at work; `None` if it could not be found.
+    /// The session of the call; `None` if it could not be found.
     pub session: Option<HookSession>,
 }
 
 /// The session behind a hook.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HookSession {
-    /// Its id.
+    /// The id of the session, with the client's name in front.
     pub session: SessionId,
     /// The root of its home.
     pub home: PathBuf,
@@ -121,12 +121,12 @@ pub(super) struct ClientAdapter {
     write_answer: fn(&Value, &HookVerdict) -> Value,
     /// The field of an answer that is shown to the person.
     person_field: Option<&'static str>,
-    /// The instructions that it loads itself.
+    /// The instruction files that it loads itself.
     pub instructions: &'static ClientInstructions,
     pub transcript: TranscriptUse,
 }
 
-/// Where the input has the fields that every event needs, as JSON pointers.
+/// The places of the fields that every event needs, as JSON pointers.
 struct InputFields {
     /// The session: the first of these that is present.
     session: &'static [&'static str],
@@ -176,8 +176,8 @@ enum DenialChannel {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TranscriptUse {
     Unread,
-    /// It shows that messages left the context.
-    TellsLoss,
+    /// It shows that messages were removed from the context.
+    ShowsLoss,
     /// It holds files that the client put into the context without a tool.
     HoldsFiles,
     /// It is goose's session database, the only place with the results of its tools.

@@ -1,5 +1,5 @@
-//! opencode. It has plugins instead of hooks: the Surehand plugin passes each call to this program and does what the
-//! answer says.
+//! opencode. It has plugins instead of hooks: the Surehand plugin passes each call to this program and carries out its
+//! answer.
 
 use serde_json::{Value, json};
 use surehand_engine::{Tool, ToolNames};
@@ -84,7 +84,7 @@ fn parse_outcome(input: &Value) -> ToolOutcome {
     }
 }
 
-/// What a command printed: the end of a long output, below a header. Its first and last line may be cut.
+/// The output of a command: the end of a long one, below a header. Its first and last line may be cut.
 fn printed(output: &str) -> &str {
     match output.strip_prefix("...output truncated...\n\n").and_then(|rest| rest.split_once("\n\n")) {
         Some((_, shown)) => truncation::without_part_line(truncation::without_first_line(shown)),

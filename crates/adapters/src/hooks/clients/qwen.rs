@@ -101,7 +101,7 @@ fn shown(path: String, arguments: &Value, content: &str) -> ShownLines {
 
 const CUT: &str = "... [CONTENT TRUNCATED] ...";
 
-/// What a command printed, without the frame around it and the part that was not shown.
+/// The output of a command, without its frame and without the part that was not shown.
 fn printed(content: &str) -> String {
     // The note about a cut is above the part that is shown.
     let content = match content.split_once("\n\nTruncated part of the output:\n") {
@@ -119,7 +119,7 @@ fn printed(content: &str) -> String {
     gemini::without_status(content, BELOW).to_owned()
 }
 
-/// What a search showed: the two ends of a long result, after the hook has seen all of it.
+/// The shown part of a search: the two ends of a long result. The hook sees all of it before.
 fn found(content: &str) -> String {
     const MOST: usize = 20_000;
     const BETWEEN: &str = "\n\n---\n... [CONTENT TRUNCATED] ...\n---\n\n";

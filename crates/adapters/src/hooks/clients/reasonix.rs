@@ -81,13 +81,13 @@ fn parse_outcome(input: &Value) -> ToolOutcome {
 
 const MOST: CutSize = CutSize::Bytes(32 * 1024);
 
-/// What a command showed: the two ends of a long output.
+/// The shown part of a command's output: the two ends of a long one.
 fn printed(result: &str) -> String {
     const END: CutSize = CutSize::Bytes(8_000);
     if MOST.is_exceeded_by(result) { truncation::ends(result, END, END) } else { result.to_owned() }
 }
 
-/// What another tool showed: the beginning of a long result.
+/// The shown part of another tool's result: the beginning of a long one.
 fn beginning_of(result: &str) -> &str {
     const KEPT: CutSize = CutSize::Bytes(31 * 1024);
     if MOST.is_exceeded_by(result) { truncation::head(result, KEPT) } else { result }
