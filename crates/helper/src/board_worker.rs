@@ -1,5 +1,5 @@
-//! The thread that serves the board of one repository: it alone talks to the board, so a slow board keeps nobody else
-//! waiting.
+//! The thread that serves the board of one repository. Only this thread talks to the board, so a slow board delays no
+//! other repository.
 
 use std::{
     collections::BTreeMap,
@@ -30,12 +30,12 @@ use crate::{
     server::ConnectServer,
 };
 
-/// How often the thread looks for something to do.
+/// The interval at which the thread checks for work.
 const TICK: Duration = Duration::from_millis(100);
 /// How often heartbeats are sent; more often if a lease is short.
 const BEAT_EVERY: Duration = Duration::from_secs(5);
-/// How often to look which agents and directories are gone.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// How often to check which agents and directories are gone.
+const CHECK_EVERY: Duration = Duration::from_secs(1);
 /// How often to ask for news even if the board does not announce any.
 const NEWS_EVERY: Duration = Duration::from_secs(1);
 const PRUNE_EVERY: Duration = Duration::from_secs(3600);
@@ -43,7 +43,7 @@ const PRUNE_EVERY: Duration = Duration::from_secs(3600);
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 const LONGEST_PAUSE: Duration = Duration::from_secs(15);
 
-/// What the other threads ask of this one.
+/// The requests of other threads.
 pub(crate) enum WorkerCommand {
     Report {
         workspace: Arc<Workspace>,
@@ -69,24 +69,24 @@ pub(crate) struct BoardWorker {
     state: StateHome,
     connect: Arc<ConnectServer>,
     board: Option<Box<dyn Board>>,
-    /// When to try again to reach the board, and how long to wait after that.
+    /// The time of the next attempt to reach the board, and the pause after that.
     retry: (Instant, Duration),
     copy: LocalCopy,
-    /// Whether the local copy says something else than its last version.
+    /// Whether the local copy differs from the version on the disk.
     is_news: bool,
     written: Option<Instant>,
-    /// When to write signs of life that the file does not have.
+    /// When to write signs of life that are not on the disk yet.
     due: Option<Instant>,
     checkouts: BTreeMap<PathBuf, WatchedCheckout>,
     agents: LivingAgents,
     held: HeldClaims,
-    /// The agents that have ended, until the board knows.
+    /// Agents that have ended and are still on the board.
     leaving: Vec<AgentId>,
     beaten: Option<Instant>,
     read: Option<Instant>,
-    looked: Instant,
+    checked: Instant,
     pruned: Option<Instant>,
-    /// The number of agents, for other threads.
+    /// The number of agents, which other threads read.
     count: Arc<AtomicUsize>,
 }
 
@@ -116,13 +116,13 @@ impl BoardWorker {
             leaving: Vec::new(),
             beaten: None,
             read: None,
-            looked: Instant::now(),
+            checked: Instant::now(),
             pruned: None,
             count,
         }
     }
 
-    /// Works until nobody can send commands any more.
+    /// Works until no other thread can send commands any more.
     pub(crate) fn run(mut self, commands: &Receiver<WorkerCommand>) {
         loop {
             match commands.recv_timeout(TICK) {
@@ -133,7 +133,7 @@ impl BoardWorker {
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return,
             }
-            self.look_around();
+            self.check_liveness();
             let done = self.exchange();
             self.note(done);
             self.write_copies();
@@ -149,7 +149,7 @@ impl BoardWorker {
                 if let Ok(answer) = &answer {
                     self.held.called(&call, answer);
                 }
-                // The caller sees what it has done.
+                // The caller must see the effect of its own call.
                 self.read = None;
                 let _ = reply.send(answer.map_err(BoardError::for_another_process));
             }
@@ -222,28 +222,28 @@ impl BoardWorker {
         }
         self.restore_copy(workspace);
         if self.copy.board.cursor.is_none() {
-            // What an agent held when the last helper ended, it may have lost since.
+            // An agent may have lost claims since the last helper ended.
             self.held.take_in(&self.copy.board, |agent| self.agents.knows(agent));
         }
         self.written = None;
         Some(id)
     }
 
-    /// Takes over what an earlier helper has read of this board, until this one has read it: during an outage, an old
-    /// copy is better than none.
+    /// Takes over the copy of an earlier helper until this one has read the board: during an outage, an old copy is
+    /// better than none.
     fn restore_copy(&mut self, workspace: &Workspace) {
         let is_read = self.copy.board.cursor.is_some();
         let Some(last) = workspace.local_copy().ok().flatten().filter(|_| !is_read) else { return };
         let is_of_this_board = (&last.repository, &last.place) == (&self.copy.repository, &self.copy.place);
         if is_of_this_board && last.read_at > self.copy.read_at {
-            // Without a cursor, the first news are everything.
+            // Without a cursor, the first news contains the whole board.
             (self.copy.read_at, self.copy.lost) = (last.read_at, last.lost);
             self.copy.board = BoardCopy { cursor: None, ..last.board };
             self.is_news = true;
         }
     }
 
-    /// Keeps what is known of the agents of this repository for a helper that comes after this one.
+    /// Saves the agents of this repository for the next helper.
     fn save_reports(&self, workspace: &Workspace) {
         let state = |workspace: &Workspace| workspace.state_report().paths.map(|paths| paths.repository);
         let here = state(workspace);
@@ -251,7 +251,7 @@ impl BoardWorker {
         for watched in self.checkouts.values().filter(|watched| state(&watched.workspace) == here) {
             saved.extend(self.agents.in_root(watched.root()).filter_map(|living| serde_json::to_value(living).ok()));
         }
-        // Without it, the next helper knows an agent from its next hook on.
+        // If this fails, the next helper knows an agent only from its next hook on.
         let _ = workspace.save_reports(&SavedReports(saved));
     }
 
@@ -268,12 +268,12 @@ impl BoardWorker {
         self.leaving.push(agent);
     }
 
-    /// Looks which agents have ended, and which directories are gone.
-    fn look_around(&mut self) {
-        if self.looked.elapsed() < LOOK_EVERY {
+    /// Finds agents that have ended and directories that are gone.
+    fn check_liveness(&mut self) {
+        if self.checked.elapsed() < CHECK_EVERY {
             return;
         }
-        self.looked = Instant::now();
+        self.checked = Instant::now();
         let ended = self.agents.take_ended(millis_now(), &look_at);
         ended.into_iter().for_each(|agent| self.has_ended(agent));
         let gone: Vec<PathBuf> = self
@@ -290,7 +290,7 @@ impl BoardWorker {
         }
     }
 
-    /// Sends what there is to send, and reads what is new.
+    /// Sends everything that is pending, and reads the news of the board.
     fn exchange(&mut self) -> Result<(), BoardError> {
         if self.board.is_none() && Instant::now() < self.retry.0 {
             return Ok(());
@@ -314,12 +314,12 @@ impl BoardWorker {
             }
             self.beaten = Some(Instant::now());
         }
-        // What the board has of this checkout is known from its news.
+        // The news show which changes of this checkout the board already has.
         if self.copy.board.cursor.is_none() {
             self.read_news()?;
         }
         self.deliver()?;
-        // A file says at once whether there is news; a server would be asked as often as for the news.
+        // A file can be checked for news at once; asking a server costs as much as reading its news.
         let is_file = self.config.url.is_none();
         if is_due(self.read, NEWS_EVERY) || (is_file && self.with_board(|board| board.wait(Duration::ZERO))?) {
             self.read_news()?;
@@ -337,7 +337,7 @@ impl BoardWorker {
         for root in new {
             let checkout = self.checkouts[&root].checkout.clone();
             self.with_board(|board| board.join(&checkout))?;
-            self.checkouts.get_mut(&root).expect("it was there").is_joined = true;
+            self.checkouts.get_mut(&root).expect("no checkout is removed during an exchange").is_joined = true;
         }
         Ok(())
     }
@@ -354,7 +354,7 @@ impl BoardWorker {
             }
             self.report_changes(&root, delivery.as_ref())?;
             if let Some(delivery) = delivery {
-                self.checkouts.get_mut(&root).expect("it was there").delivered(&delivery);
+                self.checkouts.get_mut(&root).expect("no checkout is removed during an exchange").delivered(&delivery);
             }
         }
         Ok(())
@@ -363,7 +363,7 @@ impl BoardWorker {
     fn report_changes(&mut self, root: &Path, delivery: Option<&Delivery>) -> Result<(), BoardError> {
         /// Their text may be large.
         const MOST_AT_ONCE: usize = 20;
-        let watched = self.checkouts.get_mut(root).expect("it was there");
+        let watched = self.checkouts.get_mut(root).expect("no checkout is removed during an exchange");
         if !watched.look_at_files(delivery) {
             return Ok(());
         }
@@ -382,14 +382,15 @@ impl BoardWorker {
         let asked_at = millis_now();
         let news = self.with_board(|board| board.news(cursor.as_ref()))?;
         if news.is_everything && cursor.is_some() && news.checkouts.is_empty() {
-            // The board was lost. What is there now comes from others.
+            // The board was lost. Its content now comes from other agents.
             self.checkouts.values_mut().for_each(WatchedCheckout::start_over);
             self.beaten = None;
         }
         self.is_news |= self.copy.trouble.is_some();
         match self.copy.board.apply(news) {
             CopyChange::Nothing => {}
-            // A fleet gives signs of life all the time. The last written copy knows the agents as alive for some more seconds.
+            // A fleet sends signs of life all the time. In the last written copy, agents count as alive for some more
+            // seconds.
             CopyChange::SignsOfLife { spare } => {
                 let due = Instant::now() + Duration::from_millis(spare.unsigned_abs() / 2);
                 self.due = Some(self.due.map_or(due, |known| known.min(due)));
@@ -404,7 +405,7 @@ impl BoardWorker {
         Ok(())
     }
 
-    /// Notes claims that were lost in the local copy, where their former holders look.
+    /// Records lost claims in the local copy, where their former holders read them.
     fn note_lost(&mut self, lost: Vec<LostClaim>) {
         const MOST: usize = 1000;
         self.is_news |= !lost.is_empty();
@@ -421,7 +422,7 @@ impl BoardWorker {
         act(&mut **self.board.as_mut().expect("it was just opened"))
     }
 
-    /// Notes whether the board can be reached.
+    /// Records whether the board can be reached.
     fn note(&mut self, done: Result<(), BoardError>) {
         let Err(error) = done else {
             if self.board.is_some() {
@@ -438,7 +439,8 @@ impl BoardWorker {
         }
     }
 
-    /// Writes the local copy, once for all worktrees of a repository; only its age where what it says is there already.
+    /// Writes the local copy, once for all worktrees of a repository. If its content is already on the disk, only its
+    /// age is written.
     fn write_copies(&mut self) {
         self.is_news |= self.due.is_some_and(|due| due <= Instant::now());
         if !self.is_news && !is_due(self.written, NEWS_EVERY) {
@@ -453,7 +455,7 @@ impl BoardWorker {
             if written.contains(&paths.repository) {
                 continue;
             }
-            // A full disk leaves the last copy, whose age tells. It is tried again at the next turn.
+            // On a full disk the last copy stays, and its age shows that. The next turn tries again.
             if matches!(watched.workspace.refresh_local_copy(&self.copy), Ok(false)) {
                 let _ = watched.workspace.write_local_copy(&self.copy);
             }
@@ -463,7 +465,7 @@ impl BoardWorker {
     }
 }
 
-/// A value that the board does not take now will never be taken, and must not hold up the others.
+/// Ignores a value that the board refuses: it will always be refused, and must not block other values.
 fn unless_bad<T: Default>(done: Result<T, BoardError>) -> Result<T, BoardError> {
     match done {
         Err(BoardError::BadValue(_)) => Ok(T::default()),
@@ -475,7 +477,7 @@ fn is_due(last: Option<Instant>, every: Duration) -> bool {
     last.is_none_or(|last| last.elapsed() >= every)
 }
 
-/// What a process does. Where the system does not tell, its processes are not named either.
+/// The state of a process. Systems that cannot report it do not name processes either.
 fn look_at(process: &str) -> ProcessState {
     ClientProcess::state_of(process)
 }

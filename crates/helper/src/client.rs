@@ -1,4 +1,4 @@
-//! The caller's side.
+//! The caller's side of the helper: starts it when needed, and sends it reports and requests.
 
 use std::{
     fs::File,
@@ -32,10 +32,10 @@ pub struct Helper {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum HelperError {
-    /// It does not run, and cannot be started.
+    /// The helper does not run and cannot be started, or the connection failed.
     #[error("the helper cannot be reached: {0}")]
     Io(#[from] io::Error),
-    /// It does not understand this program.
+    /// The helper does not understand this program.
     #[error("the helper does not take the request: {0}")]
     Rejected(String),
     /// The board refused or failed.
@@ -43,16 +43,16 @@ pub enum HelperError {
     Board(#[from] BoardError),
 }
 
-/// How long an answer may take: longer than a connection to a slow server.
+/// The time limit for an answer. It exceeds that for connecting to a slow server.
 const LONGEST_ANSWER: Duration = Duration::from_secs(30);
 
-/// How long a helper that was started may take until it listens.
+/// The time limit for a helper to start listening.
 const LONGEST_START: Duration = Duration::from_secs(5);
 
 /// A helper that was just started is not started again.
 const JUST_STARTED: Duration = Duration::from_secs(2);
 
-/// The file whose time says when the helper was last started.
+/// The file whose time records the last start of the helper.
 const STARTED: &str = "helper.started";
 
 impl Helper {
@@ -90,14 +90,14 @@ impl Helper {
         }
     }
 
-    /// What the helper is doing; `None` if it does not run.
+    /// The status of the helper; `None` if it does not run.
     pub fn status(&self) -> Result<Option<HelperStatus>, HelperError> {
         let Ok(stream) = connect(&self.dir) else { return Ok(None) };
         match self.ask_over(&stream, &Request::Status) {
             Ok(Some(Reply::Status(status))) => Ok(Some(status)),
             Ok(Some(other)) => Err(unexpected(other)),
             Ok(None) => Ok(None),
-            // It was just ending.
+            // It ended during the request.
             Err(HelperError::Io(error)) if is_hang_up(&error) => Ok(None),
             Err(error) => Err(error),
         }
@@ -112,14 +112,14 @@ impl Helper {
         }
     }
 
-    /// Asks the helper, and asks again if it ends before it has answered: every request may be repeated.
+    /// Sends a request, and repeats it if the helper ends before it has answered: every request may be repeated.
     fn ask(&self, request: Request) -> Result<Reply, HelperError> {
         const ATTEMPTS: usize = 3;
         for _ in 0..ATTEMPTS {
             match self.ask_over(&self.connect_or_start()?, &request) {
                 Ok(Some(Reply::Ending) | None) => {}
                 Ok(Some(reply)) => return Ok(reply),
-                // It was killed.
+                // The helper was killed.
                 Err(HelperError::Io(error)) if is_hang_up(&error) => {}
                 Err(error) => return Err(error),
             }

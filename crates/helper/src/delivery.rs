@@ -1,6 +1,6 @@
-//! What a checkout reports: its recorded changes as headlines, and the lines that differ from the fork point. All of it
-//! is derived from the store and the files of the workspace, so a helper that starts anew begins again; the board takes
-//! each headline once, and of the lines only what it does not have is sent.
+//! The reports of a checkout: its recorded changes as headlines, and the lines that differ from the fork point. All of
+//! them are derived from the store and the files of the workspace, so a helper that starts anew can begin again. The
+//! board accepts each headline once, and only lines that it does not have are sent.
 
 use std::{
     collections::BTreeMap,
@@ -19,11 +19,11 @@ use surehand_engine::{
     },
 };
 
-/// The events that are looked at. A checkout with more changes since the last look loses the headlines of the oldest.
+/// The most events of one delivery. A checkout with more changes since the last one loses the oldest headlines.
 const MOST_EVENTS: usize = 1000;
 
-/// How far a helper that starts anew looks back.
-const FIRST_LOOK: Millis = 24 * 60 * 60 * 1000;
+/// The period of the first delivery after a start, in milliseconds.
+const FIRST_PERIOD: Millis = 24 * 60 * 60 * 1000;
 
 pub(crate) struct WatchedCheckout {
     pub workspace: Arc<Workspace>,
@@ -34,20 +34,20 @@ pub(crate) struct WatchedCheckout {
     delivered: Option<u64>,
     /// The time of the last event that was delivered.
     last_event: Option<Millis>,
-    /// What it has changed; `None` without git, and before the first look.
+    /// The lines that it has changed; `None` without git, and before the first check.
     changes: Option<BranchChanges>,
-    /// When all files were looked at, and how long it took.
+    /// When all files were last checked, and how long that took.
     walked: Option<(Instant, Duration)>,
-    /// The agent that changed a file last.
+    /// The last agent that changed each file.
     authors: BTreeMap<RelPath, AgentId>,
 }
 
-/// People and other programs change files without an event. Such a change is found by a walk, which may take this part
-/// of the time at most.
+/// People and other programs change files without an event. A walk finds such changes. It may take at most this part of
+/// the time.
 const WALK_EVERY: Duration = Duration::from_secs(3);
 const WALK_SHARE: u32 = 50;
 
-/// Headlines, and how far they go.
+/// Headlines, and the events that they cover.
 pub(crate) struct Delivery {
     pub headlines: Vec<Headline>,
     count: u64,
@@ -73,14 +73,14 @@ impl WatchedCheckout {
         self.workspace.path()
     }
 
-    /// What there is to deliver; `None` if nothing was recorded since the last delivery.
+    /// The pending headlines; `None` if nothing was recorded since the last delivery.
     pub(crate) fn prepare(&self, now: Millis) -> Result<Option<Delivery>, StoreError> {
         let count = self.workspace.change_count();
         if self.delivered == Some(count) {
             return Ok(None);
         }
-        // Events of the same millisecond may have come in since, so the last ones are sent again.
-        let since = self.last_event.unwrap_or(now - FIRST_LOOK);
+        // Events of the same millisecond may have arrived since, so the last ones are sent again.
+        let since = self.last_event.unwrap_or(now - FIRST_PERIOD);
         let mut events = self.workspace.last_events(MOST_EVENTS)?;
         events.retain(|event| event.at >= since);
         let last_event = events.iter().map(|event| event.at).max().or(self.last_event);
@@ -94,7 +94,7 @@ impl WatchedCheckout {
         self.last_event = delivery.last_event;
     }
 
-    /// Looks at the files of these headlines again, and now and then at all. Returns whether it has looked.
+    /// Checks the files of these headlines again, and all files at times. Returns whether any were checked.
     pub(crate) fn look_at_files(&mut self, delivery: Option<&Delivery>) -> bool {
         for headline in delivery.iter().flat_map(|delivery| &delivery.headlines) {
             if let (Some(path), Some(agent)) = (&headline.path, &headline.agent) {
@@ -109,10 +109,10 @@ impl WatchedCheckout {
                     self.changes = None;
                 }
             }
-            // Without git, and before the first commit, there is no fork point. Such a look costs next to nothing.
+            // Without git, and before the first commit, there is no fork point. That check costs next to nothing.
             (None, _) if is_due => self.changes = BranchChanges::find(&self.workspace).ok(),
             (Some(changes), Some(delivery)) => {
-                // What cannot be read now is found by the next walk.
+                // The next walk finds the files that cannot be read now.
                 let _ = changes.refresh_paths(&self.workspace, &delivery.paths);
                 return true;
             }
@@ -122,8 +122,8 @@ impl WatchedCheckout {
         true
     }
 
-    /// What the board does not have of the changed lines, or no longer should have. `now` is the time of the board, which
-    /// all checkouts share.
+    /// The differences between the changed lines and those on the board. `now` is the time of the board, which all
+    /// checkouts share.
     pub(crate) fn unreported(&self, board: &BoardCopy, now: Millis) -> Vec<FileChange> {
         let Some(changes) = &self.changes else { return Vec::new() };
         let none = BTreeMap::new();

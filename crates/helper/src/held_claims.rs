@@ -1,7 +1,7 @@
-//! The claims of the agents that this helper keeps alive, so that an agent that loses one learns it.
+//! The claims of the agents that this helper keeps alive, so that an agent learns when it loses one.
 //!
-//! News tell of claims that another agent has taken over. A claim that has only vanished may come back: after an outage
-//! or a suspension, a heartbeat extends it if it is still free. So the answer to the next heartbeat decides.
+//! The news show claims that another agent has taken over. A claim that has only disappeared may come back: after an
+//! outage or a suspension, a heartbeat extends it if it is still free. So the answer to the next heartbeat decides.
 
 use std::collections::BTreeMap;
 
@@ -18,15 +18,15 @@ pub(crate) struct HeldClaims {
 }
 
 impl HeldClaims {
-    /// Takes in what these agents hold on the board.
+    /// Records the claims of these agents on the board.
     pub(crate) fn take_in(&mut self, board: &BoardCopy, is_known: impl Fn(&AgentId) -> bool) {
         let is_ours = |task: &&BoardTask| task.claim.as_ref().is_some_and(|claim| is_known(&claim.by));
         board.tasks.values().filter(is_ours).for_each(|task| self.hold_task(task));
         board.claims.values().filter(|claim| is_known(&claim.by)).for_each(|claim| self.hold_paths(claim));
     }
 
-    /// Takes in a call that the board has carried out. What it granted is held, even if it is lost before the next news;
-    /// what an agent gives up itself is not lost.
+    /// Records a call that the board has carried out. A granted claim counts as held, even if it is lost before the
+    /// next news. A claim that the agent gives up itself is not lost.
     pub(crate) fn called(&mut self, call: &BoardCall, answer: &BoardAnswer) {
         match (call, answer) {
             (BoardCall::ClaimTask(_), BoardAnswer::Tasks(tasks)) => tasks.iter().for_each(|task| self.hold_task(task)),
@@ -56,7 +56,7 @@ impl HeldClaims {
         self.paths.retain(|(by, _), _| by != agent);
     }
 
-    /// Removes the claims that are over for certain, by the news.
+    /// Removes and returns the claims that are certainly over, according to the news.
     pub(crate) fn take_lost(&mut self, board: &BoardCopy) -> Vec<LostClaim> {
         let mut lost = Vec::new();
         self.tasks.retain(|(agent, task), fence| {
@@ -79,7 +79,7 @@ impl HeldClaims {
         lost
     }
 
-    /// Removes the claims on paths of which the board does not know any more, by its answer to a heartbeat.
+    /// Removes and returns the claims on paths that the board does not list in its answer to a heartbeat.
     pub(crate) fn take_missing(&mut self, agent: &AgentId, holdings: &Holdings, board: &BoardCopy) -> Vec<LostClaim> {
         let mut lost = Vec::new();
         self.paths.retain(|(by, id), (pattern, fence)| {
@@ -93,7 +93,7 @@ impl HeldClaims {
     }
 }
 
-/// The agent that has claimed these paths, or some of them, since.
+/// The agent that has since claimed these paths, or some of them.
 fn successor(board: &BoardCopy, former: &AgentId, pattern: &PathPattern) -> Option<AgentId> {
     let overlaps = board.claims.values().find(|claim| claim.by != *former && claim.pattern.overlaps(pattern));
     overlaps.map(|claim| claim.by.clone())

@@ -1,4 +1,4 @@
-//! The agents whose hearts the helper beats.
+//! The agents for which the helper sends heartbeats.
 
 use std::{
     collections::BTreeMap,
@@ -35,14 +35,14 @@ pub(crate) struct LivingAgent {
     pub root: PathBuf,
     /// The process that it lives and dies with.
     process: Option<String>,
-    /// Whether reports came from processes that ended while the agent lived on, so that they say nothing.
+    /// Whether reports came from processes that ended while the agent lived on. Then their state does not count.
     outlives_processes: bool,
-    /// In milliseconds since 1970.
+    /// In milliseconds since the Unix epoch.
     reported_at: Millis,
 }
 
 impl LivingAgents {
-    /// Takes in a report of an agent. Returns whether it says anything that the board does not know.
+    /// Records a report of an agent. Returns whether the board must learn of it.
     pub(crate) fn report(&mut self, agent: Agent, root: &Path, report: &AgentReport, now: Millis, look: Look<'_>) -> bool {
         let mut living = LivingAgent {
             agent,
@@ -67,7 +67,7 @@ impl LivingAgents {
         is_news
     }
 
-    /// Takes in an agent that an earlier helper knew.
+    /// Adds an agent that an earlier helper knew.
     pub(crate) fn restore(&mut self, living: LivingAgent) {
         self.agents.entry(living.agent.id.clone()).or_insert(living);
     }
@@ -99,7 +99,8 @@ impl LivingAgents {
         gone
     }
 
-    /// The heartbeats of the agents that can act. A suspended agent is silent: its claims run out, and others take over.
+    /// The heartbeats of the agents that can act. A suspended agent sends none, so its claims expire and other agents
+    /// take over.
     pub(crate) fn heartbeats(&self, lease: Duration, look: Look<'_>) -> Vec<Heartbeat> {
         let acts = |living: &&LivingAgent| match living.process.as_deref().filter(|_| !living.outlives_processes) {
             Some(process) => look(process) == ProcessState::Alive,
@@ -109,7 +110,7 @@ impl LivingAgents {
         self.agents.values().filter(acts).map(beat).collect()
     }
 
-    /// Notes the branch of a checkout. Returns whether it is another one.
+    /// Records the branch of a checkout. Returns whether it has changed.
     pub(crate) fn set_branch(&mut self, root: &Path, branch: Option<&str>) -> bool {
         let mut is_news = false;
         for living in self.agents.values_mut().filter(|living| living.root == root) {
@@ -130,7 +131,7 @@ impl LivingAgents {
     }
 }
 
-/// Tells the state of a process by its name.
+/// Returns the state of a process by its name.
 pub(crate) type Look<'a> = &'a dyn Fn(&str) -> ProcessState;
 
 #[cfg(test)]

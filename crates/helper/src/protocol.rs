@@ -1,4 +1,4 @@
-//! What the helper and its callers say to each other: one JSON object per line.
+//! The messages between the helper and its callers: one JSON object per line.
 
 use std::path::PathBuf;
 
@@ -14,15 +14,15 @@ use surehand_engine::{
 /// Rises when the messages change. A helper that meets a newer caller ends, so that the caller can start its own.
 pub(crate) const FORMAT: u32 = 1;
 
-/// The longest message.
+/// The longest message, in bytes.
 pub(crate) const MAX_MESSAGE: u64 = 16 << 20;
 
 /// A workspace, and how to reach its board.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct WorkspacePlace {
-    /// The root.
+    /// The absolute path of the root.
     pub root: PathBuf,
-    /// Where state may be kept.
+    /// The directories in which state may be kept.
     pub state: StateHome,
     /// The user's settings for boards.
     pub board: BoardConfig,
@@ -31,7 +31,7 @@ pub struct WorkspacePlace {
 /// A sign of life of an agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AgentReport {
-    /// Its session.
+    /// The session of the agent, by which the helper identifies it.
     pub session: SessionId,
     /// The program, such as `codex`.
     pub client: String,
@@ -56,7 +56,7 @@ pub(crate) struct Message {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Request {
-    /// Agents are at work. Nobody waits for a reply.
+    /// Agents are at work. There is no reply.
     Report {
         place: WorkspacePlace,
         agents: Vec<AgentReport>,
@@ -82,18 +82,18 @@ pub(crate) enum Reply {
     Status(HelperStatus),
     /// The local copy is current.
     Current,
-    /// The helper ends.
+    /// The helper ends instead of answering; the caller starts its own.
     Ending,
-    /// The caller is older than the helper, or sent no message.
+    /// The caller is older than the helper, or its message is malformed.
     Rejected {
         why: String,
     },
 }
 
-/// What the helper is doing.
+/// The status of the helper.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HelperStatus {
-    /// Its process.
+    /// Its process id.
     pub process: u32,
     /// The version of its program.
     pub program: String,
@@ -104,16 +104,16 @@ pub struct HelperStatus {
 /// A board to which the helper is connected.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BoardStatus {
-    /// The repository.
+    /// The id of the repository.
     pub repository: String,
-    /// Where the board is.
+    /// The address of the board, for people.
     pub place: String,
     /// The roots of the workspaces that it serves.
     pub roots: Vec<PathBuf>,
     /// The number of agents that it keeps alive.
     pub agents: usize,
-    /// When the board was last read.
+    /// When the board was last read, in milliseconds since the Unix epoch; `None` if it never was.
     pub read_at: Option<Millis>,
-    /// Why the board cannot be reached.
+    /// Why the board cannot be reached; `None` if it can.
     pub trouble: Option<String>,
 }

@@ -14,7 +14,7 @@ use crate::{
 
 /// A board that the helper of this user is connected to.
 pub struct RemoteBoard {
-    /// The helper.
+    /// The client that passes the operations to the helper.
     pub helper: Arc<Helper>,
     /// The workspace whose repository the board belongs to.
     pub place: WorkspacePlace,

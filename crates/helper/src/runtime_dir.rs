@@ -9,7 +9,7 @@ use std::{
 
 use rustix::fs::{self as sys, Mode, OFlags};
 
-/// Where the helper of a user listens.
+/// The directory in which the helper of a user listens.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RuntimeDir {
     path: PathBuf,
@@ -22,7 +22,7 @@ impl RuntimeDir {
         Some(Self { path })
     }
 
-    /// Its path.
+    /// The path of the directory, which may not exist yet.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -39,7 +39,7 @@ impl RuntimeDir {
         Ok(dir)
     }
 
-    /// Opens the directory, and creates it if there is none.
+    /// Opens the directory, and creates it if it does not exist.
     pub(crate) fn make(&self) -> io::Result<File> {
         match self.open() {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {

@@ -34,15 +34,15 @@ use crate::{
 /// Opens the board of a repository on the server with this URL.
 pub type ConnectServer = dyn Fn(&str, &RepositoryId) -> Result<Box<dyn Board>, BoardError> + Send + Sync;
 
-/// What a helper needs to know.
+/// The settings of the helper process.
 pub struct ServeOptions {
-    /// Where it listens.
+    /// The directory of its socket.
     pub dir: RuntimeDir,
     /// The version of its program.
     pub program: String,
-    /// How long it runs without agents and callers.
+    /// It ends after this time without agents and callers.
     pub idle: Duration,
-    /// Opens boards on servers.
+    /// Opens a board on a server.
     pub connect: Arc<ConnectServer>,
 }
 
@@ -50,10 +50,10 @@ pub struct ServeOptions {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServeError {
-    /// There is one already.
+    /// Another helper of this user is running.
     #[error("the helper runs already")]
     RunsAlready,
-    /// The socket cannot be made or used.
+    /// The socket cannot be created or used.
     #[error("the socket of the helper cannot be used: {0}")]
     Io(#[from] io::Error),
 }
@@ -61,9 +61,9 @@ pub enum ServeError {
 /// The lock that one helper of a user holds.
 const LOCK: &str = "helper.lock";
 
-const LOOK_EVERY: Duration = Duration::from_millis(500);
+const CHECK_EVERY: Duration = Duration::from_millis(500);
 
-/// More callers at once wait until others have been served.
+/// The most callers that are served at once; further callers wait.
 const MOST_CALLERS: usize = 256;
 
 /// A caller that is silent for this long is disconnected.
@@ -120,7 +120,7 @@ impl Server {
 
     fn accept(self: &Arc<Self>, listener: &UnixListener, dir: &File) -> io::Result<()> {
         let own_socket = socket_inode(dir);
-        let pause = Timespec { tv_sec: 0, tv_nsec: LOOK_EVERY.subsec_nanos().into() };
+        let pause = Timespec { tv_sec: 0, tv_nsec: CHECK_EVERY.subsec_nanos().into() };
         loop {
             let is_ready = poll(&mut [PollFd::new(listener, PollFlags::IN)], Some(&pause));
             if self.is_ending.load(Ordering::Acquire) || socket_inode(dir) != own_socket || self.is_idle() {
@@ -136,7 +136,7 @@ impl Server {
                 thread::sleep(Duration::from_millis(1));
                 continue;
             }
-            // A caller may be gone again.
+            // The caller may have disconnected already.
             let Ok((stream, _)) = listener.accept() else { continue };
             self.callers.fetch_add(1, Ordering::AcqRel);
             let server = self.clone();
@@ -150,10 +150,10 @@ impl Server {
 
     /// Takes the reports that were left while no helper listened.
     fn take_spooled(&self, dir: &File) {
-        // What cannot be read is left for the next look.
+        // A report that cannot be read stays for the next check.
         let _ = spool::take(dir, |message| {
             if let Ok(request @ Request::Report { .. }) = self.understand(message) {
-                drop(self.obey(request));
+                drop(self.carry_out(request));
             }
         });
     }
@@ -174,7 +174,7 @@ impl Server {
         let mut reader = BufReader::new(stream);
         while let Some(message) = receive::<serde_json::Value>(&mut reader)? {
             let reply = match self.understand(message) {
-                Ok(request) => self.obey(request),
+                Ok(request) => self.carry_out(request),
                 Err(reply) => Some(reply),
             };
             let is_ending = matches!(reply, Some(Reply::Ending));
@@ -202,10 +202,10 @@ impl Server {
         message.map(|message| message.request).map_err(|error| Reply::Rejected { why: error.to_string() })
     }
 
-    fn obey(&self, request: Request) -> Option<Reply> {
+    fn carry_out(&self, request: Request) -> Option<Reply> {
         match request {
             Request::Report { place, agents } => {
-                // The caller is gone, so nobody could be told.
+                // The caller has left, so an error has no recipient.
                 let _ = self.report(&place, agents);
                 None
             }

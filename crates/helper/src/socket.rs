@@ -20,7 +20,7 @@ use crate::{protocol::MAX_MESSAGE, runtime_dir::RuntimeDir};
 
 const NAME: &str = "helper.sock";
 
-/// How long a caller that wants no answer may wait.
+/// The longest wait of a caller that needs no answer.
 const PATIENCE: Duration = Duration::from_millis(2);
 
 /// Connects without waiting: if the helper is too busy to accept connections, that is an error.
@@ -40,7 +40,7 @@ pub(crate) fn listen(dir: &RuntimeDir, open: &File) -> io::Result<UnixListener> 
     // A socket outlives its process.
     let _ = sys::unlinkat(open, NAME, AtFlags::empty());
     let socket = net::socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
-    // The directory is closed to others, so nobody can connect before the mode is set.
+    // Other users cannot enter the directory, so they cannot connect before the mode is set.
     net::bind(&socket, &address(dir, open)?)?;
     sys::chmodat(open, NAME, sys::Mode::from_raw_mode(0o600), AtFlags::empty())?;
     net::listen(&socket, 4096)?;
@@ -53,7 +53,7 @@ pub(crate) fn socket_inode(open: &File) -> Option<u64> {
     sys::statat(open, NAME, AtFlags::SYMLINK_NOFOLLOW).ok().map(|stat| stat.st_ino as u64)
 }
 
-/// The address of a socket has about a hundred characters, and a path may have more.
+/// A socket address holds about a hundred characters, and a path may have more.
 fn address(dir: &RuntimeDir, open: &File) -> io::Result<SocketAddrUnix> {
     let by_path = SocketAddrUnix::new(dir.path().join(NAME));
     if by_path.is_ok() || !cfg!(target_os = "linux") {
@@ -62,8 +62,8 @@ fn address(dir: &RuntimeDir, open: &File) -> io::Result<SocketAddrUnix> {
     Ok(SocketAddrUnix::new(format!("/proc/self/fd/{}/{NAME}", open.as_raw_fd()))?)
 }
 
-/// Only processes of the same user talk to each other. The mode of the directory says so already; this also holds if
-/// the file system ignores modes.
+/// Checks that both ends belong to the same user. The mode of the directory ensures that already; this check also holds
+/// if the file system ignores modes.
 pub(crate) fn check_peer(stream: &UnixStream) -> io::Result<()> {
     #[cfg(target_os = "linux")]
     {

@@ -1,5 +1,5 @@
-//! Reports that were made while no helper listened: one file for each session and workspace, in the directory of the
-//! socket. The next helper takes them, so a hook need not wait until it has started.
+//! Reports that were made while no helper was listening: one file for each session and workspace, in the directory of
+//! the socket. The next helper takes them, so a hook need not wait for its start.
 
 use std::{
     fs::File,
@@ -13,7 +13,7 @@ use crate::protocol::{MAX_MESSAGE, Message, Request};
 
 const PREFIX: &str = "report-";
 
-/// Leaves a report. A later one of the same sessions replaces it.
+/// Writes a report. A later report of the same sessions replaces it.
 pub(crate) fn leave(dir: &File, message: &Message) -> io::Result<()> {
     let Request::Report { place, agents } = &message.request else { return Ok(()) };
     let sessions: Vec<&str> = agents.iter().map(|agent| &*agent.session.0).collect();
@@ -31,7 +31,7 @@ pub(crate) fn take(dir: &File, mut act: impl FnMut(serde_json::Value)) -> io::Re
     for entry in Dir::read_from(dir)? {
         let entry = entry?;
         let Some(name) = entry.file_name().to_str().ok().filter(|name| name.starts_with(PREFIX)) else { continue };
-        // One that is being written has another name.
+        // A report that is still being written has another name.
         if name.contains('.') {
             continue;
         }

@@ -1,5 +1,5 @@
 //! The connections of an HTTP server: their phases, their limit, and which one is closed to make room for a new one.
-//! `server` accepts them.
+//! `server` accepts the connections.
 
 use std::{
     net::SocketAddr,
@@ -60,7 +60,7 @@ impl ConnectionPhase {
     }
 }
 
-/// The part of a connection that its requests need.
+/// The data of a connection that its requests need.
 #[derive(Debug)]
 pub struct HttpConnection {
     far: SocketAddr,
@@ -110,13 +110,13 @@ impl HttpConnection {
 pub struct RequestGuard(Arc<HttpConnection>);
 
 impl RequestGuard {
-    /// The head of a request was accepted.
+    /// Starts a request whose head was accepted.
     pub fn new(connection: Arc<HttpConnection>) -> Self {
         connection.enter(ConnectionPhase::Receiving);
         Self(connection)
     }
 
-    /// Says what the request does next.
+    /// Sets the next phase of the connection.
     pub fn enter(&self, phase: ConnectionPhase) {
         self.0.enter(phase);
     }
@@ -135,7 +135,7 @@ pub struct GuardedBody<B> {
 }
 
 impl<B> GuardedBody<B> {
-    /// This body, with the guard of its request.
+    /// Combines a body with the guard of its request.
     pub fn new(body: B, guard: RequestGuard) -> Self {
         Self { body, _guard: guard }
     }
@@ -205,7 +205,7 @@ mod tests {
         Arc::new(connection)
     }
 
-    /// Which connections, of those that come in this order, a table of three closes.
+    /// Checks which of these connections, arriving in this order, a table of three closes.
     #[track_caller]
     fn check(phases: &[ConnectionPhase], expected: &[usize]) {
         let connections: Vec<_> = phases.iter().map(|phase| connection(*phase)).collect();
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_connection_that_nobody_waits_for_makes_room() {
+    fn the_oldest_idle_connection_makes_room() {
         use ConnectionPhase::{Answering, Idle, Listening, Receiving, Unproven};
         check(&[Unproven, Unproven, Unproven], &[]);
         check(&[Unproven, Unproven, Unproven, Unproven, Unproven], &[0, 1]);

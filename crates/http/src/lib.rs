@@ -1,5 +1,5 @@
-//! The HTTP listener of Surehand's servers. It decides who may connect, by the owner of the socket at the other end, and
-//! how many connections there are; a [`Handler`] answers the requests.
+//! The HTTP listener of Surehand's servers. It decides who may connect, by the owner of the socket at the other end,
+//! and how many connections are open; a [`Handler`] answers the requests.
 
 mod connection;
 mod server;

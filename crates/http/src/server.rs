@@ -51,19 +51,19 @@ pub type HttpAnswer = Response<BoxBody<Bytes, Infallible>>;
 
 /// Answers the requests of a server.
 pub trait Handler: Send + Sync + 'static {
-    /// Answers one request.
+    /// Answers one request of a connection. It also has to use a [`RequestGuard`].
     fn answer(&self, request: Request<Incoming>, connection: Arc<HttpConnection>) -> impl Future<Output = HttpAnswer> + Send;
 }
 
-/// Whose connections are served.
+/// The users whose connections are served.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Callers {
-    /// Those of every process that can reach the address. The handler must ask for a secret.
+    /// All connections that reach the address. The handler must ask for a secret.
     Anyone,
-    /// Those of processes of this user. An unknown owner does not count: a port forward from a container, for example,
-    /// hides the caller. Others get this text.
+    /// Connections of this user's processes. A connection with an unknown owner is refused: a port forward from a
+    /// container, for example, hides the caller.
     ThisUser {
-        /// The answer to processes of other users.
+        /// The text of the refusal, for all other callers.
         otherwise: &'static str,
     },
 }
@@ -72,13 +72,13 @@ pub enum Callers {
 #[derive(Debug, thiserror::Error)]
 #[error("{address}: cannot listen: {error}")]
 pub struct ListenError {
-    /// The requested address.
+    /// The address that was requested.
     pub address: SocketAddr,
-    /// The system's error.
+    /// The error of the system call.
     pub error: io::Error,
 }
 
-/// A socket that listens.
+/// A listening TCP socket.
 #[derive(Debug)]
 pub struct Listener {
     socket: TcpListener,
@@ -98,7 +98,7 @@ impl Listener {
         Ok(Self { socket, address })
     }
 
-    /// Its address, with the port that the system chose.
+    /// The address of the socket, with the port that the system chose.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -129,15 +129,15 @@ pub async fn wait_for_stop(stopper: &Stopper) -> io::Result<()> {
 /// A server that is ready to accept connections.
 #[derive(Debug)]
 pub struct HttpServer<H> {
-    /// Where it listens.
+    /// The socket on which it accepts connections.
     pub listener: Listener,
-    /// Whom it serves.
+    /// The users whose connections it serves.
     pub callers: Callers,
-    /// How many connections it has at most, and how long they may take.
+    /// Limits on the number of connections and their time.
     pub limits: ConnectionLimits,
     /// Cancelled when it is about to end, for answers that would not end by themselves.
     pub closing: CancellationToken,
-    /// Answers the requests.
+    /// Answers the accepted requests.
     pub handler: Arc<H>,
 }
 
@@ -197,7 +197,7 @@ async fn accept(listener: &tokio::net::TcpListener) -> io::Result<(TcpStream, So
     }
 }
 
-/// What the task of a connection needs.
+/// The shared values that the task of a connection needs.
 struct Served<H> {
     handler: Arc<H>,
     limits: ConnectionLimits,
@@ -241,7 +241,7 @@ impl<H: Handler> Served<H> {
     }
 }
 
-/// Answers a connection of another user, whatever it asks.
+/// Refuses a connection of another user, whatever it requests.
 async fn turn_away(mut stream: TcpStream, why: &'static str) {
     let service = service_fn(|_| async { Ok::<HttpAnswer, Infallible>(plain(StatusCode::FORBIDDEN, why)) });
     let _ = http1::Builder::new().keep_alive(false).serve_connection(TokioIo::new(&mut stream), service).await;
@@ -264,13 +264,13 @@ pub enum BodyError {
     /// It is too large.
     #[error("Payload Too Large: the body has more than {most} bytes")]
     TooLarge {
-        /// The limit.
+        /// The limit, in bytes.
         most: usize,
     },
     /// It is malformed, or the client hung up.
     #[error("Bad Request: the body cannot be read: {why}")]
     Unreadable {
-        /// The error.
+        /// The error, as text.
         why: String,
     },
 }

@@ -14,7 +14,7 @@ const ESTABLISHED: u8 = 1;
 /// The kernel shows this uid for every user that the user namespace does not map.
 const OVERFLOW_UID: u32 = 65534;
 
-/// Where the kernel says whose a socket is.
+/// The kernel interface that reports the owner of a socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SocketTable {
     /// netlink, one socket at a time. The cost does not grow with the number of sockets, so that a flood of connections
@@ -25,7 +25,7 @@ pub enum SocketTable {
     ProcNet,
 }
 
-/// Whose a socket is.
+/// The owner of a socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SocketOwner {
     /// The effective user that created it.
@@ -61,14 +61,14 @@ impl SocketTable {
 }
 
 impl SocketOwner {
-    /// Whether it is the user that this process acts for. Root is another user like any other.
+    /// Whether this is the effective user of this process. Root counts as another user.
     pub fn is_this_user(self) -> bool {
         self.uid == geteuid().as_raw() && (self.uid != OVERFLOW_UID || maps_every_user())
     }
 }
 
-/// Whether each visible uid stands for one user. In a user namespace of its own, a process of the user `nobody` looks like all
-/// users outside.
+/// Whether each visible uid means one user. In a user namespace of its own, a process of the user `nobody` looks like
+/// all users outside.
 fn maps_every_user() -> bool {
     let map = fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
     map.split_whitespace().eq(["0", "0", "4294967295"])
@@ -146,7 +146,7 @@ mod sock_diag {
     /// The length of `struct nlmsghdr` with `struct inet_diag_req_v2` behind it.
     const REQUEST_LENGTH: u32 = 72;
 
-    /// The socket with these two addresses, in any state. If there is none, the kernel gives a socket that listens at
+    /// The socket with these two addresses, in any state. If there is none, the kernel returns a socket that listens at
     /// `local`.
     pub(super) fn find(local: SocketAddr, remote: SocketAddr) -> Option<SocketRow> {
         let socket =

@@ -1,10 +1,10 @@
-//! The secret that a client must send.
+//! The bearer token that a client must send.
 
 use std::fmt;
 
 use hyper::{HeaderMap, header::AUTHORIZATION};
 
-/// A bearer token.
+/// A bearer token of at least 8 visible ASCII characters.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Token(String);
 
@@ -16,7 +16,7 @@ impl fmt::Debug for Token {
 }
 
 impl Token {
-    /// Takes a secret; `None` if it is too short or a header cannot hold it.
+    /// A token with this secret; `None` if it is too short or a header cannot hold it.
     pub fn new(secret: &str) -> Option<Self> {
         let secret = secret.trim();
         let is_sendable = secret.len() >= 8 && secret.bytes().all(|byte| byte.is_ascii_graphic());

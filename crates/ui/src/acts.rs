@@ -1,5 +1,5 @@
-//! What the page can do: the same calls as `surehand undo`, `redo`, `restore`, `rescued` and `board release`. Each has a
-//! preview, which changes nothing.
+//! The actions of the page: the same calls as `surehand undo`, `redo`, `restore`, `rescued` and `board release`. Each
+//! has a preview, which changes nothing.
 
 use std::sync::Arc;
 
@@ -24,41 +24,34 @@ use crate::{
     live::LiveState,
 };
 
-/// What is to be done.
+/// An action of the page.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "act", rename_all = "snake_case", deny_unknown_fields)]
 pub(crate) enum Request {
-    /// Take changes back.
     Undo {
         /// A change, a file for its last change, or a session for all of its changes.
         what: UndoWhat,
-        /// Overwrite later changes.
         #[serde(default)]
         force: bool,
     },
-    /// Take the last undo back.
     Redo {},
-    /// Bring files back to what they were.
+    /// Restore files to an earlier state.
     Restore {
-        /// A change or a checkpoint.
+        /// The id of a change or a checkpoint.
         to: String,
-        /// Files and directories; none is everything.
+        /// Files and directories; empty for everything.
         #[serde(default)]
         paths: Vec<String>,
     },
-    /// Write a rescued file to the file that was meant.
+    /// Write a rescued file to its original path.
     Apply {
-        /// The rescued file.
         rescue: String,
     },
-    /// Drop a rescued file.
     Drop {
-        /// The rescued file.
         rescue: String,
     },
     /// End a claim on paths.
     CancelClaim {
-        /// Its id on the board.
         claim: String,
     },
 }
@@ -78,7 +71,7 @@ fn session(workspace: &Arc<Workspace>) -> Session {
     Session::continued(workspace.clone(), SessionId(PERSON.to_owned()))
 }
 
-/// Says what a request would do, with diffs.
+/// The effect that a request would have, with diffs.
 pub(crate) fn preview(live: &LiveState, request: &Request) -> Result<Value, ApiError> {
     let workspace = live.workspace();
     let mut session = session(workspace);
@@ -92,15 +85,14 @@ pub(crate) fn preview(live: &LiveState, request: &Request) -> Result<Value, ApiE
         Request::Apply { rescue } | Request::Drop { rescue } => {
             let rescue = workspace.find_rescue(rescue).map_err(ApiError::absent)?;
             let diff = workspace.rescue_diff(&rescue).map_err(ApiError::absent)?;
-            let mut said = shown::rescue(&rescue);
-            said["files"] = json!([file(&diff)]);
-            Ok(said)
+            let mut answer = shown::rescue(&rescue);
+            answer["files"] = json!([file(&diff)]);
+            Ok(answer)
         }
         Request::CancelClaim { claim } => live.board().preview_cancel(workspace, claim),
     }
 }
 
-/// Does it.
 pub(crate) fn carry_out(live: &LiveState, request: &Request) -> Result<Value, ApiError> {
     let workspace = live.workspace();
     let mut session = session(workspace);
@@ -172,11 +164,11 @@ fn file(diff: &FileDiff) -> Value {
 }
 
 fn outcome(workspace: &Workspace, outcome: &Outcome) -> Result<Value, ApiError> {
-    let mut said = render::json(outcome, &ToolNames::default());
+    let mut answer = render::json(outcome, &ToolNames::default());
     let names = workspace.session_names().map_err(ApiError::absent)?;
     let person = PersonWords { path: &str::to_owned, session: &|session| names.name(session) };
-    said["text"] = render::text_for_person(outcome, person).into();
-    Ok(said)
+    answer["text"] = render::text_for_person(outcome, person).into();
+    Ok(answer)
 }
 
 fn why_not(refusal: &Refusal) -> String {

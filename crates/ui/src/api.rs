@@ -1,4 +1,4 @@
-//! What the page can ask, and the answers as JSON. A question is the name of what is shown, with parameters in the query.
+//! The requests of the page, answered as JSON. The path names what is shown, and the query has its parameters.
 
 use http_body_util::{BodyExt, Full};
 use hyper::{
@@ -18,16 +18,14 @@ use surehand_http::HttpAnswer;
 
 use crate::{acts, live::LiveState};
 
-/// What a page asks.
 #[derive(Debug)]
 pub(crate) struct Question {
     pub name: String,
     pub query: String,
-    /// What is to be done, if it is more than a look.
+    /// The action in JSON; `None` if the request only reads.
     pub body: Option<Bytes>,
 }
 
-/// Why there is no answer.
 #[derive(Debug)]
 pub(crate) struct ApiError {
     pub status: StatusCode,
@@ -43,7 +41,7 @@ impl ApiError {
         Self::new(StatusCode::BAD_REQUEST, why)
     }
 
-    /// It is not there, or cannot be read.
+    /// The subject does not exist or cannot be read.
     pub(crate) fn absent(why: impl std::fmt::Display) -> Self {
         Self::new(StatusCode::NOT_FOUND, why)
     }
@@ -116,22 +114,22 @@ fn decode(text: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// The most bytes of a diff that a page gets.
+/// Longer diffs are cut for the page, in bytes.
 const MOST_OF_DIFF: usize = 1 << 20;
 
 fn entry(workspace: &Workspace, id: &str) -> Result<Value, ApiError> {
     let entry = workspace.find_activity(id).map_err(ApiError::absent)?;
     let diffs = workspace.diffs_of(&entry).map_err(ApiError::absent)?;
-    let mut said = shown::activity_with_diffs(&entry, &diffs);
-    let diffs = said["diffs"].as_array_mut().into_iter().flatten();
+    let mut answer = shown::activity_with_diffs(&entry, &diffs);
+    let diffs = answer["diffs"].as_array_mut().into_iter().flatten();
     diffs.for_each(|diff| cut(&mut diff["diff"]));
     if let Some(session) = entry.session() {
-        said["by"] = workspace.session_names().map_err(ApiError::failed)?.name(session).into();
+        answer["by"] = workspace.session_names().map_err(ApiError::failed)?.name(session).into();
     }
-    Ok(said)
+    Ok(answer)
 }
 
-/// Cuts off what is too long for a page, at the end of a line.
+/// Cuts a diff that is too long for a page, at the end of a line.
 pub(crate) fn cut(diff: &mut Value) {
     let Some(text) = diff.as_str().filter(|text| text.len() > MOST_OF_DIFF) else { return };
     let end = text.as_bytes()[..MOST_OF_DIFF].iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
@@ -146,10 +144,10 @@ fn file(live: &LiveState, path: &str) -> Result<Value, ApiError> {
     let blame = workspace.blame(&path).map_err(ApiError::absent)?;
     let names = workspace.session_names().map_err(ApiError::failed)?;
     let whole = 0..blame.text.line_count();
-    let mut said = shown::blame(&blame, std::slice::from_ref(&whole), &names);
-    said["git_trouble"] = json!(blame.git_trouble);
-    said["seen_by"] = seen_by(live, &path, &blame)?;
-    Ok(said)
+    let mut answer = shown::blame(&blame, std::slice::from_ref(&whole), &names);
+    answer["git_trouble"] = json!(blame.git_trouble);
+    answer["seen_by"] = seen_by(live, &path, &blame)?;
+    Ok(answer)
 }
 
 fn seen_by(live: &LiveState, path: &RelPath, blame: &Blame) -> Result<Value, ApiError> {
@@ -174,9 +172,9 @@ fn runs(workspace: &Workspace) -> Result<Value, ApiError> {
 fn run(workspace: &Workspace, id: &str) -> Result<Value, ApiError> {
     let run = past_runs::find(workspace, id).map_err(ApiError::absent)?;
     let record = past_runs::read(workspace, &run).map_err(ApiError::failed)?;
-    let mut said = past_runs::run_json(&run);
-    said["turn_figures"] = json!(record.turn_figures());
-    Ok(said)
+    let mut answer = past_runs::run_json(&run);
+    answer["turn_figures"] = json!(record.turn_figures());
+    Ok(answer)
 }
 
 fn turn(workspace: &Workspace, id: &str, turn: u32) -> Result<Value, ApiError> {

@@ -1,4 +1,4 @@
-//! The board of the fleet on the page: what is on it, and the end of a claim.
+//! The board of the fleet on the page: its content, and the end of a claim.
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
@@ -23,11 +23,11 @@ pub trait BoardAccess: BoardCalls {
     fn refresh(&self) -> Result<(), String>;
 }
 
-/// The local copy is made current no more often than this.
+/// The shortest interval between updates of the local copy.
 const REFRESH_EVERY: Duration = Duration::from_secs(5);
 
-/// The board as the page sees it. Nobody waits for a board that cannot be reached: the page gets the local copy at once,
-/// and hears of a newer one by the feed.
+/// The board as the page sees it. The page does not wait for a board that cannot be reached: it gets the local copy at
+/// once, and the feed announces a newer one.
 pub(crate) struct BoardView(Option<Arc<Connection>>);
 
 struct Connection {
@@ -43,12 +43,12 @@ struct Refresh {
 }
 
 impl BoardView {
-    /// `None` if the user wants no board.
+    /// A view without `access` shows that the user has disabled the board.
     pub(crate) fn new(access: Option<Box<dyn BoardAccess>>) -> Self {
         Self(access.map(|access| Arc::new(Connection { access, refresh: Mutex::default() })))
     }
 
-    /// What is on the board, as `surehand board --json` prints it; the forecasts in words as well.
+    /// The content of the board, as `surehand board --json` prints it, and the forecasts as text.
     pub(crate) fn shown(&self, workspace: &Workspace) -> Result<Value, ApiError> {
         let Some(connection) = &self.0 else { return Ok(json!({ "enabled": false, "board": null })) };
         let (is_reading, trouble) = connection.refresh_in_time();
@@ -61,13 +61,13 @@ impl BoardView {
         Ok(json!({ "enabled": true, "reading": is_reading, "trouble": trouble, "forecasts": forecasts, "board": overview }))
     }
 
-    /// What ends if this claim is cancelled.
+    /// The claim that would end.
     pub(crate) fn preview_cancel(&self, workspace: &Workspace, claim: &str) -> Result<Value, ApiError> {
         self.connection()?;
         Ok(json!({ "files": [], "claim": find_claim(workspace, claim)? }))
     }
 
-    /// Ends a claim, whoever holds it, as `surehand board release` does.
+    /// Ends a claim of any agent, like `surehand board release`.
     pub(crate) fn cancel(&self, workspace: &Workspace, claim: &str) -> Result<Value, ApiError> {
         let connection = self.connection()?;
         let claim = find_claim(workspace, claim)?;
@@ -83,7 +83,8 @@ impl BoardView {
 }
 
 impl Connection {
-    /// Lets another thread make the copy current if it is time. Returns whether it is at it, and why the last attempt failed.
+    /// Starts an update of the copy on another thread if it is due. Returns whether one is running, and the error of
+    /// the last one.
     fn refresh_in_time(self: &Arc<Self>) -> (bool, Option<String>) {
         let mut state = self.refresh.lock().unwrap_or_else(PoisonError::into_inner);
         if !state.is_running && state.began.is_none_or(|began| began.elapsed() >= REFRESH_EVERY) {

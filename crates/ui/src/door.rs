@@ -1,5 +1,5 @@
-//! Decides which requests are answered: by the `Host` and `Origin` that a browser sends, against pages of other sites and
-//! DNS rebinding, and by the token. Processes of other users are turned away before.
+//! Decides which requests are answered: by the `Host` and `Origin` that a browser sends, against pages of other sites
+//! and DNS rebinding, and by the token. Processes of other users are refused before that.
 
 use std::net::SocketAddr;
 
@@ -12,7 +12,7 @@ use hyper::{
 };
 use surehand_http::{HttpAnswer, Token, plain};
 
-/// What everything that asks about a workspace or changes it begins with.
+/// The path prefix of all requests that read or change a workspace.
 pub(crate) const API: &str = "/api/";
 
 /// Scripts and styles come from the files of the page, and from nothing else. No text becomes markup.
@@ -24,7 +24,7 @@ const SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 #[derive(Debug)]
 pub(crate) struct Door {
     token: Token,
-    /// What a browser on this machine calls the server.
+    /// The names under which a browser on this machine reaches the server.
     hosts: Vec<String>,
 }
 
@@ -91,7 +91,7 @@ fn is_json(headers: &HeaderMap) -> bool {
     kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
 }
 
-/// Adds to every answer what keeps a browser from doing more with it than the page wants.
+/// Adds the headers that restrict a browser to what the page needs.
 pub(crate) fn protect(mut answer: HttpAnswer) -> HttpAnswer {
     let headers = answer.headers_mut();
     headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));

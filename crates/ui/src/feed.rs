@@ -1,4 +1,4 @@
-//! The body of a feed: messages as they come, until the page is closed or the server ends.
+//! The body of a feed: messages as they arrive, until the page is closed or the server ends.
 
 use std::{
     convert::Infallible,
@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::live::Subscription;
 
-/// A line without meaning is sent after this long without a message, to find out whether the page is still there.
+/// A comment is sent after this long without a message, to find out whether the page is still open.
 const STILL_THERE: Duration = Duration::from_secs(20);
 
 pub(crate) struct Feed(mpsc::Receiver<Bytes>);
@@ -26,7 +26,7 @@ impl Feed {
     pub(crate) fn start(mut subscription: Subscription, closing: CancellationToken) -> Self {
         let (sender, receiver) = mpsc::channel(1);
         tokio::spawn(async move {
-            // A page that knows less has asked for the state before the feed began.
+            // A page with an older revision has requested the state before the feed began.
             let mut next = Bytes::from(format!("event: from\ndata: {{\"revision\":{}}}\n\n", subscription.revision));
             while sender.send(next).await.is_ok() {
                 let message = tokio::select! {
@@ -37,7 +37,7 @@ impl Feed {
                 next = match message {
                     Err(_) => Bytes::from_static(b": still here\n\n"),
                     Ok(Ok(message)) => Bytes::copy_from_slice(message.as_bytes()),
-                    // The page was too slow, and has missed some.
+                    // The page was too slow and has missed messages.
                     Ok(Err(RecvError::Lagged(_))) => Bytes::from_static(b"event: again\ndata: {}\n\n"),
                     Ok(Err(RecvError::Closed)) => break,
                 };

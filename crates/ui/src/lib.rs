@@ -1,9 +1,9 @@
-//! The page of Surehand: who works in a workspace, what each session has seen and what of that is stale, everything that
-//! happened, and what can be taken back. A small HTTP server on loopback serves it from files in the program; the page
+//! The web page of Surehand: who works in a workspace, which lines each session has seen and which of those are stale,
+//! all events, and what can be undone. A small HTTP server on loopback serves it from files in the program; the page
 //! loads nothing else.
 //!
-//! The page reads what the commands print with `--json`, from the same functions, and its buttons make the same calls as
-//! the commands.
+//! The page reads the JSON that the commands print with `--json`, from the same functions, and its buttons make the
+//! same calls as the commands.
 
 mod acts;
 mod api;

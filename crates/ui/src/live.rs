@@ -1,5 +1,5 @@
-//! What the page shows, kept current while a page is open: a thread looks whether anything was recorded, reads what is new
-//! and hands the differences to the feeds of all pages. Without a page it sleeps.
+//! The state that the page shows, kept current while a page is open. A thread checks whether anything was recorded,
+//! reads the new records, and sends the differences to the feeds of all pages. Without a page it sleeps.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, VecDeque},
@@ -28,27 +28,28 @@ use tokio::sync::broadcast;
 
 use crate::board::BoardView;
 
-/// How often it is checked whether anything was recorded.
-const LOOK_EVERY: Duration = Duration::from_millis(40);
+/// The interval of the check whether anything was recorded.
+const CHECK_EVERY: Duration = Duration::from_millis(40);
 
-/// How often files are compared with what sessions have seen: other programs change them without a record.
+/// The interval at which files are compared with the lines that sessions have seen: other programs change them without
+/// a record.
 const COMPARE_EVERY: Duration = Duration::from_secs(3);
 
-/// The most entries of the timeline that are shown. `surehand log` has the older ones.
+/// The most entries of the timeline. `surehand log` shows older ones.
 pub(crate) const MOST_ENTRIES: usize = 20_000;
 
-/// The most reads that are remembered; they are not on record.
+/// The most reads that are kept. They are in memory only.
 const MOST_READS: usize = 2000;
 
-/// So many messages may wait for a slow page before it has to start over.
+/// The most messages that may wait for a slow page before it has to start over.
 const MOST_WAITING: usize = 256;
 
-/// What is shown of a workspace.
+/// The state of a workspace that the pages show.
 pub(crate) struct LiveState {
     workspace: Arc<Workspace>,
     board: BoardView,
     present: Mutex<Present>,
-    /// Counts what was handed out. It grows only while `present` is locked, and before the message is sent.
+    /// The number of the last update. It grows only while `present` is locked, and before the message is sent.
     revision: AtomicU64,
     messages: broadcast::Sender<Message>,
     pages: Mutex<PageCount>,
@@ -64,31 +65,29 @@ struct PageCount {
     is_ending: bool,
 }
 
-/// The present state, as it was read last.
+/// The state at the last read.
 struct Present {
     lister: SessionLister,
     mark: Option<StateMark>,
-    /// The local copy of the board that the pages know of.
+    /// The version of the board's local copy that the pages know.
     copy: Option<CopyStamp>,
-    /// Newest first.
+    /// The timeline, newest first.
     entries: Vec<Entry>,
-    /// Newest first.
+    /// The latest reads, newest first.
     reads: VecDeque<Value>,
     sessions: Vec<ListedSession>,
-    /// The files that each session has changed.
     edited: HashMap<SessionId, BTreeSet<RelPath>>,
     state: Value,
     rescues: Value,
 }
 
-/// An entry of the timeline.
 struct Entry {
     key: String,
     activity: Activity,
-    /// The refusal that it repairs.
+    /// The id of the refusal that it repairs.
     repairs: Option<String>,
     json: Value,
-    /// Whether it was not there, or otherwise, when the timeline was read before.
+    /// Whether it is new or changed since the last read of the timeline.
     is_news: bool,
 }
 
@@ -127,11 +126,11 @@ impl LiveState {
         &self.board
     }
 
-    /// All that a page needs to begin, with the newest entries.
+    /// Everything that a page needs at its start, with the newest entries.
     pub(crate) fn start(&self) -> Result<Value, StoreError> {
         const FIRST: usize = 200;
         let mut present = self.present();
-        self.look(&mut present, Compare::IfRecorded)?;
+        self.update(&mut present, Compare::IfRecorded)?;
         let report = self.workspace.state_report();
         Ok(json!({
             "revision": self.revision(),
@@ -154,30 +153,30 @@ impl LiveState {
         json!({ "revision": self.revision(), "entries": entries })
     }
 
-    /// Which lines of a file each session has seen, as the lines are numbered in this text.
+    /// The lines of a file that each session has seen, with the line numbers of this text.
     pub(crate) fn seen_lines(&self, path: &RelPath, text: &Text) -> Result<Vec<SeenLines>, StoreError> {
         self.present().lister.seen_lines(path, text)
     }
 
-    /// The messages from now on. While the value lives, the state is kept current.
+    /// Subscribes to the messages from now on. While the subscription lives, the state is kept current.
     pub(crate) fn subscribe(self: &Arc<Self>) -> Subscription {
         lock(&self.pages).open += 1;
         self.page_came.notify_all();
         let messages = self.messages.subscribe();
-        // Read afterwards, so that whatever is not in it comes as a message.
+        // The revision is read after that, so that every later change arrives as a message.
         Subscription { messages, revision: self.revision(), live: self.clone() }
     }
 
-    /// Ends the thread.
+    /// Ends the thread that keeps the state current.
     pub(crate) fn end(&self) {
         lock(&self.pages).is_ending = true;
         self.page_came.notify_all();
     }
 
-    /// Looks at once, because this process has changed something.
+    /// Updates the state at once, because this process has changed something.
     pub(crate) fn look_now(&self) {
-        // An error shows again at the next look.
-        drop(self.look(&mut self.present(), Compare::Always));
+        // An error occurs again at the next update.
+        drop(self.update(&mut self.present(), Compare::Always));
     }
 
     fn revision(&self) -> u64 {
@@ -189,37 +188,38 @@ impl LiveState {
     }
 
     fn watch(&self) {
-        // The first look reads the whole log, so it is done before a page comes. An error shows when the page looks.
-        drop(self.look(&mut self.present(), Compare::IfRecorded));
+        // The first update reads the whole log, so it is done before a page is opened. The page's own update reports an
+        // error.
+        drop(self.update(&mut self.present(), Compare::IfRecorded));
         step_back();
-        let (mut compared, mut rest) = (Instant::now(), LOOK_EVERY);
+        let (mut compared, mut rest) = (Instant::now(), CHECK_EVERY);
         while self.wait_for_page(rest) {
             let began = Instant::now();
             let is_time = compared.elapsed() > COMPARE_EVERY;
             if is_time {
                 compared = began;
             }
-            let looked = self.look(&mut self.present(), if is_time { Compare::Always } else { Compare::IfRecorded });
-            if let Err(error) = looked {
+            let updated = self.update(&mut self.present(), if is_time { Compare::Always } else { Compare::IfRecorded });
+            if let Err(error) = updated {
                 self.send("trouble", &json!({ "why": error.to_string() }));
             }
-            // A look takes longer the more there is.
-            rest = LOOK_EVERY.max(began.elapsed());
+            // The more there is to compare, the longer an update takes.
+            rest = CHECK_EVERY.max(began.elapsed());
         }
     }
 
-    /// Waits this long, and then until a page is open. Returns whether to go on.
+    /// Waits this long, and then until a page is open. Returns `false` when the server ends.
     fn wait_for_page(&self, rest: Duration) -> bool {
         thread::sleep(rest);
         let pages = lock(&self.pages);
-        let nobody = |pages: &mut PageCount| pages.open == 0 && !pages.is_ending;
-        let pages = self.page_came.wait_while(pages, nobody).unwrap_or_else(PoisonError::into_inner);
+        let is_unused = |pages: &mut PageCount| pages.open == 0 && !pages.is_ending;
+        let pages = self.page_came.wait_while(pages, is_unused).unwrap_or_else(PoisonError::into_inner);
         !pages.is_ending
     }
 
-    /// Reads what is new, and tells the pages.
-    fn look(&self, present: &mut Present, compare: Compare) -> Result<(), StoreError> {
-        self.look_at_board(present);
+    /// Reads new records, and notifies the pages.
+    fn update(&self, present: &mut Present, compare: Compare) -> Result<(), StoreError> {
+        self.check_board(present);
         let mark = self.workspace.state_mark();
         let is_recorded = present.mark != Some(mark);
         if !is_recorded && compare == Compare::IfRecorded {
@@ -229,37 +229,37 @@ impl LiveState {
         let rescues: Value = self.workspace.rescues().iter().map(json::rescue).collect();
         let is_rescued = present.rescues != rescues;
         let sessions = present.lister.list()?;
-        let mut said = serde_json::Map::new();
+        let mut update = serde_json::Map::new();
         if is_recorded || is_rescued {
-            self.read_entries(present, &mut said)?;
+            self.read_entries(present, &mut update)?;
             present.rescues = rescues;
             let state = self.state()?;
             if state != present.state || is_rescued {
-                said.insert("state".to_owned(), state.clone());
-                said.insert("rescues".to_owned(), present.rescues.clone());
+                update.insert("state".to_owned(), state.clone());
+                update.insert("rescues".to_owned(), present.rescues.clone());
                 present.state = state;
             }
         }
         if !is_first {
             let reads = reads(&present.sessions, &sessions, &present.edited);
             if !reads.is_empty() {
-                said.insert("reads".to_owned(), reads.clone().into());
+                update.insert("reads".to_owned(), reads.clone().into());
             }
             reads.into_iter().for_each(|read| present.reads.push_front(read));
             present.reads.truncate(MOST_READS);
         }
         let changed = present.put_sessions(sessions);
         if !changed.is_empty() {
-            said.insert("sessions".to_owned(), changed.into());
-            said.insert("order".to_owned(), present.sessions.iter().map(|session| json!(session.session.id)).collect());
+            update.insert("sessions".to_owned(), changed.into());
+            update.insert("order".to_owned(), present.sessions.iter().map(|session| json!(session.session.id)).collect());
         }
         present.mark = Some(mark);
-        if !said.is_empty() {
+        if !update.is_empty() {
             let revision = self.revision.fetch_add(1, Ordering::SeqCst) + 1;
-            // Nobody needs the difference to nothing: every page begins with the answer to `start`.
+            // The first update is not sent: every page begins with the answer to `start`.
             if !is_first {
-                said.insert("revision".to_owned(), revision.into());
-                self.send("news", &Value::Object(said));
+                update.insert("revision".to_owned(), revision.into());
+                self.send("news", &Value::Object(update));
             }
         }
         if compare == Compare::Always && self.workspace.root_now() != RootStatus::Same {
@@ -269,8 +269,8 @@ impl LiveState {
         Ok(())
     }
 
-    /// Tells the pages that there is a newer copy of the board. Those that show it ask for it.
-    fn look_at_board(&self, present: &mut Present) {
+    /// Notifies the pages of a newer copy of the board. Pages that show it request it.
+    fn check_board(&self, present: &mut Present) {
         let copy = self.workspace.local_copy_stamp();
         if copy != present.copy {
             present.copy = copy;
@@ -278,22 +278,21 @@ impl LiveState {
         }
     }
 
-    /// Reads the timeline, and notes which entries are new, other than before, or gone.
-    fn read_entries(&self, present: &mut Present, said: &mut serde_json::Map<String, Value>) -> Result<(), StoreError> {
+    /// Reads the timeline, and adds the new, changed and removed entries to the message.
+    fn read_entries(&self, present: &mut Present, update: &mut serde_json::Map<String, Value>) -> Result<(), StoreError> {
         let list = self.workspace.activity(&ActivityFilter::default(), MOST_ENTRIES)?.entries;
         present.edited = edited_files(&list);
         let mut before: HashMap<String, Entry> = present.entries.drain(..).map(|entry| (entry.key.clone(), entry)).collect();
         present.entries = as_entries(list, &self.workspace.session_names()?, &mut before);
         let news: Vec<&Value> = present.entries.iter().filter(|entry| entry.is_news).map(|entry| &entry.json).collect();
         if !news.is_empty() || !before.is_empty() {
-            said.insert("entries".to_owned(), json!(news));
-            said.insert("gone".to_owned(), before.keys().cloned().collect());
-            said.insert("total".to_owned(), present.entries.len().into());
+            update.insert("entries".to_owned(), json!(news));
+            update.insert("gone".to_owned(), before.keys().cloned().collect());
+            update.insert("total".to_owned(), present.entries.len().into());
         }
         Ok(())
     }
 
-    /// The touched files and the tasks.
     fn state(&self) -> Result<Value, StoreError> {
         let mut state = json::state(&self.workspace.snapshot());
         let plan = self.workspace.ask(|store| store.story_tasks(None))?;
@@ -302,12 +301,12 @@ impl LiveState {
     }
 
     fn send(&self, event: &str, data: &Value) {
-        // Without a page nobody listens.
+        // The send fails if no page is open.
         drop(self.messages.send(format!("event: {event}\ndata: {data}\n\n").into()));
     }
 }
 
-/// When files are compared with what sessions have seen.
+/// When files are compared with the lines that sessions have seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Compare {
     Always,
@@ -319,14 +318,14 @@ impl Present {
         let paths = |fits: fn(&&SeenFile) -> bool| -> Vec<RelPath> {
             listed.files.iter().filter(fits).map(|file| file.path.clone()).collect()
         };
-        let mut said = json::session(&listed.session, &listed.name, &paths(|_| true), &paths(|file| file.is_stale));
+        let mut session = json::session(&listed.session, &listed.name, &paths(|_| true), &paths(|file| file.is_stale));
         let partly = listed.files.iter().filter(|file| file.seen_lines < file.total_lines);
-        said["partly"] = partly.map(|file| (file.path.to_string(), json!([file.seen_lines, file.total_lines]))).collect();
-        said["edited"] = json!(self.edited.get(&listed.session.id));
-        said
+        session["partly"] = partly.map(|file| (file.path.to_string(), json!([file.seen_lines, file.total_lines]))).collect();
+        session["edited"] = json!(self.edited.get(&listed.session.id));
+        session
     }
 
-    /// Replaces the sessions, and returns those that are not as before.
+    /// Replaces the sessions, and returns the changed ones.
     fn put_sessions(&mut self, sessions: Vec<ListedSession>) -> Vec<Value> {
         let before = std::mem::replace(&mut self.sessions, sessions);
         let before: HashMap<&SessionId, &ListedSession> = before.iter().map(|listed| (&listed.session.id, listed)).collect();
@@ -336,8 +335,8 @@ impl Present {
     }
 }
 
-/// What sessions have seen since, in files that they have not changed meanwhile. Reads are not on record, so the time is
-/// that of the look.
+/// The lines that sessions have seen since, in files that they have not changed meanwhile. Reads have no record, so
+/// their time is that of the update.
 fn reads(before: &[ListedSession], now: &[ListedSession], edited: &HashMap<SessionId, BTreeSet<RelPath>>) -> Vec<Value> {
     let known: HashMap<&SessionId, &ListedSession> = before.iter().map(|listed| (&listed.session.id, listed)).collect();
     let mut reads = Vec::new();
@@ -378,7 +377,8 @@ fn as_change(activity: &Activity) -> Option<&LoggedChange> {
     }
 }
 
-/// The entries of the timeline, newest first. What was there before is taken over, and what stays in `before` is gone.
+/// The entries of the timeline, newest first. Known entries are moved over from `before`; those that stay there have
+/// been removed.
 fn as_entries(list: Vec<Activity>, names: &SessionNames, before: &mut HashMap<String, Entry>) -> Vec<Entry> {
     let repairs = repairs(&list);
     let mut known_names: HashMap<SessionId, String> = HashMap::new();
@@ -425,7 +425,7 @@ fn repairs(list: &[Activity]) -> Vec<Option<String>> {
     repairs
 }
 
-/// Gives this thread less of the processor than others, because agents are more urgent.
+/// Lowers the priority of this thread, because agents are more urgent.
 fn step_back() {
     // On other systems, this would change the priority of the whole process.
     #[cfg(target_os = "linux")]
@@ -435,7 +435,7 @@ fn step_back() {
 /// The messages for one page.
 pub(crate) struct Subscription {
     pub messages: broadcast::Receiver<Message>,
-    /// What was handed out before the first message.
+    /// The revision before the first message.
     pub revision: u64,
     live: Arc<LiveState>,
 }

@@ -1,6 +1,5 @@
-//! The files of the page. They are part of the program, and hold nothing of a workspace.
+//! The files of the page. They are compiled into the program, and contain nothing of a workspace.
 
-/// A file of the page.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PageFile {
     pub path: &'static str,
@@ -32,7 +31,6 @@ const FILES: &[PageFile] = files! {
     "/words.js" "words.js" "text/javascript; charset=utf-8"
 };
 
-/// The file at this path of the URL.
 pub(crate) fn file(path: &str) -> Option<&'static PageFile> {
     FILES.iter().find(|file| file.path == path)
 }

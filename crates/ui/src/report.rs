@@ -1,5 +1,5 @@
-//! A report of a session as one HTML file: what it has seen, what it did, and what happened to its files meanwhile. It has
-//! no script, loads nothing, and can be opened anywhere.
+//! A report of a session as one HTML file: the lines it has seen, its actions, and the changes of its files meanwhile.
+//! The file has no script and loads nothing, so it can be opened anywhere.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -20,7 +20,6 @@ use surehand_engine::{
 
 const STYLE: &str = include_str!("../page/report.css");
 
-/// The most entries of a report.
 const MOST_ENTRIES: usize = 2000;
 
 /// The most rows of all diffs of a report.
@@ -33,10 +32,10 @@ const LONGEST: usize = 2000;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReportError {
-    /// Nothing is known of the session.
+    /// The workspace has no record of the session.
     #[error("nothing is known here of session {0}")]
     Unknown(SessionId),
-    /// The store failed.
+    /// The store cannot be read.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -162,7 +161,7 @@ impl Page {
                     kind = entry.kind().name(),
                 ),
             );
-            // What cannot be compared any more is named without a diff.
+            // If the versions are no longer stored, the report has no diff.
             for (path, diff) in workspace.diffs_of(entry).unwrap_or_default() {
                 self.diff(&path, diff.as_ref());
             }
@@ -228,12 +227,12 @@ fn put(html: &mut String, text: std::fmt::Arguments<'_>) {
     html.write_fmt(text).expect("a string takes everything");
 }
 
-/// Text of several lines without markup, and without characters that hide or reorder others.
+/// Escapes text of several lines, and shows characters that hide or reorder other characters.
 fn escape(text: &str) -> String {
     without_markup(&visible::prose(text))
 }
 
-/// A name in one line.
+/// Escapes a name, which becomes one line.
 fn name(text: &str) -> String {
     without_markup(&visible::name(text))
 }

@@ -1,5 +1,4 @@
-//! Serves the page: its files to a browser of the same user, and what it asks about the workspace to the page that has the
-//! token.
+//! Serves the page: its files to a browser of this user, and the data of the workspace to a page that has the token.
 
 use std::{
     io,
@@ -33,26 +32,26 @@ use crate::{
 
 const OTHER_USER: &str = "Forbidden: only browsers of the user who runs this server are served";
 
-/// The most questions that are answered at once; more wait.
+/// The most requests that are answered at once; further ones wait.
 const MOST_THREADS: usize = 8;
 
-/// When the server ends, it waits this long for calls that run.
+/// When the server ends, it waits this long for running calls.
 const LAST_CALLS: Duration = Duration::from_secs(5);
 
-/// The largest body of a request.
+/// The largest body of a request, in bytes.
 const MOST_BYTES: usize = 64 << 10;
 
 /// Why the page cannot be served.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServeError {
-    /// The address cannot be had.
+    /// The address is not available.
     #[error(transparent)]
     Listen(#[from] ListenError),
     /// The system has no random numbers.
     #[error("cannot generate a token: {0}")]
     Token(io::Error),
-    /// The server failed.
+    /// An I/O error of the running server.
     #[error("the server failed: {0}")]
     Server(#[from] io::Error),
 }
@@ -74,13 +73,13 @@ impl PageServer {
         Ok(Self { listener, door, stopper: Stopper::default() })
     }
 
-    /// Where it listens.
+    /// The address and port of the listener.
     pub fn address(&self) -> SocketAddr {
         self.listener.address()
     }
 
-    /// The address for a browser. Whoever has it can see the workspace, and change it; browsers do not send what follows
-    /// the `#` to the server.
+    /// The URL for a browser. Everyone who has it can see and change the workspace. Browsers do not send the part after
+    /// `#` to the server.
     pub fn url(&self) -> String {
         format!("http://{}/#token={}", self.listener.address(), self.door.token().secret())
     }
@@ -91,7 +90,8 @@ impl PageServer {
     }
 }
 
-/// Serves the page of a workspace until a signal or the stopper ends it. Without `board`, the page says that there is none.
+/// Serves the page of a workspace until a signal or the stopper ends it. Without `board`, the page says that there is
+/// no board.
 pub fn serve(workspace: Arc<Workspace>, server: PageServer, board: Option<Box<dyn BoardAccess>>) -> Result<(), ServeError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().max_blocking_threads(MOST_THREADS).build()?;
     let live = LiveState::new(workspace.clone(), BoardView::new(board));

@@ -1,4 +1,4 @@
-//! What agents of several checkouts see of each other through a helper that is killed, replaced and cut off.
+//! The view that agents of several checkouts have of each other, through a helper that is killed, replaced and cut off.
 #![expect(clippy::disallowed_methods, reason = "the tests play a person")]
 
 use std::{
@@ -82,12 +82,12 @@ impl Machine {
         workspace.local_copy().unwrap().unwrap_or_default()
     }
 
-    /// A helper that nobody starts.
+    /// A helper that does not start.
     fn caller(&self, program: &str) -> Helper {
         Helper::new(self.runtime(), program, Box::new(|| Ok(())))
     }
 
-    /// A board with a URL is in a file as well, which cannot be reached while the server is down.
+    /// A board with a URL is in a file as well, but cannot be reached while the server is down.
     fn options(&self, program: &str, idle: Duration) -> ServeOptions {
         let (file, is_up) = (self.at("server.db"), self.is_server_up.clone());
         let connect = move |_: &str, _: &_| match is_up.load(Ordering::SeqCst) {
@@ -177,7 +177,7 @@ fn agents_of_worktrees_and_clones_see_each_other_and_who_ended() {
     );
     assert_eq!(board.agents.iter().filter(|agent| agent.here).count(), 1);
     assert!(board.agents.iter().any(|agent| agent.branch.as_deref() == Some("beside")));
-    // One is killed, and one ends.
+    // One agent is killed, and one ends regularly.
     one.kill().unwrap();
     one.wait().unwrap();
     running.helper.report(&machine.place("two", None), vec![AgentReport { is_over: true, ..report("c", None) }]).unwrap();
@@ -214,7 +214,7 @@ fn a_helper_that_was_killed_is_replaced_and_knows_the_agents_of_the_one_before()
     first.stop();
     let second = machine.start();
     second.helper.report(&machine.place("beside", None), vec![report("other", None)]).unwrap();
-    // The second helper opens the directory of the first agent only when it is told of one there.
+    // The second helper opens the directory of the first agent only when it gets a report from there.
     second.helper.look(&machine.place("one", None)).unwrap();
     let status = || second.helper.status().unwrap().unwrap();
     until("both are kept alive", || status().boards.iter().map(|board| board.agents).sum::<usize>() == 2);
@@ -230,7 +230,7 @@ fn two_agents_never_get_one_task_and_a_late_end_is_refused() {
     running.helper.call(&one, &BoardCall::AddTasks { story: "s".to_owned(), tasks: vec![task] }).unwrap();
     let BoardAnswer::Tasks(first) = running.helper.call(&one, &claim("1", "a")).unwrap() else { panic!() };
     assert_eq!(running.helper.call(&two, &claim("2", "b")).unwrap(), BoardAnswer::Tasks(vec![]));
-    // The agent ends without a word, and the other one takes over.
+    // The agent ends without a report, and the other one takes over.
     running.helper.call(&one, &BoardCall::Leave(AgentId("a".to_owned()))).unwrap();
     let BoardAnswer::Tasks(second) = running.helper.call(&two, &claim("3", "b")).unwrap() else { panic!() };
     let fence = |tasks: &[surehand_engine::store::board::BoardTask]| tasks[0].claim.as_ref().unwrap().fence;
@@ -260,7 +260,7 @@ fn an_outage_is_said_and_what_happened_meanwhile_is_delivered() {
     assert!(matches!(refused, HelperError::Board(BoardError::Unreachable { .. })), "{refused}");
     machine.is_server_up.store(true, Ordering::SeqCst);
     until("it is delivered", || copy().trouble.is_none() && agents() == ["a"]);
-    // It goes away in the middle.
+    // The server disappears during the operation.
     machine.is_server_up.store(false, Ordering::SeqCst);
     until("the second outage is said", || copy().trouble.is_some());
     assert_eq!(agents(), ["a"], "what is known stays known");
@@ -308,7 +308,7 @@ fn a_copy_without_news_is_refreshed_but_not_written_again() {
     }
     let later = machine.copy(None);
     assert_eq!((workspace.local_copy_stamp(), later.version), (Some(stamp), first.version));
-    // A copy that was removed comes back, though there is nothing new.
+    // A removed copy is written again, although there is no news.
     std::fs::remove_file(machine.at("one/.git/surehand/board.json")).unwrap();
     until("the copy is back", || machine.copy(None).read_at > later.read_at);
     let stamp = workspace.local_copy_stamp();
@@ -344,7 +344,7 @@ fn a_heartbeat_alone_does_not_write_the_copy_again() {
 }
 
 #[test]
-fn a_report_that_nobody_heard_is_taken_by_the_next_helper() {
+fn a_report_without_a_helper_is_taken_by_the_next_one() {
     let machine = Machine::new();
     for session in ["a", "b", "a"] {
         machine.caller("1.0.0").report(&machine.place("one", None), vec![report(session, None)]).unwrap();
@@ -430,7 +430,7 @@ fn socket_of(runtime: &Path) -> PathBuf {
     runtime.join("surehand/helper.sock")
 }
 
-/// A board whose server goes away at any moment.
+/// A board whose server may disappear at any time.
 struct Outage {
     board: SqliteBoard,
     is_up: Arc<AtomicBool>,
@@ -483,7 +483,7 @@ fn changed_lines_are_known_in_the_other_clone_which_forecasts_the_conflict() {
     machine.git("-C two pull -q");
     let running = machine.start();
     let places = [machine.place("one", None), machine.place("two", None)];
-    // One by a person, the other one by an agent.
+    // One task was added by a person, the other one by an agent.
     write("one", &text("mine", 5));
     let workspace = machine.open("two");
     let mut session = Session::continued(workspace.clone(), SessionId("b".to_owned()));
@@ -502,7 +502,7 @@ fn changed_lines_are_known_in_the_other_clone_which_forecasts_the_conflict() {
     session.edit(&Edit::replace("a.txt", "\n5\n", "\ntheirs\n")).result.unwrap();
     workspace.flush();
     until("the conflict is forecast", || machine.overview("one").forecasts.len() == 1);
-    // The person takes it back.
+    // The person withdraws the task.
     write("one", &text("", 0));
     until("the change is gone", || machine.overview("two").changes.iter().all(|change| change.here));
     assert_eq!(machine.overview("two").forecasts, []);

@@ -1,4 +1,4 @@
-//! The board of the fleet on the page, on a board in a file that another clone has reported to.
+//! The board of the fleet on the page. The board is a file to which another clone has reported.
 
 use std::{
     path::Path,
@@ -97,7 +97,7 @@ impl Fleet {
         Self { server, board, others }
     }
 
-    /// Puts an agent of a clone and what was changed there on the board.
+    /// Puts an agent of a clone and its changes on the board.
     fn report(&self, workspace: &Workspace, session: &str, branch: &str) {
         let checkout = workspace.checkout().unwrap();
         let agent = Agent {
@@ -125,7 +125,7 @@ impl Fleet {
         self.board.board.lock().unwrap().claim_paths(&request).map(drop)
     }
 
-    /// The board as a page has it that was told of a newer copy.
+    /// The board of a page that was notified of a newer copy.
     fn shown(&self) -> Value {
         let mut feed = self.server.feed();
         self.server.get("board").json();

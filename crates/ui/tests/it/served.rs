@@ -1,4 +1,4 @@
-//! What the page gets, and what it can do.
+//! The data that the page gets, and its actions.
 
 use serde_json::{Value, json};
 use surehand_engine::{Edit, SessionId};
@@ -36,11 +36,11 @@ fn what_is_recorded_by_another_process_arrives_by_itself() {
     let change = edit(&mut session, "a.txt", "one", "1");
     let has = |news: &Value, fits: &dyn Fn(&Value) -> bool| news["entries"].as_array().is_some_and(|all| all.iter().any(fits));
     assert!(feed.any(|news| has(&news, &|entry| entry["id"] == json!(change))));
-    // A refusal is no change, and arrives as well.
+    // A refusal is not a change, but arrives as well.
     assert!(session.edit(&Edit::replace("b.txt", "x", "y")).is_refused());
     session.workspace().flush();
     assert!(feed.any(|news| has(&news, &|entry| entry["kind"] == "refusal")));
-    // So does what another session reads.
+    // So does a read of another session.
     let _other = server.session_that_read("codex-two", "c.txt", "three\n");
     let is_read = |read: &Value| read["session"] == "codex-two" && read["path"] == "c.txt";
     assert!(feed.any(|news| news["reads"].as_array().is_some_and(|reads| reads.iter().any(is_read))));
@@ -55,7 +55,7 @@ fn a_feed_begins_with_the_revision_that_it_goes_on_from() {
     edit(&mut session, "a.txt", "one", "1");
     let after = server.get("start").json()["revision"].clone();
     assert_ne!(before, after);
-    // A page that has asked for the state before learns that it has missed something.
+    // A page that requested the state earlier learns that it has missed something.
     let (from, mut news) = server.feed_from();
     assert_eq!(from, after);
     edit(&mut session, "a.txt", "1", "eins");

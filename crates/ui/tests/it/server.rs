@@ -54,7 +54,7 @@ impl Server {
         Self { dir, address, token, stopper, thread: Some(thread) }
     }
 
-    /// The workspace as another process has it.
+    /// The workspace, opened as by another process.
     pub(crate) fn workspace(&self) -> Arc<Workspace> {
         Workspace::open(self.dir.path(), Config::default()).unwrap()
     }
@@ -101,7 +101,7 @@ impl Server {
         self.request(&format!("POST /api/{question}"), &headers, &request.to_string())
     }
 
-    /// The messages of the feed, one after the other.
+    /// The messages of the feed, in order.
     pub(crate) fn feed(&self) -> impl Iterator<Item = Value> + use<> {
         self.feed_from().1
     }

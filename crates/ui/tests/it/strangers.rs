@@ -1,4 +1,4 @@
-//! Who is not served: other users, other sites, other names, and requests without the token.
+//! Requests that are refused: from other users and other sites, to other names, and without the token.
 
 use std::process::{Command, Stdio};
 
