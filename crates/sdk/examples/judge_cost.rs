@@ -1,5 +1,5 @@
-//! What a call of `judge` costs in Rust, in microseconds: `packaging/measure` compares it with Python and Node. Takes
-//! the number of calls.
+//! Measures the cost of a call of `judge` in Rust, in microseconds; `packaging/measure` compares it with Python and
+//! Node. Takes the number of calls.
 
 use std::{error::Error, hint::black_box, time::Instant};
 

@@ -13,7 +13,6 @@ impl Environment {
         Self(std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value))).collect())
     }
 
-    /// The value of a variable.
     pub(crate) fn get(&self, name: &str) -> Option<OsString> {
         self.0.get(name).cloned()
     }

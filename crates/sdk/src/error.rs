@@ -11,16 +11,16 @@ pub enum SdkError {
     /// The call was refused, and nothing was changed. The text is for the model.
     #[error("{}", .0.text)]
     Refused(Box<RefusalReport>),
-    /// An argument that no call could use.
+    /// An argument that no call accepts.
     #[error("{why}")]
     BadArgument {
-        /// What is wrong with it.
+        /// The problem, for people.
         why: String,
     },
     /// The workspace or the session was closed.
     #[error("the {what} is closed")]
     Closed {
-        /// Which of the two.
+        /// `workspace` or `session`.
         what: &'static str,
     },
     /// The process was forked since the workspace was opened. Its threads exist in the parent only.
@@ -46,7 +46,7 @@ impl SdkError {
         RefusalReport::of(outcome, names).map(|report| Self::Refused(Box::new(report)))
     }
 
-    /// The stable name of the error, for programs: of a refusal its own code.
+    /// The stable name of the error, for programs. A refusal has its own code.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Refused(report) => report.code,

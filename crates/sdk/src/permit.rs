@@ -12,8 +12,8 @@ pub struct Permit {
     pub(crate) edit: AllowedEdit,
     pub(crate) number: u64,
     pub(crate) session: Weak<SessionCell>,
-    /// What else changed in the files of the edit since the model saw them; empty if nothing did. Give it to the model,
-    /// whether or not the edit succeeds: the lines in it count as read.
+    /// The other changes in the files of the edit since the model saw them; empty if there are none. Give it to the
+    /// model, whether or not the edit succeeds: the lines in it count as read.
     pub note: String,
 }
 

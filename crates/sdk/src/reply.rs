@@ -1,4 +1,4 @@
-//! What a call gives back: a text for the model, an object for programs, and the refusal if it was refused.
+//! The result of a call: a text for the model, an object for programs, and the refusal if it was refused.
 
 use std::collections::BTreeMap;
 
@@ -16,18 +16,18 @@ pub struct Reply {
     pub refusal: Option<RefusalReport>,
 }
 
-/// A refusal: nothing was changed, and this is what the model needs to do better.
+/// A refusal. Nothing was changed, and the report has everything that the model needs to try again.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RefusalReport {
     /// The stable name of the reason, such as `stale`.
     pub code: &'static str,
-    /// The file, if it is about one.
+    /// The path of the file; `None` if the refusal is not about a file.
     pub path: Option<String>,
-    /// The lines to look at, in current numbers.
+    /// The lines to read again, with their current numbers.
     pub affected_ranges: Vec<LineRange>,
     /// For an edit by anchors: the current anchor for each that is out of date.
     pub remaps: BTreeMap<String, String>,
-    /// What to do next, in a few words.
+    /// The next step, as a short phrase.
     pub remedy: String,
     /// How often this exact call has been refused, including this time.
     pub repeat: u32,
@@ -42,7 +42,7 @@ pub struct RefusalReport {
 pub struct LineRange {
     /// The first line, from 1.
     pub start: u32,
-    /// The last line.
+    /// The last line, which is part of the range.
     pub end: u32,
 }
 

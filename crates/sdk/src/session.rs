@@ -20,7 +20,7 @@ use crate::{
 /// How to begin a session.
 #[derive(Debug, Clone, Default)]
 pub struct SessionOptions {
-    /// Continues the session of this id, or begins it. Without one, a new id is made.
+    /// Continues the session with this id, or begins it. Without an id, a new one is made.
     pub id: Option<String>,
     /// Whether other processes use the session at the same time. Each call then reads from the store what they did.
     pub is_shared: bool,
@@ -35,24 +35,24 @@ pub struct ReadOptions {
     pub offset: Option<i64>,
     /// The number of lines.
     pub limit: Option<u32>,
-    /// Several ranges instead.
+    /// Several ranges, instead of `offset` and `limit`.
     pub ranges: Option<Vec<LineRange>>,
     /// Whether each line comes with its anchor.
     pub anchors: bool,
 }
 
-/// What to undo; by default the last change of the session.
+/// The changes to undo; by default, the last change of the session.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct UndoOptions {
-    /// The last change of this file.
+    /// Undo the last change of this file.
     pub path: Option<String>,
-    /// This change, with all its files.
+    /// Undo the change with this id, in all its files.
     pub change: Option<String>,
-    /// Everything that the session changed.
+    /// Undo all changes of the session.
     pub all: bool,
-    /// The last undo instead.
+    /// Undo the last undo instead.
     pub redo: bool,
-    /// Whether to overwrite what was done since.
+    /// Whether to overwrite later changes.
     pub force: bool,
 }
 
@@ -72,7 +72,7 @@ pub(crate) struct SessionCell {
     permits: AtomicU64,
 }
 
-/// A longer id is not worth a row in every table.
+/// The longest id, because every table stores it.
 const MOST_ID_BYTES: usize = 200;
 
 impl Session {
@@ -147,8 +147,8 @@ impl Session {
         self.done(self.0.run(|session| session.run_tool(&CallProgress::default(), "undo", &arguments))?)
     }
 
-    /// Judges an edit that a tool of the program is about to make. Refuses only what the gate knows: that a file was
-    /// not read, is stale, was deleted or was seen in part. Whether a text matches is up to the tool.
+    /// Judges an edit that a tool of the program is about to make. Refuses it only if a file was not read, is stale,
+    /// was deleted or was seen in part. The tool decides whether a text matches.
     pub fn judge(&self, edit: &Edit) -> Result<Permit, SdkError> {
         self.0.process.check()?;
         let running = self.0.running_edits(None);
@@ -166,9 +166,9 @@ impl Session {
         Ok(Permit { edit: permit.edit, number, session: self.downgrade(), note })
     }
 
-    /// Records the edit of a permit after the tool of the program has made it. Returns what the model should know,
-    /// which is often nothing: that a file is not as the edit should have left it, new instructions for its directory,
-    /// and other files that have changed. If the files are as before, the edit was not made, and nothing is recorded.
+    /// Records the edit of a permit after the tool of the program has made it. Returns a note for the model, which is
+    /// often empty: that a file differs from the result of the edit, new instructions for its directory, and other
+    /// files that have changed. If the files are as before, the edit was not made, and nothing is recorded.
     pub fn adopt(&self, permit: &Permit) -> Result<String, SdkError> {
         if !permit.session.ptr_eq(&self.downgrade()) {
             return Err(SdkError::BadArgument { why: "the permit belongs to another session".to_owned() });
@@ -179,8 +179,8 @@ impl Session {
             let outcome = tools.adopt(&permit.edit, &running);
             let mut text = outcome.map(|outcome| render::text(&outcome, self.names())).unwrap_or_default();
             for path in permit.edit.edit.paths() {
-                let told = tools.instructions(&path);
-                text.extend(told.map(|told| render::instructions::instructions(&told, self.names())));
+                let instructions = tools.instructions(&path);
+                text.extend(instructions.map(|new| render::instructions::instructions(&new, self.names())));
             }
             text + &render::changed_elsewhere(&tools.changed_elsewhere(&running))
         })?;
@@ -214,8 +214,8 @@ impl Session {
     /// The instructions of the repository (`AGENTS.md`) for a file or directory that this session has not been given
     /// yet, for a prompt.
     pub fn instructions_if_new(&self, path: &str) -> Result<Option<String>, SdkError> {
-        let told = self.0.run(|session| session.instructions_if_new(path))?;
-        Ok(told.map(|told| render::instructions::instructions(&told, self.names())))
+        let instructions = self.0.run(|session| session.instructions_if_new(path))?;
+        Ok(instructions.map(|new| render::instructions::instructions(&new, self.names())))
     }
 
     /// The state of the repository, with the tasks that this session sees.

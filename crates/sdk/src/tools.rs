@@ -10,13 +10,12 @@ use crate::error::SdkError;
 pub struct ToolSpec {
     /// The name that the model calls.
     pub name: String,
-    /// What it does and when to use it.
+    /// Its effect and when to use it, for the model.
     pub description: String,
     /// The JSON schema of its arguments.
     pub input_schema: Map<String, Value>,
 }
 
-/// The tools of a session.
 #[derive(Debug, Clone)]
 pub(crate) struct OfferedTools {
     pub(crate) names: ToolNames,
@@ -60,7 +59,7 @@ impl OfferedTools {
     }
 }
 
-/// The edit that the call of an edit tool means, such as `edit_lines` with its arguments. Refused if they are wrong.
+/// The edit of a call of an edit tool, such as `edit_lines` with its arguments. Refused if the arguments are wrong.
 pub fn edit_of_tool(tool: &str, arguments: &Value) -> Result<Edit, SdkError> {
     let known = Tool::named(tool).ok_or_else(|| SdkError::BadArgument { why: format!("there is no tool {tool}") })?;
     match tools::parse(known, arguments) {

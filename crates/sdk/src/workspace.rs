@@ -19,11 +19,12 @@ use crate::{
 /// How to open a workspace.
 #[derive(Debug, Clone, Default)]
 pub struct OpenOptions {
-    /// Where settings and the place of the state come from, besides the files of the user and the repository.
+    /// The variables from which settings and the state directory come, besides the files of the user and the
+    /// repository.
     pub environment: Environment,
     /// Settings by key, such as `policy.on_change`. They win over the environment.
     pub settings: BTreeMap<String, Value>,
-    /// Holds all state, whatever else would be the place.
+    /// The directory for all state, which wins over every other source.
     pub state_dir: Option<PathBuf>,
     /// Where views and changes are stored.
     pub store: StoreKind,

@@ -116,7 +116,7 @@ fn an_edit_of_ones_own_tool_is_judged_and_adopted() {
     let edit = Edit::write("a.txt", "new\n");
     assert_eq!(refusal(session.judge(&edit)).code, "unread");
 
-    // The refusal has shown the file.
+    // The refusal showed the file.
     let permit = session.judge(&edit).unwrap();
     assert_eq!(permit.note, "");
     place.save("a.txt", "new\n");
@@ -135,12 +135,12 @@ fn a_tool_that_wrote_something_else_is_reported() {
     read(&session, "a.txt");
     let permit = session.judge(&Edit::write("a.txt", "new\n")).unwrap();
     place.save("a.txt", "new\n\n// formatted\n");
-    let told = session.adopt(&permit).unwrap();
-    assert!(told.contains("// formatted"), "{told}");
+    let note = session.adopt(&permit).unwrap();
+    assert!(note.contains("// formatted"), "{note}");
 }
 
 #[test]
-fn parallel_edits_of_one_file_are_told_apart() {
+fn parallel_edits_of_one_file_are_distinguished() {
     let place = Place::new();
     let workspace = place.open();
     let session = session(&workspace);
