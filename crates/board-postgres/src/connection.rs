@@ -1,4 +1,4 @@
-//! Finds the server among its hosts, and tries again after an outage, less and less often.
+//! Finds the primary server among its hosts. After an outage, it tries again with growing pauses.
 
 use std::{
     hash::{BuildHasher, RandomState},
@@ -39,14 +39,14 @@ impl Executor {
 
 impl Drop for Executor {
     fn drop(&mut self) {
-        // To look up the name of a host can take minutes, and cannot be cancelled.
+        // Resolving the name of a host can take minutes, and cannot be cancelled.
         if let Some(runtime) = self.0.take() {
             runtime.shutdown_background();
         }
     }
 }
 
-/// Why there was no connection the last time.
+/// The last failure to connect.
 struct Outage {
     attempts: u32,
     until: Instant,
@@ -61,9 +61,7 @@ pub(crate) struct Link {
     patience: Patience,
     session: Option<Session>,
     outage: Option<Outage>,
-    /// The host of the last connection.
     last_host: usize,
-    /// The history of the last server.
     history: Option<History>,
 }
 
@@ -116,13 +114,13 @@ impl Link {
         let begun = Instant::now();
         self.connect_to_any_host().await.inspect_err(|failure| {
             let attempts = self.outage.as_ref().map_or(0, |outage| outage.attempts) + 1;
-            // A server that is too slow still has to accept and drop what gave up waiting.
+            // A slow server still has to accept and drop the attempts that timed out.
             let until = Instant::now() + pause(attempts).max(begun.elapsed());
             self.outage = Some(Outage { attempts, until, is_denied: failure.is_denied(), why: failure.why() });
         })
     }
 
-    /// Tries the last host first. Of several errors, one that does not pass is more useful.
+    /// Tries the last host first. If all fail, a permanent error is more useful than an outage.
     async fn connect_to_any_host(&mut self) -> Result<Session, Failure> {
         let hosts = self.server.hosts.len();
         let last = self.last_host;
@@ -151,15 +149,15 @@ impl Link {
             let why = "a server has an older state than the one before; is a former primary running beside the new one?";
             return Err(Failure::Board(BoardError::Unreachable { place: self.place().to_owned(), why: why.to_owned() }));
         }
-        // It may wait for another program that creates the tables.
+        // This may wait for another program that is creating the tables.
         timeout(answer, session.prepare(answer, self.place())).await.unwrap_or(Err(Failure::TimedOut(answer)))?;
         self.history = Some(history);
         Ok(session)
     }
 }
 
-/// The pause after so many failed attempts. Many programs lose their connections at the same time, and must not all come
-/// back at the same time.
+/// The pause after so many failed attempts. Many programs lose their connections at the same time, and must not all
+/// reconnect at the same time.
 fn pause(attempts: u32) -> Duration {
     let longest = FIRST_PAUSE.saturating_mul(1 << attempts.min(10)).min(LONGEST_PAUSE);
     let random = RandomState::new().hash_one(attempts) as f64 / u64::MAX as f64;

@@ -1,19 +1,16 @@
-//! Why an operation failed, and which of the board's errors that is.
+//! The reasons for which an operation fails, and their mapping to errors of the board.
 
 use std::{error::Error, fmt::Write as _, time::Duration};
 
 use surehand_store::board::BoardError;
 
-/// Why an operation failed.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// The board refused it.
     Board(BoardError),
     /// The server, or the connection to it, failed.
     Server(tokio_postgres::Error),
-    /// The server did not answer in time.
     TimedOut(Duration),
-    /// Another transaction was faster. The operation can be tried again at once.
+    /// Another transaction was faster. The operation can be repeated at once.
     Conflict,
     /// The server may have lost its last transactions, and a new timeline must begin.
     OtherTimeline,
@@ -31,12 +28,11 @@ impl From<tokio_postgres::Error> for Failure {
     }
 }
 
-/// What a failure of the server means for the caller.
+/// The consequence of a failure for the caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Class {
-    /// The connection is broken, or the server is not able to work. This passes.
+    /// The connection is broken, or the server is unable to work. This is temporary.
     Outage,
-    /// The server refuses the user.
     Denied,
     /// Another transaction was faster.
     Conflict,
@@ -77,7 +73,6 @@ impl Failure {
         self.class() == Class::Denied
     }
 
-    /// The reason, for a person.
     pub(crate) fn why(&self) -> String {
         match self {
             Self::Board(BoardError::Unreachable { why, .. } | BoardError::Denied { why, .. }) => why.clone(),
@@ -88,7 +83,6 @@ impl Failure {
         }
     }
 
-    /// The error of the board.
     pub(crate) fn into_board_error(self, place: &str) -> BoardError {
         let place = place.to_owned();
         let (class, why) = (self.class(), self.why());
@@ -101,7 +95,7 @@ impl Failure {
     }
 }
 
-/// By the classes of appendix A of PostgreSQL's manual.
+/// Classifies an error code by appendix A of PostgreSQL's manual.
 fn class_of_state(state: &str) -> Class {
     match state {
         // Wrong password, no entry in pg_hba.conf, unknown role, or a right that was not granted.
@@ -116,9 +110,9 @@ fn class_of_state(state: &str) -> Class {
     }
 }
 
-/// Of an error that the server did not send.
+/// Classifies an error that did not come from the server.
 fn class_of_connection(error: &tokio_postgres::Error) -> Class {
-    // The driver does not tell its kinds apart otherwise.
+    // The driver exposes the kind of an error only in its text.
     match error.to_string().as_str() {
         // The server asks for a password and there is none, or wants a way of checking it that is not supported.
         "invalid configuration" | "authentication error" => Class::Denied,

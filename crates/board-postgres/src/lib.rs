@@ -5,8 +5,8 @@
 //!
 //! Three facts of the server carry the guarantees:
 //!
-//! - **Row locks**: a claim locks the row of its task, so two agents never get the same one. A claim skips rows that
-//!   others have locked, so that agents do not queue.
+//! - **Row locks**: a claim locks the row of its task, so two agents never get the same task. A claim skips locked
+//!   rows, so that agents do not queue.
 //! - **The timeline**: a table that the server empties after a crash and when a replica is promoted. The board then raises
 //!   the first part of all fencing numbers, because the server may have lost the last claims.
 //! - **Snapshots**: each row has the id of the transaction that wrote it last. A cursor is a snapshot, which knows
@@ -38,16 +38,16 @@ use self::{
     session::Session,
 };
 
-/// How often a connection announces news. While one transaction announces, all others that do must wait, so it is rare, and
-/// readers also look by themselves.
+/// The shortest interval between the announcements of a connection. While one transaction announces, all other
+/// announcing transactions must wait. So it is rare, and readers also poll.
 const NOTIFY_EVERY: Duration = Duration::from_secs(5);
 
-/// How long to wait for a server.
+/// Time limits for a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Patience {
-    /// For a connection to each host, until the user is let in.
+    /// The time limit for connecting to each host, until the server has accepted the user.
     pub connect: Duration,
-    /// For the answer to an operation.
+    /// The time limit for the answer to an operation.
     pub answer: Duration,
 }
 
@@ -61,7 +61,7 @@ impl Default for Patience {
 pub struct PostgresBoard {
     link: Link,
     executor: Executor,
-    /// What the last call of `news` has seen, from where `wait` looks for more.
+    /// The cursor of the last call of `news`, after which `wait` looks for more.
     seen: Option<Cursor>,
     notified: Option<Instant>,
 }
@@ -106,7 +106,7 @@ impl PostgresBoard {
         let done = self.run(work)?;
         if self.notified.is_none_or(|last| last.elapsed() >= NOTIFY_EVERY) {
             self.notified = Some(Instant::now());
-            // Readers look themselves if this fails.
+            // If this fails, readers find the news when they poll.
             let _ = self.attempt(&async |session: &Session| session.notify().await);
         }
         Ok(done)
@@ -185,7 +185,7 @@ impl Board for PostgresBoard {
             let until = tokio::time::Instant::now() + timeout;
             if !link.is_connected() {
                 tokio::time::sleep_until(link.next_attempt().min(until)).await;
-                // What happened during the outage is news.
+                // There may be news from the time of the outage.
                 return link.session().await.map(|_| true);
             }
             let session = link.session().await?;

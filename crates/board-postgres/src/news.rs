@@ -1,4 +1,4 @@
-//! What is new on the board, what makes it new, and the deletion of what is old.
+//! The news of the board: reports that become news, their delivery to readers, and the deletion of old rows.
 
 use std::time::Duration;
 
@@ -18,10 +18,10 @@ use crate::{
     tasks,
 };
 
-/// The number of rows of each table that are deleted at once.
+/// The most rows of each table that are deleted at once.
 const PART: i64 = 500;
-/// How often a reader looks for news that was not announced.
-const LOOK: Duration = Duration::from_secs(1);
+/// The interval at which a reader polls for news that was not announced.
+const POLL_EVERY: Duration = Duration::from_secs(1);
 /// The rows that a reader has not seen. `$2` is the oldest transaction that it may not have seen, or less, and `$3` its
 /// snapshot, if it has one.
 const UNSEEN: &str = "repository = $1 AND turn >= $2 AND ($3::text IS NULL OR NOT pg_visible_in_snapshot(turn::text::xid8, $3::text::pg_snapshot))";
@@ -107,8 +107,8 @@ struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     fn new(session: &'a Session, head: &'a Head, since: Option<&Cursor>) -> Self {
-        // A cursor from another timeline may have seen transactions that are lost here. One from before a deletion does not
-        // say what the reader must forget.
+        // A cursor from another timeline may have seen transactions that are lost here. A cursor from before a deletion
+        // does not show which rows the reader must forget.
         let known = since.and_then(Position::parse);
         let known = known.filter(|known| known.timeline == head.timeline && head.pruned < known.oldest_unseen);
         Self { session, head, known }
@@ -173,7 +173,7 @@ pub(crate) async fn wait(session: &Session, seen: &Cursor, place: &str) -> Resul
         }
         tokio::select! {
             announced = session.announcement(place) => announced?,
-            () = tokio::time::sleep(LOOK) => {}
+            () = tokio::time::sleep(POLL_EVERY) => {}
         }
     }
 }
@@ -197,7 +197,7 @@ pub(crate) async fn prune(session: &Session, bounds: &BoardBounds) -> Result<boo
                 ("tasks", "status IN ('completed', 'cancelled') AND seen <= $2", "id", before(bounds.closed_tasks)),
                 ("checkouts", "seen <= $2", "id", before(bounds.checkouts)),
             ] {
-                // Rows that others write at this moment are left for the next time.
+                // Rows that other transactions have locked are left for the next time.
                 let sql = format!(
                     "DELETE FROM surehand.{table} WHERE repository = $1 AND ({key}) IN (SELECT {key} FROM surehand.{table}
                         WHERE repository = $1 AND {which} LIMIT {PART} FOR UPDATE SKIP LOCKED) RETURNING turn"

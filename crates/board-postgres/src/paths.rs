@@ -1,4 +1,4 @@
-//! Claims on paths.
+//! Claims on paths: granted, taken over after they expire, and released.
 
 use surehand_core::PathPattern;
 use surehand_store::board::{AgentId, BoardError, ClaimId, Fence, PathClaim, PathClaimRequest, checks::millis};
@@ -12,7 +12,7 @@ use crate::{
 /// The columns for [`read`].
 pub(crate) const COLUMNS: &str = "id, holder, pattern, until, timeline, counter";
 
-/// Reads [`COLUMNS`].
+/// Parses a row with the columns of [`COLUMNS`].
 pub(crate) fn read(row: &Row) -> Result<PathClaim, Failure> {
     let pattern = PathPattern::new(row.try_get(2)?);
     Ok(PathClaim {
@@ -48,7 +48,7 @@ async fn take_over(session: &Session, head: &Head, request: &PathClaimRequest) -
             let (pattern, held) = (request.pattern.to_string(), other.pattern.to_string());
             return Err(BoardError::PathsHeld { pattern, held, by: other.by, until: other.until }.into());
         }
-        // Its former holder can no longer extend it.
+        // After this, its former holder can no longer extend it.
         let sql = format!(
             "UPDATE surehand.path_claims SET is_over = true, turn = {TURN}
                 WHERE repository = $1 AND id = $2 AND NOT is_over AND until = $3"

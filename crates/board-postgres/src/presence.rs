@@ -41,7 +41,7 @@ pub(crate) async fn heartbeat(session: &Session, beats: &[Heartbeat]) -> Result<
         .await
 }
 
-/// Readers copy the end of a life once half of it is over, and not with every heartbeat.
+/// Readers get a new `until` only when half of the shown time is over, not with every heartbeat.
 async fn show_agents(session: &Session, beats: &[Heartbeat], ids: &[&str]) -> Result<(), Failure> {
     let agents: Vec<String> = beats.iter().map(|beat| as_json(&beat.agent)).collect();
     let lives: Vec<i64> = beats.iter().map(|beat| millis(beat.alive_for)).collect();
@@ -56,7 +56,7 @@ async fn show_agents(session: &Session, beats: &[Heartbeat], ids: &[&str]) -> Re
                 turn = CASE WHEN {is_shown} THEN a.turn ELSE excluded.turn END"
     );
     session.run(&sql, &[&session.repository, &ids, &agents, &lives]).await?;
-    // Checkouts are kept for weeks, and many agents share one, so a minute is exact enough.
+    // Checkouts are kept for weeks, and many agents share one, so a precision of one minute is enough.
     let checkouts: Vec<&str> = beats.iter().map(|beat| beat.agent.checkout.0.as_str()).collect();
     let sql = format!(
         "UPDATE surehand.checkouts SET seen = {NOW} WHERE repository = $1 AND id = ANY ($2::text[]) AND seen < {NOW} - 60000"

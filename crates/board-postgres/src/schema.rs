@@ -12,18 +12,18 @@ use crate::{
 /// The format of the tables. An older Surehand does not use a newer format.
 const FORMAT: i64 = 1;
 
-/// The cluster of databases, which a restored dump does not share with the former one.
+/// The id of the database cluster. A restored dump is in another cluster than the original.
 const SYSTEM: &str = "(SELECT system_identifier::text FROM pg_control_system())";
 
 /// The lock that programs take while they migrate: the letters of "surehand".
 const MIGRATION_LOCK: i64 = i64::from_be_bytes(*b"surehand");
 
-/// The lock of the program that begins a timeline, and how long others wait before they look again.
+/// The lock of the program that begins a timeline, and the interval at which other programs check whether it is done.
 const TIMELINE_LOCK: i64 = MIGRATION_LOCK + 1;
 const OTHERS_BEGIN: Duration = Duration::from_millis(50);
 
-/// Each step migrates the tables from one format to the next. Every row has the turn of the transaction that last wrote
-/// it, so that a reader finds what is new. Keys are compared byte by byte, which no locale can change.
+/// Each step migrates the tables from one format to the next. The `turn` of a row is the id of the transaction that
+/// wrote it last, so that a reader finds new rows. Keys are compared byte by byte, independent of the locale.
 const MIGRATIONS: [&str; FORMAT as usize] = [r#"
     CREATE TABLE surehand.server (
         is_only BOOLEAN PRIMARY KEY DEFAULT true CHECK (is_only),
@@ -103,17 +103,18 @@ fn explain_missing_rights(failure: Failure, place: &str, found: i64) -> Failure 
     if !failure.is_denied() {
         return failure;
     }
-    let what = match found {
+    let state = match found {
         0 => "the database has no tables of Surehand yet".to_owned(),
         _ => format!("its tables have the old format {found}, and this Surehand needs {FORMAT}"),
     };
-    let why = format!("{what}, and this user may not create them ({}); use the board once as their owner", failure.why());
+    let why = format!("{state}, and this user may not create them ({}); use the board once as their owner", failure.why());
     BoardError::Denied { place: place.to_owned(), why }.into()
 }
 
 /// The format of the tables; 0 if there are none.
 async fn format_of_tables(session: &Session) -> Result<i64, Failure> {
-    // The tables of the catalogue, unlike `to_regclass`, show what another program created while this one waited for it.
+    // The tables of the catalogue show what another program created while this one waited for it; `to_regclass` does
+    // not.
     let sql = "SELECT EXISTS (SELECT 1 FROM pg_class WHERE relname = 'server' AND relnamespace IN
             (SELECT oid FROM pg_namespace WHERE nspname = 'surehand')),
         current_setting('server_encoding'), current_setting('server_version_num')::bigint";
@@ -156,13 +157,14 @@ async fn migrate_locked(session: &Session, place: &str) -> Result<(), Failure> {
 }
 
 /// Finds out the timeline of the fencing numbers. Begins a new one if the server may have lost its last transactions:
-/// after a crash, the promotion of a replica, or the restoration of a backup. It then may grant the numbers of lost claims
-/// again, and use the ids of lost transactions again, which cursors have seen.
+/// after a crash, the promotion of a replica, or the restoration of a backup. Without a new timeline, the server could
+/// grant the numbers of lost claims again, and reuse the ids of lost transactions that cursors have seen.
 ///
-/// A timeline is the time of its beginning, so that it is higher than one that was lost with the server that began it.
+/// The number of a timeline is the time of its beginning, so that it is higher than any timeline that was lost with its
+/// server.
 ///
-/// After a failover all programs come at the same time. One of them begins the timeline; the others do not queue for a lock,
-/// because each of them would then write and wait for the disk, one after the other.
+/// After a failover all programs reconnect at the same time. One of them begins the timeline. The others do not queue
+/// for a lock, because each of them would then write and wait for the disk, one after the other.
 pub(crate) async fn renew_timeline(session: &Session) -> Result<(), Failure> {
     loop {
         if let Some(timeline) = known_timeline(session).await? {
@@ -191,7 +193,7 @@ async fn begin_timeline(session: &Session) -> Result<bool, Failure> {
     if !is_locked || known_timeline(session).await?.is_some() {
         return Ok(false);
     }
-    // A restored dump brings the turns of another server, which are from the future here.
+    // A restored dump has the turns of another server, which are in the future here.
     for table in TABLES_WITH_TURNS {
         let future = "turn >= pg_snapshot_xmax(pg_current_snapshot())::text::bigint";
         session.batch(&format!("UPDATE surehand.{table} SET turn = {TURN} WHERE {future}")).await?;

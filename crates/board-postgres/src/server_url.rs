@@ -1,4 +1,4 @@
-//! The URL of the servers: what libpq understands, as far as a board needs it.
+//! The URL of the servers: the part of libpq's syntax that a board needs.
 
 use std::{net::IpAddr, path::PathBuf, str::FromStr};
 
@@ -17,20 +17,21 @@ use crate::{
 const FORM: &str = "write board.url like postgres://USER:PASSWORD@HOST[:PORT][,HOST[:PORT]...]/DATABASE[?sslmode=verify-full], \
     with special characters of the password encoded, such as @ as %40";
 
-/// The options that reach the driver as they are. The name of any other could be a part of a password.
+/// The options that are passed to the driver unchanged. The name of any other option could be a part of a password, so
+/// errors do not repeat it.
 const PASSED_ON: [&str; 8] = ["user", "password", "dbname", "options", "application_name", "host", "port", "sslnegotiation"];
 
-/// Where the servers of a board are, and how to connect.
+/// The servers of a board, and how to connect to them.
 pub(crate) struct ServerUrl {
     /// The URL without the password and the options.
     pub(crate) place: String,
-    /// One configuration for each host, because a frozen host must not use up the time of the others.
+    /// One configuration for each host, because a frozen host must not use up the time of the other hosts.
     pub(crate) hosts: Vec<Config>,
-    /// What to do if TLS is used.
+    /// The settings of TLS, where it is used.
     pub(crate) tls: TlsConnector,
 }
 
-/// The options that the driver does not know, or knows in part.
+/// The options that the driver does not support, or not completely.
 #[derive(Default)]
 struct Options {
     ssl_mode: Option<String>,
@@ -39,7 +40,7 @@ struct Options {
 }
 
 fn bad(why: &str) -> BoardError {
-    // The URL is not repeated, because it may have a password.
+    // The message does not repeat the URL, because it may have a password.
     BoardError::BadValue(format!("{why}; {FORM}"))
 }
 
@@ -77,7 +78,7 @@ fn options(query: &str) -> Result<(String, Options), BoardError> {
                 let seconds = value.parse().ok().filter(|seconds| (1..=3600).contains(seconds));
                 options.connect_seconds = Some(seconds.ok_or_else(|| bad("connect_timeout is not a number of seconds"))?);
             }
-            // A board is written, so this is always what is wanted.
+            // A board needs a server that can be written, so this is always set.
             "target_session_attrs" if ["any", "read-write", "primary"].contains(&value.as_ref()) => {}
             key if PASSED_ON.contains(&key) => rest.push(pair),
             _ => {
@@ -93,7 +94,7 @@ fn options(query: &str) -> Result<(String, Options), BoardError> {
     Ok((rest.join("&"), options))
 }
 
-/// How to use TLS. Without an option, a server on another machine must prove who it is, unlike with libpq.
+/// How to use TLS. Without an option, a server on another machine must prove its identity, unlike with libpq.
 fn security(options: &Options, is_local: bool) -> Result<(SslMode, Trust), BoardError> {
     let verified = || options.ssl_root.clone().map_or(Trust::Platform, Trust::File);
     Ok(match options.ssl_mode.as_deref() {
@@ -121,7 +122,6 @@ fn port(whole: &Config, index: usize) -> u16 {
     ports.get(index).or(ports.first()).copied().unwrap_or(5432)
 }
 
-/// The configuration for one host.
 fn single(whole: &Config, index: usize, mode: SslMode, patience: Patience) -> Config {
     let mut config = Config::new();
     if let Some(user) = whole.get_user() {
@@ -155,7 +155,7 @@ fn single(whole: &Config, index: usize, mode: SslMode, patience: Patience) -> Co
             _ => SslNegotiation::Postgres,
         })
         .connect_timeout(patience.connect)
-        // A peer that went away without a word is noticed while nothing is sent, and while something is.
+        // Detects a peer that has disappeared silently, both while nothing is sent and while something is.
         .keepalives_idle(patience.answer)
         .keepalives_interval(patience.answer / 3)
         .keepalives_retries(3)

@@ -1,4 +1,4 @@
-//! A connection that is ready for work: it knows the repository, and its tables have the right format.
+//! A connection that is ready for work: it is bound to a repository, and its tables have the right format.
 
 use std::{
     cell::{Cell, RefCell},
@@ -26,10 +26,9 @@ pub(crate) const TURN: &str = "pg_current_xact_id()::text::bigint";
 pub(crate) const TIMELINE: &str = "(SELECT timeline FROM surehand.running)";
 /// The channel on which a change of the repository in the payload is announced.
 const CHANNEL: &str = "surehand";
-/// How often an operation is repeated because others were faster.
+/// The most repetitions of an operation after conflicts with other transactions.
 const MOST_CONFLICTS: u32 = 20;
 
-/// The parameters of a statement.
 pub(crate) type Params<'a> = &'a [&'a (dyn ToSql + Sync)];
 
 /// A connection that is ready for work.
@@ -45,7 +44,6 @@ pub(crate) struct Session {
     pub(crate) timeline: Cell<i64>,
 }
 
-/// What the server announces.
 #[derive(Default)]
 struct Announcements {
     wake: Notify,
@@ -54,20 +52,19 @@ struct Announcements {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        // A frozen server would never let it end by itself.
+        // With a frozen server, the task would never end by itself.
         self.driver.abort();
     }
 }
 
-/// What a transaction knows from its start.
+/// The values that a transaction reads at its start.
 pub(crate) struct Head {
-    /// The time of the server.
+    /// The time of the server, in milliseconds since the Unix epoch.
     pub(crate) now: Millis,
     /// The current timeline of the fencing numbers.
     pub(crate) timeline: i64,
     /// The youngest turn of all deleted rows.
     pub(crate) pruned: i64,
-    /// The snapshot of the transaction.
     pub(crate) snapshot: String,
 }
 
@@ -104,11 +101,11 @@ impl Session {
         Ok(Self { client, statements, news, is_listening, driver, repository: repository.0.clone(), timeline: Cell::new(0) })
     }
 
-    /// Bounds what the server does for a client that is gone, and creates or checks the tables.
+    /// Limits the time that the server spends on a client that has disappeared, and creates or checks the tables.
     pub(crate) async fn prepare(&self, answer: Duration, place: &str) -> Result<(), Failure> {
         let millis = answer.as_millis();
-        // The timeout of statements does not cover the commit: to cut short its wait for a replica would confirm what the
-        // replica does not have.
+        // The timeout of statements does not cover the commit. Interrupting a commit that waits for a replica would
+        // confirm data that the replica does not have.
         let settings =
             format!("SET statement_timeout = {millis}; SET idle_in_transaction_session_timeout = {millis}; SET search_path = ''");
         self.client.batch_execute(&settings).await?;
@@ -118,7 +115,6 @@ impl Session {
         Ok(())
     }
 
-    /// The history of the server's data.
     pub(crate) async fn history(&self) -> Result<History, Failure> {
         // The name of a file of the write-ahead log begins with the timeline, in hexadecimal.
         let sql = "SELECT system_identifier::text, substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8)
@@ -192,7 +188,7 @@ impl Session {
         Ok(Head { now: row.try_get(0)?, timeline: row.try_get(1)?, pruned: row.try_get(2)?, snapshot: row.try_get(3)? })
     }
 
-    /// Runs an operation, and repeats it as long as other transactions are faster.
+    /// Runs an operation, and repeats it after conflicts with other transactions.
     pub(crate) async fn repeat_conflicts<T>(&self, work: &impl AsyncFn(&Self) -> Result<T, Failure>) -> Result<T, Failure> {
         let mut conflicts = 0;
         loop {
@@ -208,7 +204,7 @@ impl Session {
         }
     }
 
-    /// Tells readers that there is news.
+    /// Announces news to readers.
     pub(crate) async fn notify(&self) -> Result<(), Failure> {
         // The announcement is a transaction of its own, which does not wait for the disk or a replica: until it has ended,
         // no other transaction of the database can announce anything.
@@ -223,7 +219,7 @@ impl Session {
         begun.and(committed)
     }
 
-    /// Asks for announcements. A server or pooler without them does not mind, or says so, and the reader looks itself.
+    /// Subscribes to announcements. A server or pooler without them ignores or refuses that, and the reader only polls.
     pub(crate) async fn listen(&self) -> Result<(), Failure> {
         if self.is_listening.replace(true) {
             return Ok(());
@@ -234,7 +230,6 @@ impl Session {
         }
     }
 
-    /// Waits for an announcement.
     pub(crate) async fn announcement(&self, place: &str) -> Result<(), Failure> {
         self.news.wake.notified().await;
         match self.news.is_closed.load(Ordering::Acquire) {

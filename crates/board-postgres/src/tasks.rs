@@ -15,7 +15,7 @@ use crate::{
 /// The columns for [`read`], of the table `t`.
 pub(crate) const COLUMNS: &str = "t.id, t.story, t.description, t.priority, t.status, t.holder, t.until, t.timeline, t.counter";
 
-/// Reads [`COLUMNS`].
+/// Parses a row with the columns of [`COLUMNS`].
 pub(crate) fn read(row: &Row) -> Result<TaskState, Failure> {
     let status = TaskStatus::named(row.try_get(4)?).unwrap_or(TaskStatus::Pending);
     let last_fence = Fence { timeline: row.try_get(7)?, counter: row.try_get(8)? };
@@ -54,7 +54,7 @@ pub(crate) async fn add(session: &Session, story: &str, tasks: &[NewTask]) -> Re
         JOIN surehand.tasks t ON t.repository = $1 AND t.key = task.key ORDER BY task.place";
     let rows = session.rows(sql, &[&session.repository, &keys]).await?;
     if rows.len() != tasks.len() {
-        // One that was there already has just been pruned.
+        // A task that existed already has just been pruned.
         return Err(Failure::Conflict);
     }
     rows.iter().map(|row| Ok(BoardTaskId(row.try_get(0)?))).collect()
@@ -86,14 +86,14 @@ fn next(status: &str, locked: &str) -> String {
     )
 }
 
-/// First a task whose holder is gone, then one that nobody has begun.
+/// The next task of the story `$5`: first one whose holder has disappeared, then one that is pending.
 fn next_of_story(locked: &str) -> String {
     let abandoned = next(&format!("status = 'in_progress' AND until <= {NOW}"), locked);
     format!("coalesce(({abandoned}), ({}))", next("status = 'pending'", locked))
 }
 
-/// Claims the next task that no other transaction works on, in one statement. Finds none if the request is not new, or if
-/// the timeline must be renewed.
+/// Claims the next task that no other transaction has locked, in one statement. Finds none if the request is not new,
+/// or if the timeline must be renewed.
 async fn claim_unlocked(session: &Session, request: &TaskClaimRequest, story: &str) -> Result<Option<BoardTask>, Failure> {
     let which = format!(
         "s.timeline = {TIMELINE} AND NOT EXISTS (SELECT 1 FROM surehand.tasks WHERE repository = $1 AND claim = $3)

@@ -24,18 +24,16 @@ use tokio_postgres::{
     tls::{ChannelBinding, MakeTlsConnect, TlsConnect},
 };
 
-/// Which servers are trusted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Trust {
-    /// Those that the system trusts.
+    /// Servers with a certificate that the system trusts.
     Platform,
-    /// Those with a certificate from the authorities in this file.
+    /// Servers with a certificate from the authorities in this file.
     File(PathBuf),
-    /// Any: this protects from listeners only.
+    /// Any server: this protects only against passive listeners.
     Any,
 }
 
-/// Starts TLS on a socket.
 #[derive(Clone)]
 pub(crate) struct TlsConnector(Arc<ClientConfig>);
 
@@ -112,7 +110,6 @@ impl ServerCertVerifier for AnyServer {
     }
 }
 
-/// Starts TLS with one host.
 pub(crate) struct HostConnector {
     config: Arc<ClientConfig>,
     /// `None` for a Unix socket, which does not use TLS.
@@ -142,7 +139,6 @@ impl TlsConnect<Socket> for HostConnector {
     }
 }
 
-/// A socket with TLS.
 pub(crate) struct TlsStream(tokio_rustls::client::TlsStream<Socket>);
 
 impl AsyncRead for TlsStream {

@@ -1,4 +1,4 @@
-//! Who may use a board, and over which connections.
+//! The users that may access a board, and the connections over which they may.
 
 use std::net::{IpAddr, Ipv4Addr};
 

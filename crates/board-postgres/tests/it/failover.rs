@@ -1,4 +1,4 @@
-//! A primary that dies, and its replica that takes over.
+//! A primary that crashes, and its replica that takes over.
 
 use std::{
     collections::BTreeSet,
@@ -61,7 +61,7 @@ fn a_number_rises_though_an_asynchronous_replica_missed_the_last_claim() {
     while replica.query("postgres", &format!("SELECT pg_last_wal_replay_lsn() >= '{position}'")) != "t" {
         thread::yield_now();
     }
-    // The replica hears no more.
+    // The replica receives nothing any more.
     replica.query("postgres", "ALTER SYSTEM SET primary_conninfo = ''");
     replica.reload();
     while replica.query("postgres", "SELECT count(*) FROM pg_stat_wal_receiver") != "0" {
@@ -73,7 +73,8 @@ fn a_number_rises_though_an_asynchronous_replica_missed_the_last_claim() {
     primary.kill();
     replica.promote();
 
-    // The new primary never heard of the claim: the agent is told so, and another one gets the task with a higher number.
+    // The new primary never received the claim. The agent learns that, and another agent gets the task with a higher
+    // number.
     assert_eq!(again(|| agent.heartbeat(&[beat("a")]))[0].tasks, []);
     let second = claim(&mut board(&url), "second", "b").unwrap();
     let fence = second.claim.unwrap().fence;
@@ -81,10 +82,10 @@ fn a_number_rises_though_an_asynchronous_replica_missed_the_last_claim() {
     assert!(fence > lost, "{fence} {lost}");
     let late = agent.end_task(tasks[0], lost, TaskEnd::Complete).unwrap_err();
     assert!(matches!(late, BoardError::LostClaim { newest, .. } if newest == fence), "{late:?}");
-    // A cursor that has seen what is lost is of no use.
+    // A cursor that has seen lost transactions is not valid any more.
     assert!(agent.news(Some(&seen.cursor)).unwrap().is_everything);
 
-    // The former primary comes back, as a second one. Who has seen the new one does not go back.
+    // The former primary comes back as a second primary. A program that has seen the new one does not return to it.
     primary.launch();
     drop(replica);
     for _ in 0..3 {

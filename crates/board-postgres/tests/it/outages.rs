@@ -1,4 +1,4 @@
-//! Servers that are killed, restarted, frozen or not there.
+//! Servers that are killed, restarted, frozen or missing.
 
 use std::{
     collections::BTreeSet,
@@ -60,7 +60,7 @@ fn a_restart_between_two_operations_is_not_noticed() {
     assert!(!news.is_everything && news.headlines.len() == 1);
 }
 
-/// After a crash, the ids of transactions that did not reach the disk are used again, and a cursor may have seen them.
+/// After a crash, ids of transactions that did not reach the disk are reused, and a cursor may have seen them.
 #[test]
 fn nothing_is_missed_after_a_crash() {
     let mut server = PostgresServer::start(&["synchronous_commit = off"]);
@@ -95,7 +95,7 @@ fn a_server_that_is_away_is_said_to_be_unreachable_until_it_is_back() {
     again(|| board.heartbeat(&[beat("a")]));
 }
 
-/// Runs an operation that must fail as unreachable within its patience, give or take what a busy machine adds.
+/// Runs an operation that must fail as unreachable within its patience, plus a margin for a busy machine.
 #[track_caller]
 fn check_bounded<T: std::fmt::Debug>(patience: Patience, operation: impl FnOnce() -> Result<T, BoardError>) {
     let begun = Instant::now();
@@ -105,7 +105,7 @@ fn check_bounded<T: std::fmt::Debug>(patience: Patience, operation: impl FnOnce(
 }
 
 #[test]
-fn a_frozen_server_holds_nobody_beyond_a_bound() {
+fn a_frozen_server_blocks_no_caller_beyond_a_bound() {
     let patience = Patience { connect: Duration::from_millis(300), answer: Duration::from_millis(300) };
     let server = PostgresServer::start(&[]);
     let open = || PostgresBoard::new(&server.url("postgres", "postgres"), &RepositoryId("r".to_owned()), patience).unwrap();

@@ -24,7 +24,7 @@ fn two_repositories_in_one_database_do_not_see_each_other() {
     let fence = claim(&mut one, "c", "a").unwrap().claim.unwrap().fence;
     let end = surehand_store::board::TaskEnd::Complete;
     assert!(matches!(two.end_task(tasks[0], fence, end), Err(BoardError::NoSuchTask(_))));
-    // The same names are other things here.
+    // Here the same names mean different things.
     let others = add_tasks(&mut two, 2);
     assert!(others.iter().all(|task| !tasks.contains(task)));
     two.leave(&beat("a").agent.id).unwrap();
