@@ -6,6 +6,7 @@ use hyper::{
     body::Bytes,
     header::{CONTENT_TYPE, HeaderValue},
 };
+use percent_encoding::percent_decode_str;
 use serde_json::{Value, json};
 use surehand_agent::past_runs;
 use surehand_engine::{
@@ -93,25 +94,13 @@ impl Question {
     fn text(&self, name: &str) -> Result<String, ApiError> {
         let value = self.query.split('&').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='));
         let value = value.ok_or_else(|| ApiError::bad(format!("{name} is missing")))?;
-        decode(value).ok_or_else(|| ApiError::bad(format!("{name} is not UTF-8")))
+        let value = percent_decode_str(value).decode_utf8().map_err(|_| ApiError::bad(format!("{name} is not UTF-8")))?;
+        Ok(value.into_owned())
     }
 
     fn number<N: std::str::FromStr>(&self, name: &str) -> Result<N, ApiError> {
         self.text(name)?.parse().map_err(|_| ApiError::bad(format!("{name} is not a number")))
     }
-}
-
-/// Decodes `%2F` and the like.
-fn decode(text: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let [first, after @ ..] = rest {
-        let hex = after.get(..2).filter(|_| *first == b'%').and_then(|hex| str::from_utf8(hex).ok());
-        let escaped = hex.and_then(|hex| u8::from_str_radix(hex, 16).ok());
-        bytes.push(escaped.unwrap_or(*first));
-        rest = if escaped.is_some() { &after[2..] } else { after };
-    }
-    String::from_utf8(bytes).ok()
 }
 
 /// Longer diffs are cut for the page, in bytes.
@@ -189,7 +178,8 @@ mod tests {
 
     #[track_caller]
     fn check(text: &str, expected: Option<&str>) {
-        assert_eq!(decode(text).as_deref(), expected, "{text}");
+        let question = Question { name: String::new(), query: format!("x={text}"), body: None };
+        assert_eq!(question.text("x").ok().as_deref(), expected, "{text}");
     }
 
     #[test]

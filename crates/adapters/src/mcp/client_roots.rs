@@ -4,6 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
+use percent_encoding::percent_decode_str;
 use rmcp::{Peer, RoleServer};
 
 pub(super) async fn ask(peer: &Peer<RoleServer>) -> Vec<String> {
@@ -36,25 +37,8 @@ pub(super) fn notes(workspace: &Path, roots: &[String]) -> Vec<String> {
 fn path_of(uri: &str) -> Option<PathBuf> {
     let rest = uri.strip_prefix("file://")?;
     let path = rest.strip_prefix("localhost").unwrap_or(rest);
-    path.starts_with('/').then(|| decoded(path))?.map(PathBuf::from)
-}
-
-fn decoded(text: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((first, more)) = rest.split_first() {
-        rest = more;
-        bytes.push(match (first, more) {
-            (b'%', [high, low, after @ ..]) => {
-                rest = after;
-                let digit = |byte: u8| char::from(byte).to_digit(16);
-                u8::try_from(digit(*high)? * 16 + digit(*low)?).ok()?
-            }
-            (b'%', _) => return None,
-            (byte, _) => *byte,
-        });
-    }
-    String::from_utf8(bytes).ok()
+    let path = percent_decode_str(path).decode_utf8().ok().filter(|_| path.starts_with('/'))?;
+    Some(PathBuf::from(path.into_owned()))
 }
 
 #[cfg(test)]

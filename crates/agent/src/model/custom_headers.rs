@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use ureq::http::{HeaderMap, HeaderName, HeaderValue};
 
 use super::{
@@ -53,18 +54,13 @@ pub(super) fn query_text(set: &BTreeMap<String, String>) -> Result<String, Model
     if set.keys().any(String::is_empty) {
         return Err(ModelError::Setup("model.query: a parameter has no name".to_owned()));
     }
+    let encode = |text| utf8_percent_encode(text, RESERVED);
     let parameters: Vec<String> = set.iter().map(|(name, value)| format!("{}={}", encode(name), encode(value))).collect();
     Ok(if parameters.is_empty() { String::new() } else { format!("?{}", parameters.join("&")) })
 }
 
-/// Percent-encodes everything that could end a parameter or is not ASCII.
-fn encode(text: &str) -> String {
-    let encoded = |byte: u8| match byte {
-        b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => char::from(byte).to_string(),
-        _ => format!("%{byte:02X}"),
-    };
-    text.bytes().map(encoded).collect()
-}
+/// Characters that are encoded in a parameter: all but the unreserved ones of RFC 3986.
+const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// The values that look like credentials by their name, to be redacted.
 pub(super) fn credentials(headers: &BTreeMap<String, String>, query: &BTreeMap<String, String>) -> Vec<ApiKey> {
