@@ -59,7 +59,7 @@ impl HookCall<'_, '_> {
             return Err(refused);
         }
         for edit in self.patch_edits(patch) {
-            let Some(session) = edit.paths().first().and_then(|path| self.workspaces.session_for(path)) else { continue };
+            let Some(session) = self.workspaces.session_of(&edit) else { continue };
             let allowed = session.foreign_tools().allow(&edit);
             said.push_str(&self.start_edit(allowed));
         }
@@ -120,10 +120,7 @@ impl HookCall<'_, '_> {
     }
 
     fn patch_edits(&mut self, patch: ClientPatch) -> Vec<Edit> {
-        let mut root_of = |edit: &Edit| {
-            let paths = edit.paths();
-            paths.first().and_then(|path| self.workspaces.session_for(path)).map(|session| session.workspace().path().to_owned())
-        };
+        let mut root_of = |edit: &Edit| self.workspaces.session_of(edit).map(|session| session.workspace().path().to_owned());
         let roots: Vec<_> = patch.parts.iter().map(|part| root_of(&part.edit)).collect();
         match roots.windows(2).all(|pair| pair[0] == pair[1]) {
             true => vec![patch.whole],
@@ -170,9 +167,7 @@ impl HookCall<'_, '_> {
     fn settle_shared(&mut self, made: &AllowedEdit, running: &[AllowedEdit]) -> SharedEditState {
         const CHECKS: usize = 8;
         const PAUSE: Duration = Duration::from_millis(20);
-        let paths = made.edit.paths();
-        let session = paths.first().and_then(|path| self.workspaces.session_for(path));
-        let Some(session) = session else { return SharedEditState::Recorded };
+        let Some(session) = self.workspaces.session_of(&made.edit) else { return SharedEditState::Recorded };
         for check in 0..CHECKS {
             if check > 0 {
                 std::thread::sleep(PAUSE);
@@ -191,11 +186,9 @@ impl HookCall<'_, '_> {
     }
 
     fn adopt(&mut self, made: &AllowedEdit, running: &[AllowedEdit]) -> String {
-        let paths = made.edit.paths();
-        let place = paths.first().and_then(|path| self.workspaces.name_for(path));
-        let session = paths.first().and_then(|path| self.workspaces.session_for(path));
+        let place = made.edit.paths().first().and_then(|path| self.workspaces.name_for(path));
         let (mut outcome, mut warnings) = (None, Vec::new());
-        if let Some(session) = session {
+        if let Some(session) = self.workspaces.session_of(&made.edit) {
             outcome = session.foreign_tools().adopt(made, running);
             warnings = session.foreign_tools().check_made(&made.edit);
         }

@@ -75,6 +75,30 @@ pub(super) struct ShownLines {
     pub content: String,
 }
 
+impl ShownLines {
+    pub(super) fn new(path: impl Into<String>, start: u32, content: impl Into<String>) -> Self {
+        Self { path: path.into(), start, content: content.into() }
+    }
+}
+
+impl ToolUse {
+    /// Runs the text in the field `command`.
+    pub(super) fn shell(arguments: &Value, directory: Option<String>) -> Option<Self> {
+        Some(Self::Shell { command: text(arguments, "command")?, directory })
+    }
+
+    /// Searches one path, or the working directory.
+    pub(super) fn search(path: Option<String>) -> Self {
+        Self::Search { paths: path.into_iter().collect() }
+    }
+}
+
+impl ToolOutcome {
+    pub(super) fn showed(shown: Option<ShownLines>) -> Self {
+        Self::Showed(shown.into_iter().collect())
+    }
+}
+
 /// Makes a path absolute: clients may give one relative to their working directory.
 pub(super) fn absolute_path(directory: &str, path: &str) -> String {
     if path.starts_with('/') { path.to_owned() } else { format!("{}/{path}", directory.trim_end_matches('/')) }
@@ -106,14 +130,18 @@ pub(super) fn edit(path: &str, old: &str, new: &str, all: bool) -> ToolUse {
     ToolUse::Change(Edit::Replace(replacement(path, old, new, all)))
 }
 
-/// The edits in a list, given the names of their fields; `None` if one of them is malformed.
-pub(super) fn replacements(path: &str, edits: &Value, [old, new, all]: [&str; 3]) -> Option<Vec<TextReplacement>> {
-    let of = |edit: &Value| Some(replacement(path, edit[old].as_str()?, edit[new].as_str()?, edit[all] == true));
-    edits.as_array()?.iter().map(of).collect()
+/// The names of the fields of an edit: the old text, the new text, and whether to replace every occurrence. The last one
+/// is empty if the client has no such field.
+pub(super) type EditFields<'a> = [&'a str; 3];
+
+pub(super) fn edit_in(path: &str, arguments: &Value, [old, new, all]: EditFields<'_>) -> Option<ToolUse> {
+    Some(edit(path, arguments[old].as_str()?, arguments[new].as_str()?, arguments[all] == true))
 }
 
 /// Several edits of one file. If one of them is malformed, only the file is known.
-pub(super) fn several_edits(path: &str, edits: Option<Vec<TextReplacement>>) -> ToolUse {
+pub(super) fn edits_in(path: &str, edits: &Value, [old, new, all]: EditFields<'_>) -> ToolUse {
+    let of = |edit: &Value| Some(replacement(path, edit[old].as_str()?, edit[new].as_str()?, edit[all] == true));
+    let edits = edits.as_array().and_then(|edits| edits.iter().map(of).collect());
     edits.map_or_else(|| unknown_edit(path), |edits| ToolUse::Change(Edit::ReplaceMany(edits)))
 }
 
@@ -122,7 +150,7 @@ pub(super) fn unknown_edit(path: &str) -> ToolUse {
     edit(path, "\u{0}", "", false)
 }
 
-pub(super) fn replacement(path: &str, old: &str, new: &str, all: bool) -> TextReplacement {
+fn replacement(path: &str, old: &str, new: &str, all: bool) -> TextReplacement {
     TextReplacement { path: path.to_owned(), old: old.to_owned(), new: new.to_owned(), all }
 }
 

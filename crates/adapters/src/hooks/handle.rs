@@ -125,8 +125,7 @@ impl HookCall<'_, '_> {
             self.lose_context_if_used();
         }
         for GooseResult { command, text } in &new.results {
-            let printed = ShellCommand { line: command, directory: &self.input.directory, output: text };
-            self.workspaces.of_command(&printed).for_each(|session| drop(session.foreign_tools().record_printed(&printed)));
+            self.record_printed(command, text);
         }
         self.notes(|notes| notes.transcript = new.until);
     }
@@ -308,8 +307,12 @@ impl HookCall<'_, '_> {
     fn record_search(&mut self, paths: &[String], printed: &str) {
         let only = if let [only] = paths { Some(only.as_str()) } else { None };
         self.record_all_shown(&search_hits::hits(printed, only));
-        let line = paths.join(" ");
-        let printed = ShellCommand { line: &line, directory: &self.input.directory, output: printed };
+        self.record_printed(&paths.join(" "), printed);
+    }
+
+    /// Records the lines of files in the output of a command.
+    fn record_printed(&mut self, line: &str, output: &str) {
+        let printed = ShellCommand { line, directory: &self.input.directory, output };
         self.workspaces.of_command(&printed).for_each(|session| drop(session.foreign_tools().record_printed(&printed)));
     }
 

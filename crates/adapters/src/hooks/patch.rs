@@ -75,7 +75,7 @@ impl PatchPart {
     fn of(sections: &[&PatchSection]) -> Self {
         let edit = match sections {
             [only] if only.verb == ADD => only.as_write(),
-            [only] if only.verb == DELETE => only.as_delete(),
+            [only] if only.verb == DELETE => Edit::Delete { path: only.path.clone() },
             _ => as_patch(sections),
         };
         Self { edit, intents: sections.iter().flat_map(|section| section.intents()).collect() }
@@ -96,10 +96,6 @@ impl PatchSection {
     fn as_write(&self) -> Edit {
         let content: String = self.rows.iter().map(|row| format!("{}\n", row.strip_prefix('+').unwrap_or(row))).collect();
         Edit::write(&self.path, content)
-    }
-
-    fn as_delete(&self) -> Edit {
-        Edit::Delete { path: self.path.clone() }
     }
 
     fn text(&self) -> String {

@@ -15,9 +15,7 @@ pub(super) fn referenced(prompt: &str) -> Vec<ShownLines> {
         // A file that contains such a line counts up to there.
         let name = line.trim_end().strip_prefix(NAME).and_then(|name| name.strip_suffix(':'));
         match (name, files.last_mut()) {
-            (Some(name), _) => {
-                files.push(ShownLines { path: name.trim_start_matches('@').to_owned(), start: 1, content: String::new() })
-            }
+            (Some(name), _) => files.push(ShownLines::new(name.trim_start_matches('@'), 1, "")),
             (None, Some(file)) => file.content.push_str(line),
             (None, None) => {}
         }
@@ -34,7 +32,7 @@ fn part(file: ShownLines) -> ShownLines {
         Some((above.split_once('-')?.0.parse().ok()?, content.to_owned()))
     });
     match part {
-        Some((start, content)) => ShownLines { path: file.path, start, content },
+        Some((start, content)) => ShownLines::new(file.path, start, content),
         None => file,
     }
 }

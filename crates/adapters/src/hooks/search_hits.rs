@@ -27,7 +27,7 @@ fn add(hits: &mut Vec<ShownLines>, path: &str, number: u32, text: &str) {
             last.content.push('\n');
             last.content.push_str(text);
         }
-        None => hits.push(ShownLines { path: path.to_owned(), start: number, content: text.to_owned() }),
+        None => hits.push(ShownLines::new(path, number, text)),
     }
 }
 

@@ -75,6 +75,6 @@ fn attachment(line: &str) -> Option<ShownLines> {
     if line["type"] != "attachment" || attachment["type"] != "file" {
         return None;
     }
-    let (path, content) = (file["filePath"].as_str()?.to_owned(), file["content"].as_str()?.to_owned());
-    Some(ShownLines { path, start: line_number(file, "startLine").unwrap_or(1), content })
+    let start = line_number(file, "startLine").unwrap_or(1);
+    Some(ShownLines::new(file["filePath"].as_str()?, start, file["content"].as_str()?))
 }

@@ -7,7 +7,9 @@ use std::{
     sync::Arc,
 };
 
-use surehand_engine::{Session, SessionId, ShellCommand, StateHome, Workspace, core::shell::mentions, find_root, work_tree_of};
+use surehand_engine::{
+    Edit, Session, SessionId, ShellCommand, StateHome, Workspace, core::shell::mentions, find_root, work_tree_of,
+};
 
 use super::event::absolute_path;
 use crate::session_roots::SessionRoots;
@@ -76,6 +78,11 @@ impl<'a> SessionWorkspaces<'a> {
             None if !path_is_below(path, home) => None,
             Some(_) | None => Some(&mut self.home),
         }
+    }
+
+    /// The session in the workspace of an edit's first file.
+    pub(super) fn session_of(&mut self, edit: &Edit) -> Option<&mut Session> {
+        self.session_for(edit.paths().first()?)
     }
 
     /// The name of the workspace of a file, relative to the home; `None` for the home.

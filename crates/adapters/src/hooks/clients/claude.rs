@@ -8,8 +8,7 @@ use crate::{
     client_instructions,
     hooks::{
         event::{
-            HookEvent, ShownLines, ToolOutcome, ToolUse, edit, line_number, replacements, several_edits, text, unknown_edit,
-            write,
+            EditFields, HookEvent, ShownLines, ToolOutcome, ToolUse, edit_in, edits_in, line_number, text, unknown_edit, write,
         },
         truncation::{self, CutSize},
     },
@@ -44,27 +43,21 @@ fn parse(event: &str, input: &Value) -> Option<HookEvent> {
     }
 }
 
+const EDIT: EditFields<'_> = ["old_string", "new_string", "replace_all"];
+
 fn parse_tool_use(input: &Value) -> Option<ToolUse> {
     let arguments = &input["tool_input"];
     let path = || text(arguments, "file_path");
     Some(match input["tool_name"].as_str()? {
         "Read" => ToolUse::Read,
-        "Edit" => {
-            let all = arguments["replace_all"].as_bool().unwrap_or_default();
-            edit(&path()?, arguments["old_string"].as_str()?, arguments["new_string"].as_str()?, all)
-        }
-        "MultiEdit" => {
-            let path = path()?;
-            several_edits(&path, replacements(&path, &arguments["edits"], ["old_string", "new_string", "replace_all"]))
-        }
+        "Edit" => edit_in(&path()?, arguments, EDIT)?,
+        "MultiEdit" => edits_in(&path()?, &arguments["edits"], EDIT),
         "Write" => write(&path()?, arguments["content"].as_str()?),
         // The input has one cell, not the file. The path is enough to require a read.
         "NotebookEdit" => unknown_edit(&text(arguments, "notebook_path")?),
         // In the other modes it prints file names only.
-        "Grep" if arguments["output_mode"] == "content" => {
-            ToolUse::Search { paths: text(arguments, "path").into_iter().collect() }
-        }
-        "Bash" => ToolUse::Shell { command: text(arguments, "command")?, directory: None },
+        "Grep" if arguments["output_mode"] == "content" => ToolUse::search(text(arguments, "path")),
+        "Bash" => ToolUse::shell(arguments, None)?,
         _ => return None,
     })
 }
@@ -88,7 +81,7 @@ fn read(input: &Value) -> ToolOutcome {
     match (file["content"].as_str(), file["cells"].as_array()) {
         (Some(content), _) => {
             let start = line_number(file, "startLine").unwrap_or(1);
-            ToolOutcome::Showed(vec![ShownLines { path, start, content: content.to_owned() }])
+            ToolOutcome::Showed(vec![ShownLines::new(path, start, content)])
         }
         (None, Some(cells)) => {
             let sources = cells.iter().filter_map(|cell| cell["source"].as_str());

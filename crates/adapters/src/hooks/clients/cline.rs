@@ -57,7 +57,7 @@ fn parse_tool_use(call: &Value) -> Option<ToolUse> {
         },
         "apply_patch" => ToolUse::Patch(arguments.as_str().map(str::to_owned).or_else(|| text(arguments, "input"))?),
         "run_commands" => ToolUse::Shell { command: commands(arguments)?, directory: None },
-        "search_codebase" => ToolUse::Search { paths: Vec::new() },
+        "search_codebase" => ToolUse::search(None),
         _ => return None,
     })
 }
@@ -104,7 +104,7 @@ fn shown(query: &str, result: &str) -> Option<Vec<ShownLines>> {
         Some((number.trim_start().parse().ok()?, line.to_owned()))
     };
     let parts = result.split("\u{0}\n").map(|part| join_rows(part.lines().map_while(row).collect()));
-    let shown = parts.flatten().map(|(start, content)| ShownLines { path: path.to_owned(), start, content });
+    let shown = parts.flatten().map(|(start, content)| ShownLines::new(path, start, content));
     Some(shown.collect())
 }
 

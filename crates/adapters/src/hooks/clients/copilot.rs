@@ -57,7 +57,7 @@ fn parse_tool_use(input: &Value) -> Option<ToolUse> {
         "create" => write(&path()?, arguments["file_text"].as_str().unwrap_or_default()),
         "apply_patch" => ToolUse::Patch(arguments.as_str().map(str::to_owned).or_else(|| text(&arguments, "input"))?),
         "grep" | "rg" => ToolUse::Search { paths: paths(&arguments) },
-        "bash" => ToolUse::Shell { command: text(&arguments, "command")?, directory: None },
+        "bash" => ToolUse::shell(&arguments, None)?,
         _ => return None,
     })
 }
@@ -78,8 +78,7 @@ fn parse_outcome(input: &Value) -> ToolOutcome {
         (Some("view"), _) => {
             let arguments = arguments(input);
             let start = arguments["view_range"][0].as_u64().and_then(|start| u32::try_from(start).ok()).unwrap_or(1);
-            let shown = text(&arguments, "path").map(|path| ShownLines { path, start, content: said.to_owned() });
-            ToolOutcome::Showed(shown.into_iter().collect())
+            ToolOutcome::showed(text(&arguments, "path").map(|path| ShownLines::new(path, start, said)))
         }
         (Some("grep" | "rg"), _) => ToolOutcome::Printed(preview(said).to_owned()),
         _ => ToolOutcome::Done,

@@ -11,8 +11,8 @@ use crate::{
     client_instructions,
     hooks::{
         event::{
-            HookEvent, SessionStart, ShownLines, ToolOutcome, ToolUse, any_text, edit, join_rows, line_number, replacement,
-            several_edits, text, unknown_edit, write,
+            HookEvent, SessionStart, ShownLines, ToolOutcome, ToolUse, any_text, edit, edits_in, join_rows, line_number, text,
+            unknown_edit, write,
         },
         handle::HookVerdict,
     },
@@ -62,20 +62,19 @@ fn parse_tool_use(input: &Value) -> Option<ToolUse> {
             (None, None) => unknown_edit(path(arguments)?),
         },
         "Delete" => ToolUse::Change(Edit::Delete { path: path(arguments)?.to_owned() }),
-        "Grep" => ToolUse::Search { paths: path(arguments).map(str::to_owned).into_iter().collect() },
+        "Grep" => ToolUse::search(path(arguments).map(str::to_owned)),
         "Shell" => shell(arguments)?,
         _ => return None,
     })
 }
 
 fn shell(arguments: &Value) -> Option<ToolUse> {
-    Some(ToolUse::Shell { command: text(arguments, "command")?, directory: text(arguments, "working_directory") })
+    ToolUse::shell(arguments, text(arguments, "working_directory"))
 }
 
 fn edits(input: &Value) -> Option<ToolUse> {
-    let path = text(input, "file_path")?;
-    let edit = |edit: &Value| Some(replacement(&path, edit["old_string"].as_str()?, edit["new_string"].as_str()?, false));
-    Some(several_edits(&path, input["edits"].as_array()?.iter().map(edit).collect()))
+    let edits = input.get("edits").filter(|edits| edits.is_array())?;
+    Some(edits_in(&text(input, "file_path")?, edits, ["old_string", "new_string", ""]))
 }
 
 fn parse_outcome(input: &Value) -> ToolOutcome {
@@ -90,8 +89,8 @@ fn parse_outcome(input: &Value) -> ToolOutcome {
     let said = output.as_str().or_else(|| any_text(&output, &["content", "contents", "output", "stdout", "text", "result"]));
     match (input["tool_name"].as_str(), said) {
         (Some("Read"), Some(said)) => {
-            let path = path(&input["tool_input"]).map(str::to_owned);
-            ToolOutcome::Showed(path.map(|path| shown(path, &input["tool_input"], said)).into_iter().collect())
+            let path = path(&input["tool_input"]);
+            ToolOutcome::showed(path.map(|path| shown(path, &input["tool_input"], said)))
         }
         (Some("Read"), None) => ToolOutcome::Failed,
         (Some("Shell" | "Grep"), said) => ToolOutcome::Printed(said.unwrap_or_default().to_owned()),
@@ -99,12 +98,12 @@ fn parse_outcome(input: &Value) -> ToolOutcome {
     }
 }
 
-fn shown(path: String, arguments: &Value, said: &str) -> ShownLines {
+fn shown(path: &str, arguments: &Value, said: &str) -> ShownLines {
     if let Some((start, content)) = numbered(said) {
-        return ShownLines { path, start, content };
+        return ShownLines::new(path, start, content);
     }
     let start = line_number(arguments, "offset").filter(|offset| *offset > 0).unwrap_or(1);
-    ShownLines { path, start, content: said.to_owned() }
+    ShownLines::new(path, start, said)
 }
 
 /// The lines of `12|text` rows, with the number of the first.

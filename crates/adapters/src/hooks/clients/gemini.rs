@@ -2,7 +2,7 @@
 //! conversation shows it: compressing, truncating or masking results, and rewinding all replace messages there. Then
 //! all views are forgotten, even if little was lost. Its hooks do not distinguish a subagent from the main agent.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use surehand_engine::{Tool, ToolNames};
 
 use super::{ClientAdapter, DEFAULTS, FIELDS, InputFields, TranscriptUse, answer_like_claude, session_start};
@@ -46,9 +46,7 @@ fn parse_tool_use(input: &Value) -> Option<ToolUse> {
     let path = || text(arguments, "file_path").or_else(|| text(arguments, "absolute_path"));
     Some(match input["tool_name"].as_str()? {
         "read_file" | "read_many_files" => ToolUse::Read,
-        "grep_search" | "search_file_content" => {
-            ToolUse::Search { paths: text(arguments, "dir_path").or_else(|| text(arguments, "path")).into_iter().collect() }
-        }
+        "grep_search" | "search_file_content" => ToolUse::search(text(arguments, "dir_path").or_else(|| text(arguments, "path"))),
         "replace" => {
             let all = arguments["allow_multiple"] == true || arguments["expected_replacements"].as_u64().is_some_and(|n| n > 1);
             edit(&path()?, arguments["old_string"].as_str()?, arguments["new_string"].as_str()?, all)
@@ -56,7 +54,7 @@ fn parse_tool_use(input: &Value) -> Option<ToolUse> {
         "write_file" => write(&path()?, arguments["content"].as_str()?),
         "run_shell_command" => {
             let directory = text(arguments, "dir_path").or_else(|| text(arguments, "directory"));
-            ToolUse::Shell { command: text(arguments, "command")?, directory }
+            ToolUse::shell(arguments, directory)?
         }
         _ => return None,
     })
@@ -71,7 +69,7 @@ fn parse_outcome(input: &Value) -> ToolOutcome {
         _ if response.get("error").is_some_and(|error| !error.is_null()) => ToolOutcome::Failed,
         Some("read_file") => {
             let path = text(arguments, "file_path").or_else(|| text(arguments, "absolute_path"));
-            ToolOutcome::Showed(path.map(|path| shown(path, arguments, &content)).into_iter().collect())
+            ToolOutcome::showed(path.map(|path| shown(path, arguments, &content)))
         }
         Some("read_many_files") => ToolOutcome::Showed(shown_of_many(&content)),
         Some("grep_search" | "search_file_content") => ToolOutcome::Printed(content),
@@ -97,10 +95,10 @@ fn shown(path: String, arguments: &Value, content: &str) -> ShownLines {
     let part =
         content.split_once("--- FILE CONTENT (truncated) ---\n").and_then(|(above, part)| Some((first_line(above)?, part)));
     if let Some((start, part)) = part {
-        return ShownLines { path, start, content: part.to_owned() };
+        return ShownLines::new(path, start, part);
     }
     let asked = line_number(arguments, "start_line").or_else(|| line_number(arguments, "offset")?.checked_add(1));
-    ShownLines { path, start: asked.unwrap_or(1), content: content.to_owned() }
+    ShownLines::new(path, asked.unwrap_or(1), content)
 }
 
 /// The first number in "lines 3-5 of 10".
@@ -116,7 +114,7 @@ pub(super) fn shown_of_many(content: &str) -> Vec<ShownLines> {
     for line in content.split_inclusive('\n') {
         let name = line.trim_end().strip_prefix("--- ").and_then(|line| line.strip_suffix(" ---"));
         match (name, files.last_mut()) {
-            (Some(name), _) => files.push(ShownLines { path: name.to_owned(), start: 1, content: String::new() }),
+            (Some(name), _) => files.push(ShownLines::new(name, 1, "")),
             (None, Some(file)) => file.content.push_str(line),
             (None, None) => {}
         }
@@ -159,7 +157,7 @@ pub(super) fn without_status<'a>(mut output: &'a str, words: &[&str]) -> &'a str
 
 fn write_answer(input: &Value, verdict: &HookVerdict) -> Value {
     match verdict {
-        HookVerdict::Deny(why) => serde_json::json!({ "decision": "deny", "reason": why }),
+        HookVerdict::Deny(why) => json!({ "decision": "deny", "reason": why }),
         HookVerdict::Pass | HookVerdict::Context(_) => answer_like_claude(input, verdict),
     }
 }

@@ -7,7 +7,7 @@ use surehand_engine::{Edit, Tool, ToolNames};
 use super::{ClientAdapter, DEFAULTS, FIELDS, InputFields};
 use crate::hooks::{
     event::{
-        HookEvent, SessionStart, ShownLines, ToolOutcome, ToolUse, edit, line_number, replacements, several_edits, text,
+        EditFields, HookEvent, SessionStart, ShownLines, ToolOutcome, ToolUse, edit_in, edits_in, line_number, text,
         unknown_edit, write,
     },
     handle::HookVerdict,
@@ -44,7 +44,7 @@ fn parse(event: &str, input: &Value) -> Option<HookEvent> {
         "before" => HookEvent::Before(parse_tool_use(&input["tool"])?),
         "after" => HookEvent::After(parse_tool_use(&input["tool"])?, parse_outcome(input)),
         "shown" => match text(input, "printed") {
-            Some(printed) => HookEvent::After(ToolUse::Search { paths: Vec::new() }, ToolOutcome::Printed(printed)),
+            Some(printed) => HookEvent::After(ToolUse::search(None), ToolOutcome::Printed(printed)),
             None => HookEvent::After(ToolUse::Read, ToolOutcome::Showed(shown(input))),
         },
         "reset" => HookEvent::ContextLost,
@@ -66,6 +66,8 @@ fn tool(tool: &Value) -> Option<(&str, &Value)> {
     fields.iter().find(|(name, _)| TOOLS.contains(&name.as_str())).map(|(name, arguments)| (name.as_str(), arguments))
 }
 
+const EDIT: EditFields<'_> = ["old", "new", "all"];
+
 fn parse_tool_use(tool_use: &Value) -> Option<ToolUse> {
     let (name, arguments) = tool(tool_use)?;
     let path = || text(arguments, "path");
@@ -75,20 +77,14 @@ fn parse_tool_use(tool_use: &Value) -> Option<ToolUse> {
             let paths = arguments["paths"].as_array().into_iter().flatten();
             ToolUse::Search { paths: paths.filter_map(|path| path.as_str().map(str::to_owned)).collect() }
         }
-        "edit" if !arguments["edits"].is_null() => {
-            let path = path()?;
-            several_edits(&path, replacements(&path, &arguments["edits"], ["old", "new", "all"]))
-        }
-        "edit" => match (arguments["old"].as_str(), arguments["new"].as_str()) {
-            (Some(old), Some(new)) => edit(&path()?, old, new, arguments["all"] == true),
-            // The path is enough to require a read.
-            _ => unknown_edit(&path()?),
-        },
+        "edit" if !arguments["edits"].is_null() => edits_in(&path()?, &arguments["edits"], EDIT),
+        // The path is enough to require a read.
+        "edit" => edit_in(&path()?, arguments, EDIT).or_else(|| Some(unknown_edit(&path()?)))?,
         "write" => write(&path()?, arguments["content"].as_str()?),
         "patch" => ToolUse::Patch(text(arguments, "text")?),
         "delete" => ToolUse::Change(Edit::Delete { path: path()? }),
         "move" => ToolUse::Change(Edit::Move { from: text(arguments, "from")?, to: text(arguments, "to")? }),
-        _ => ToolUse::Shell { command: text(arguments, "command")?, directory: text(arguments, "directory") },
+        _ => ToolUse::shell(arguments, text(arguments, "directory"))?,
     })
 }
 
@@ -105,7 +101,7 @@ fn parse_outcome(input: &Value) -> ToolOutcome {
 fn shown(input: &Value) -> Vec<ShownLines> {
     let of = |shown: &Value| {
         let start = line_number(shown, "start").unwrap_or(1);
-        Some(ShownLines { path: text(shown, "path")?, start, content: shown["text"].as_str()?.to_owned() })
+        Some(ShownLines::new(text(shown, "path")?, start, shown["text"].as_str()?))
     };
     input["shown"].as_array().into_iter().flatten().filter_map(of).collect()
 }

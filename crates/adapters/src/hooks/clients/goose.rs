@@ -7,11 +7,11 @@ use std::path::Path;
 use serde_json::{Value, json};
 use surehand_engine::{Tool, ToolNames};
 
-use super::{ClientAdapter, DEFAULTS, FIELDS, InputFields, TranscriptUse};
+use super::{ClientAdapter, DEFAULTS, FIELDS, InputFields, TranscriptUse, parse_like_claude};
 use crate::{
     client_instructions,
     hooks::{
-        event::{HookEvent, SessionStart, ToolOutcome, ToolUse, edit, text, write},
+        event::{HookEvent, SessionStart, ToolOutcome, ToolUse, edit_in, text, write},
         handle::HookVerdict,
     },
 };
@@ -57,15 +57,11 @@ fn record(variable: impl Fn(&str) -> Option<String>) -> Option<String> {
 }
 
 fn parse(event: &str, input: &Value) -> Option<HookEvent> {
-    Some(match event {
-        "SessionStart" => HookEvent::Starts(SessionStart::New),
-        "PostCompact" => HookEvent::ContextLost,
-        "UserPromptSubmit" => HookEvent::Prompted(Vec::new()),
-        "PreToolUse" => HookEvent::Before(parse_tool_use(input)?),
-        "PostToolUse" => HookEvent::After(parse_tool_use(input)?, ToolOutcome::Done),
-        "PostToolUseFailure" => HookEvent::After(parse_tool_use(input)?, ToolOutcome::Failed),
-        _ => return None,
-    })
+    match event {
+        "SessionStart" => Some(HookEvent::Starts(SessionStart::New)),
+        "PostToolUseFailure" => Some(HookEvent::After(parse_tool_use(input)?, ToolOutcome::Failed)),
+        _ => parse_like_claude(event, input, parse_tool_use, |_| ToolOutcome::Done),
+    }
 }
 
 fn parse_tool_use(input: &Value) -> Option<ToolUse> {
@@ -73,9 +69,9 @@ fn parse_tool_use(input: &Value) -> Option<ToolUse> {
     let path = || text(arguments, "path");
     let name = input["tool_name"].as_str()?;
     Some(match name.strip_prefix("developer__").unwrap_or(name) {
-        "edit" => edit(&path()?, arguments["before"].as_str()?, arguments["after"].as_str()?, false),
+        "edit" => edit_in(&path()?, arguments, ["before", "after", ""])?,
         "write" => write(&path()?, arguments["content"].as_str()?),
-        "shell" => ToolUse::Shell { command: text(arguments, "command")?, directory: None },
+        "shell" => ToolUse::shell(arguments, None)?,
         _ => return None,
     })
 }

@@ -9,7 +9,7 @@ use crate::{
     client_instructions,
     hooks::{
         event::{
-            HookEvent, SessionStart, ShownLines, ToolOutcome, ToolUse, edit, join_rows, replacements, several_edits, text, write,
+            EditFields, HookEvent, SessionStart, ShownLines, ToolOutcome, ToolUse, edit_in, edits_in, join_rows, text, write,
         },
         handle::HookVerdict,
         truncation,
@@ -46,6 +46,8 @@ fn parse(event: &str, input: &Value) -> Option<HookEvent> {
     })
 }
 
+const EDIT: EditFields<'_> = ["oldString", "newString", "replaceAll"];
+
 fn parse_tool_use(input: &Value) -> Option<ToolUse> {
     let arguments = &input["args"];
     let path = || text(arguments, "filePath");
@@ -53,18 +55,12 @@ fn parse_tool_use(input: &Value) -> Option<ToolUse> {
         "read" => ToolUse::Read,
         // An empty `oldString` replaces the whole file.
         "edit" if arguments["oldString"] == "" => write(&path()?, arguments["newString"].as_str()?),
-        "edit" => {
-            let all = arguments["replaceAll"] == true;
-            edit(&path()?, arguments["oldString"].as_str()?, arguments["newString"].as_str()?, all)
-        }
-        "multiedit" => {
-            let path = path()?;
-            several_edits(&path, replacements(&path, &arguments["edits"], ["oldString", "newString", "replaceAll"]))
-        }
+        "edit" => edit_in(&path()?, arguments, EDIT)?,
+        "multiedit" => edits_in(&path()?, &arguments["edits"], EDIT),
         "write" => write(&path()?, arguments["content"].as_str()?),
         "apply_patch" | "patch" => ToolUse::Patch(text(arguments, "patchText")?),
-        "grep" => ToolUse::Search { paths: text(arguments, "path").into_iter().collect() },
-        "bash" => ToolUse::Shell { command: text(arguments, "command")?, directory: text(arguments, "workdir") },
+        "grep" => ToolUse::search(text(arguments, "path")),
+        "bash" => ToolUse::shell(arguments, text(arguments, "workdir"))?,
         _ => return None,
     })
 }
@@ -74,9 +70,8 @@ fn parse_outcome(input: &Value) -> ToolOutcome {
     let output = input["output"].as_str().unwrap_or_default();
     match input["tool"].as_str() {
         Some("read") => {
-            let path = text(&input["args"], "filePath");
-            let shown = path.and_then(|path| numbered(output).map(|(start, content)| ShownLines { path, start, content }));
-            ToolOutcome::Showed(shown.into_iter().collect())
+            let rows = text(&input["args"], "filePath").zip(numbered(output));
+            ToolOutcome::showed(rows.map(|(path, (start, content))| ShownLines::new(path, start, content)))
         }
         Some("bash") => ToolOutcome::Printed(printed(output).to_owned()),
         Some("grep") => ToolOutcome::Printed(output.to_owned()),

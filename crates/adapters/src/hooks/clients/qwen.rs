@@ -8,7 +8,7 @@ use super::{ClientAdapter, DEFAULTS, gemini, parse_like_claude};
 use crate::{
     client_instructions,
     hooks::{
-        event::{HookEvent, ShownLines, ToolOutcome, ToolUse, edit, line_number, text, unknown_edit, write},
+        event::{HookEvent, ShownLines, ToolOutcome, ToolUse, edit_in, line_number, text, unknown_edit, write},
         prompt_files,
         truncation::{self, CutSize},
     },
@@ -48,14 +48,11 @@ fn parse_tool_use(input: &Value) -> Option<ToolUse> {
     let path = || path(arguments);
     Some(match input["tool_name"].as_str()? {
         "read_file" | "read_many_files" => ToolUse::Read,
-        "edit" => {
-            let all = arguments["replace_all"] == true;
-            edit(&path()?, arguments["old_string"].as_str()?, arguments["new_string"].as_str()?, all)
-        }
+        "edit" => edit_in(&path()?, arguments, ["old_string", "new_string", "replace_all"])?,
         "write_file" => write(&path()?, arguments["content"].as_str()?),
         "notebook_edit" => unknown_edit(&text(arguments, "notebook_path")?),
-        "grep_search" => ToolUse::Search { paths: text(arguments, "path").into_iter().collect() },
-        "run_shell_command" => ToolUse::Shell { command: text(arguments, "command")?, directory: text(arguments, "directory") },
+        "grep_search" => ToolUse::search(text(arguments, "path")),
+        "run_shell_command" => ToolUse::shell(arguments, text(arguments, "directory"))?,
         _ => return None,
     })
 }
@@ -96,7 +93,7 @@ fn shown(path: String, arguments: &Value, content: &str) -> ShownLines {
     });
     let asked = || line_number(arguments, "offset")?.checked_add(1);
     let (start, content) = part.unwrap_or_else(|| (asked().unwrap_or(1), content));
-    ShownLines { path, start, content: content.to_owned() }
+    ShownLines::new(path, start, content)
 }
 
 const CUT: &str = "... [CONTENT TRUNCATED] ...";

@@ -2,14 +2,14 @@
 //! reports a failed tool twice (`PostToolUseFailure`, then `PostToolUse` with an error); the second counts. It
 //! truncates long results after its hooks have run.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use surehand_engine::{Edit, Tool, ToolNames};
 
 use super::{CAMEL_CASE_FIELDS, ClientAdapter, DEFAULTS, DenialChannel, parse_like_claude};
 use crate::{
     client_instructions,
     hooks::{
-        event::{ShownLines, ToolOutcome, ToolUse, edit, join_rows, replacements, several_edits, text, unknown_edit, write},
+        event::{ShownLines, ToolOutcome, ToolUse, edit_in, edits_in, join_rows, text, unknown_edit, write},
         handle::HookVerdict,
         truncation::{self, CutSize},
     },
@@ -42,12 +42,8 @@ fn parse_tool_use(input: &Value) -> Option<ToolUse> {
     let path = || text(arguments, "path");
     Some(match input["toolName"].as_str()? {
         "read_file" => ToolUse::Read,
-        "edit_file" => edit(&path()?, arguments["old_string"].as_str()?, arguments["new_string"].as_str()?, false),
-        "multi_edit" => {
-            let path = path()?;
-            let edits = replacements(&path, &arguments["edits"], ["old_string", "new_string", "replace_all"]);
-            several_edits(&path, edits)
-        }
+        "edit_file" => edit_in(&path()?, arguments, ["old_string", "new_string", ""])?,
+        "multi_edit" => edits_in(&path()?, &arguments["edits"], ["old_string", "new_string", "replace_all"]),
         "write_file" => write(&path()?, arguments["content"].as_str()?),
         "delete_range" | "delete_symbol" => unknown_edit(&path()?),
         "notebook_edit" => unknown_edit(&path().or_else(|| text(arguments, "notebook_path"))?),
@@ -56,8 +52,8 @@ fn parse_tool_use(input: &Value) -> Option<ToolUse> {
                 .map(|names| names.iter().find_map(|name| text(arguments, name)));
             ToolUse::Change(Edit::Move { from: from?, to: to? })
         }
-        "grep" => ToolUse::Search { paths: path().into_iter().collect() },
-        "bash" => ToolUse::Shell { command: text(arguments, "command")?, directory: None },
+        "grep" => ToolUse::search(path()),
+        "bash" => ToolUse::shell(arguments, None)?,
         _ => return None,
     })
 }
@@ -69,10 +65,8 @@ fn parse_outcome(input: &Value) -> ToolOutcome {
         (Some("bash"), _) => ToolOutcome::Printed(printed(result)),
         (_, Some(_)) => ToolOutcome::Failed,
         (Some("read_file"), None) => {
-            let path = text(&input["toolArgs"], "path");
-            let shown =
-                path.and_then(|path| numbered(beginning_of(result)).map(|(start, content)| ShownLines { path, start, content }));
-            ToolOutcome::Showed(shown.into_iter().collect())
+            let rows = text(&input["toolArgs"], "path").zip(numbered(beginning_of(result)));
+            ToolOutcome::showed(rows.map(|(path, (start, content))| ShownLines::new(path, start, content)))
         }
         (Some("grep"), None) => ToolOutcome::Printed(beginning_of(result).to_owned()),
         _ => ToolOutcome::Done,
@@ -106,7 +100,7 @@ fn write_answer(input: &Value, verdict: &HookVerdict) -> Value {
     match verdict {
         // The exit code denies.
         HookVerdict::Pass | HookVerdict::Deny(_) => Value::Null,
-        HookVerdict::Context(text) => serde_json::json!({ "hookSpecificOutput": {
+        HookVerdict::Context(text) => json!({ "hookSpecificOutput": {
             "hookEventName": input["event"], "additionalContext": text,
         } }),
     }
