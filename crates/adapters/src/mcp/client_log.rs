@@ -27,20 +27,11 @@ pub(super) fn warning(text: &str, least: LogLevel) -> Option<ServerNotification>
 pub(super) struct LogLevel(u8);
 
 impl LogLevel {
-    pub(super) const WARNING: LogLevel = LogLevel(3);
+    pub(super) const WARNING: LogLevel = LogLevel(LoggingLevel::Warning as u8);
     const NEVER: LogLevel = LogLevel(8);
 
     pub(super) fn of(level: LoggingLevel) -> Self {
-        LogLevel(match level {
-            LoggingLevel::Debug => 0,
-            LoggingLevel::Info => 1,
-            LoggingLevel::Notice => 2,
-            LoggingLevel::Warning => 3,
-            LoggingLevel::Error => 4,
-            LoggingLevel::Critical => 5,
-            LoggingLevel::Alert => 6,
-            LoggingLevel::Emergency => 7,
-        })
+        LogLevel(level as u8)
     }
 
     /// The level that a call asks for by the newest revision, in which a call without a level gets no log messages.

@@ -18,9 +18,8 @@ use surehand_engine::{CallProgress, ClientInstructions, Done, Outcome, ReplyGrou
 
 use super::{
     CallThread, ClientLink, Server, client_log, client_name,
-    resources::ResourceChange,
+    resources::{ResourceChange, changed_by},
     sessions::{ToolCall, call, lock},
-    touched,
 };
 use crate::client_instructions;
 
@@ -161,7 +160,7 @@ impl Server {
         for warning in &outcome.notes.warnings {
             client_log::warning(&render::notice::notice(warning), level).into_iter().for_each(|warning| put_line(warning, out));
         }
-        for uri in touched(outcome).addresses() {
+        for uri in changed_by(outcome) {
             self.pool.resources.announce(ResourceChange { uri, by: self.number });
             if self.subscriptions.has(uri) {
                 let updated = ResourceUpdatedNotification::new(ResourceUpdatedNotificationParam::new(*uri));

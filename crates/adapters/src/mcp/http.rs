@@ -3,7 +3,7 @@
 
 use std::{
     io,
-    net::{IpAddr, SocketAddr},
+    net::SocketAddr,
     sync::{Arc, Mutex},
     time::Duration,
 };
@@ -102,12 +102,8 @@ impl Endpoint {
     /// The host names that a browser on this machine may use, against DNS rebinding. If other machines can reach the
     /// server, it cannot know all its names, and the token keeps such pages out.
     fn hosts(&self) -> Vec<String> {
-        match self.listener.address().ip() {
-            ip if ip.is_loopback() => {
-                ["localhost", "127.0.0.1", "::1"].map(str::to_owned).into_iter().chain([ip.to_string()]).collect()
-            }
-            IpAddr::V4(_) | IpAddr::V6(_) => Vec::new(),
-        }
+        let ip = self.listener.address().ip();
+        if ip.is_loopback() { ["localhost", "127.0.0.1", "::1", &ip.to_string()].map(str::to_owned).into() } else { Vec::new() }
     }
 }
 

@@ -39,8 +39,7 @@ use rmcp::{
 };
 use serde_json::Value;
 use surehand_engine::{
-    CallProgress, Done, Outcome, Tool as EngineTool, ToolNames, Workspace, client_process::ClientProcess, core::EditDialect,
-    render,
+    CallProgress, Outcome, Tool as EngineTool, ToolNames, Workspace, client_process::ClientProcess, core::EditDialect, render,
 };
 use surehand_http::HttpConnection;
 
@@ -59,7 +58,7 @@ use self::{
     client_log::LogLevel,
     fast_path::KnownClient,
     long_calls::{EVERY, attend},
-    resources::{ResourceChange, Subscriptions, TouchedResource},
+    resources::{ResourceChange, Subscriptions},
     sessions::{RenderedAnswer, SessionPool, SharedSession, ToolCall, call, lock},
     stdio_transport::StdioTransport,
 };
@@ -223,8 +222,8 @@ impl Server {
         }
     }
 
-    async fn notify_subscribers(&self, touched: TouchedResource, peer: &Peer<RoleServer>) {
-        for uri in touched.addresses() {
+    async fn notify_subscribers(&self, outcome: &Outcome, peer: &Peer<RoleServer>) {
+        for uri in resources::changed_by(outcome) {
             self.pool.resources.announce(ResourceChange { uri, by: self.number });
             if self.subscriptions.has(uri) {
                 // The client may have disconnected.
@@ -442,7 +441,7 @@ impl ServerHandler for Server {
         };
         let RenderedAnswer { outcome, text, object } = answer;
         self.warn(&outcome, &context).await;
-        self.notify_subscribers(touched(&outcome), &context.peer).await;
+        self.notify_subscribers(&outcome, &context.peer).await;
         let content = vec![ContentBlock::text(text + &self.take_notes())];
         let mut result = if outcome.is_refused() { CallToolResult::error(content) } else { CallToolResult::success(content) };
         // Not as structured content, and only on request: some clients would show it to the model instead of the text,
@@ -461,14 +460,6 @@ const OBJECT: &str = "surehand/result";
 fn wants_object(context: &RequestContext<RoleServer>) -> bool {
     // Command-line clients may send it as a string.
     context.meta.get(OBJECT).is_some_and(|wanted| *wanted == true || *wanted == "true")
-}
-
-fn touched(outcome: &Outcome) -> TouchedResource {
-    match &outcome.result {
-        Ok(Done::Changed(_)) => TouchedResource::Files,
-        Ok(Done::Tasks(_)) => TouchedResource::Tasks,
-        _ => TouchedResource::Nothing,
-    }
 }
 
 fn client_name(context: &RequestContext<RoleServer>) -> String {

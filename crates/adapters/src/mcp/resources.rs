@@ -14,7 +14,7 @@ use rmcp::{
 };
 use serde_json::json;
 use surehand_engine::{
-    TaskScope, ToolNames, Workspace,
+    Done, Outcome, TaskScope, ToolNames, Workspace,
     change_log::{LoggedChange, what_happened},
     render::snapshot::format_for_prompt,
     repo_state::rfc3339,
@@ -40,21 +40,12 @@ const ALL: [(&str, &str, &str, &str); 3] = [
     (JOURNAL, "journal", "text/plain", "The last changes: when, with which tool, by which session, to which files"),
 ];
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum TouchedResource {
-    Nothing,
-    /// Files, which changes the snapshot and the journal.
-    Files,
-    Tasks,
-}
-
-impl TouchedResource {
-    pub(super) fn addresses(self) -> &'static [&'static str] {
-        match self {
-            TouchedResource::Nothing => &[],
-            TouchedResource::Files => &[SNAPSHOT, JOURNAL],
-            TouchedResource::Tasks => &[SNAPSHOT, TASKS],
-        }
+/// The addresses of the resources that a call has changed.
+pub(super) fn changed_by(outcome: &Outcome) -> &'static [&'static str] {
+    match &outcome.result {
+        Ok(Done::Changed(_)) => &[SNAPSHOT, JOURNAL],
+        Ok(Done::Tasks(_)) => &[SNAPSHOT, TASKS],
+        _ => &[],
     }
 }
 

@@ -95,7 +95,7 @@ impl SessionPool {
                     *workspace = opened;
                     // Other threads lock the workspace while they hold the sessions.
                     drop(workspace);
-                    self.sessions().clear();
+                    lock(&self.sessions).clear();
                     Ok(())
                 }
                 Err(why) => {
@@ -109,12 +109,12 @@ impl SessionPool {
     pub(super) fn new_session(&self) -> Caller {
         let mut session = Session::new(self.workspace());
         let id = session.tracker().expect("a new session has one").session().clone();
-        self.put(&mut self.sessions(), &id, session);
+        self.put(&mut lock(&self.sessions), &id, session);
         Caller::Own(id)
     }
 
     pub(super) fn session_of(&self, caller: &Caller) -> SharedSession {
-        let mut sessions = self.sessions();
+        let mut sessions = lock(&self.sessions);
         if let Some(pooled) = sessions.get_mut(caller.id()) {
             pooled.last_use = self.uses.fetch_add(1, Ordering::Relaxed);
             return pooled.session.clone();
@@ -129,14 +129,11 @@ impl SessionPool {
 
     /// Forgets the views of a caller whose connection has ended. Other processes may still use a shared session.
     pub(super) fn leave(&self, caller: &Caller) {
-        let left = self.sessions().remove(caller.id());
-        if let Caller::Own(id) = caller {
-            let session = left.map(|left| left.session);
-            let forget = |session: &mut Session| session.reset();
-            match session {
-                Some(session) => forget(&mut lock(&session)),
-                None => forget(&mut Session::continued(self.workspace(), id.clone())),
-            }
+        let left = lock(&self.sessions).remove(caller.id());
+        match (caller, left) {
+            (Caller::Own(_), Some(left)) => lock(&left.session).reset(),
+            (Caller::Own(id), None) => Session::continued(self.workspace(), id.clone()).reset(),
+            (Caller::Shared(_), _) => {}
         }
     }
 
@@ -158,10 +155,6 @@ impl SessionPool {
             // It will load its views from the store.
             self.workspace().flush();
         }
-    }
-
-    fn sessions(&self) -> MutexGuard<'_, HashMap<SessionId, PooledSession>> {
-        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn tool(&self, name: &str) -> Option<&Offered> {
@@ -272,8 +265,8 @@ mod tests {
         for number in 1..2 * MOST_SESSIONS {
             assert!(try_edit(&own(number), "0", "x").is_error, "session {number} has read nothing");
         }
-        assert!(pool.sessions().len() <= MOST_SESSIONS);
-        assert!(!pool.sessions().contains_key(own(0).id()));
+        assert!(lock(&pool.sessions).len() <= MOST_SESSIONS);
+        assert!(!lock(&pool.sessions).contains_key(own(0).id()));
         assert!(!try_edit(&own(0), "0", "1").is_error);
     }
 
