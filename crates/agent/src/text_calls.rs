@@ -133,15 +133,21 @@ fn fenced_block<'a>(text: &'a str, tools: &[ToolSpec]) -> Parsed<'a> {
         return None;
     }
     // The closing fence is not searched for, because an argument may contain a fence.
-    let mut rest = body.trim_start();
+    let (calls, rest) = blocks_until("```", body, tools)?;
+    let (end, after) = rest.split_once('\n').unwrap_or((rest, ""));
+    end.trim_end().is_empty().then_some((calls, after))
+}
+
+/// The blocks before a closing mark, and the text after it.
+fn blocks_until<'a>(close: &str, text: &'a str, tools: &[ToolSpec]) -> Parsed<'a> {
+    let mut rest = text.trim_start();
     let mut calls = Vec::new();
-    while !rest.starts_with("```") {
+    while !rest.starts_with(close) {
         let (found, after) = block(rest, tools)?;
         calls.extend(found);
         rest = after.trim_start();
     }
-    let (end, after) = rest.split_once('\n').unwrap_or((rest, ""));
-    (end.trim_end() == "```" && !calls.is_empty()).then_some((calls, after))
+    (!calls.is_empty()).then_some((calls, &rest[close.len()..]))
 }
 
 fn block<'a>(text: &'a str, tools: &[ToolSpec]) -> Parsed<'a> {
@@ -152,20 +158,10 @@ fn block<'a>(text: &'a str, tools: &[ToolSpec]) -> Parsed<'a> {
     }
     for (open, close) in WRAPPERS {
         if let Some(rest) = text.strip_prefix(open) {
-            return wrapped_calls(rest.trim_start(), close, tools);
+            return blocks_until(close, rest, tools);
         }
     }
     if ELEMENTS.iter().any(|(open, _)| text.starts_with(open)) { element_call(text, tools) } else { json_calls(text) }
-}
-
-fn wrapped_calls<'a>(mut rest: &'a str, close: &str, tools: &[ToolSpec]) -> Parsed<'a> {
-    let mut calls = Vec::new();
-    while !rest.starts_with(close) {
-        let (found, after) = block(rest, tools)?;
-        calls.extend(found);
-        rest = after.trim_start();
-    }
-    (!calls.is_empty()).then_some((calls, &rest[close.len()..]))
 }
 
 /// `<invoke name="TOOL"><parameter name="KEY">VALUE</parameter>…</invoke>`, and `<function=TOOL>` with

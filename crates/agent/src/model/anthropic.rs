@@ -4,11 +4,11 @@
 use serde_json::{Map, Value, json};
 
 use super::{
-    CallResult, ChatMessage, ModelAnswer, ModelCall, Prompt, StreamEvent, StreamListener, TokenUsage, ToolSpec,
+    CallResult, ChatMessage, ModelCall, Prompt, StreamEvent, StreamListener, TokenUsage, ToolSpec,
     generation::ThinkingStyle,
     http_model::{AnswerProgress, AnswerReader, CompleteAnswer},
-    partial_calls::{PartialCall, finish_calls},
-    reasoning::{AnswerPart, KeptReasoning, ReasoningItem, in_order},
+    partial_calls::PartialCall,
+    reasoning::{AnswerPart, ReasoningItem, in_order},
     request_error::RequestError,
     request_options::RequestOptions,
     sse,
@@ -208,7 +208,7 @@ impl AnswerReader for AnthropicReader {
             return Err(RequestError::malformed("the answer broke off"));
         }
         if self.stop_reason == "refusal" {
-            return Err(RequestError::Refused { status: 200, why: "the model declines to answer this".to_owned() });
+            return Err(RequestError::withheld("the model declines to answer this"));
         }
         let is_cut = matches!(self.stop_reason.as_str(), "max_tokens" | "model_context_window_exceeded");
         let (mut partials, mut items) = (Vec::new(), Vec::new());
@@ -226,9 +226,8 @@ impl AnswerReader for AnthropicReader {
                 ContentBlock::Thinking { .. } => {}
             }
         }
-        let (calls, reasoning) = (finish_calls(partials, is_cut)?, KeptReasoning::new(items));
-        let answer = ModelAnswer { text: self.text, calls, usage: self.tokens.usage(), is_cut, reasoning };
-        Ok(CompleteAnswer { answer, cache_written: self.tokens.cache_written, ..CompleteAnswer::default() })
+        let complete = CompleteAnswer::new(self.text, partials, items, self.tokens.usage(), is_cut)?;
+        Ok(CompleteAnswer { cache_written: self.tokens.cache_written, ..complete })
     }
 }
 
@@ -246,8 +245,8 @@ impl AnthropicReader {
                 let (id, name) = (field("id").to_owned(), field("name").to_owned());
                 self.content_bytes += name.len();
                 hear(StreamEvent::Calling(&name));
-                let call = PartialCall { id, name, arguments: String::new() };
-                self.blocks.push((index, ContentBlock::ToolUse { call, given: block["input"].clone() }));
+                let (call, given) = (PartialCall::new(id, name), block["input"].clone());
+                self.blocks.push((index, ContentBlock::ToolUse { call, given }));
             }
             "thinking" | "redacted_thinking" => {
                 self.content_bytes += field("thinking").len() + field("data").len();

@@ -6,12 +6,14 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use super::{
-    ChatMessage, ChatModel, ModelAnswer, ModelError, Prompt, StreamEvent, StreamListener,
+    ChatMessage, ChatModel, ModelAnswer, ModelError, Prompt, StreamEvent, StreamListener, TokenUsage,
     anthropic::{self, AnthropicReader},
     api_key::{ApiKey, FoundKey},
     connection::{ModelProtocol, TokenPrices},
     http_client::{HttpClient, HttpResponse},
     openai::{self, OpenAiReader},
+    partial_calls::{PartialCall, finish_calls},
+    reasoning::{KeptReasoning, ReasoningItem},
     request_error::{ProviderMessage, RequestError, TransientKind, is_too_long},
     request_options::RequestOptions,
     responses::{self, ResponsesReader},
@@ -54,6 +56,21 @@ pub(super) struct CompleteAnswer {
     pub content_bytes: usize,
     /// Whether we stopped reading, so that the provider's last counts are missing.
     pub is_cut_by_us: bool,
+}
+
+impl CompleteAnswer {
+    /// Assembles the parts of an answer. If it `is_cut`, the last call may be incomplete.
+    pub(super) fn new(
+        text: String,
+        calls: Vec<PartialCall>,
+        reasoning: Vec<ReasoningItem>,
+        usage: TokenUsage,
+        is_cut: bool,
+    ) -> Result<Self, RequestError> {
+        let calls = finish_calls(calls, is_cut)?;
+        let answer = ModelAnswer { text, calls, usage, is_cut, reasoning: KeptReasoning::new(reasoning) };
+        Ok(Self { answer, ..Self::default() })
+    }
 }
 
 /// How long to wait for the usage after a complete answer: some servers send nothing more and keep the connection

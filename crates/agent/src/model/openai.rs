@@ -1,13 +1,13 @@
 //! The OpenAI chat completions protocol, with the deviations of the many servers that imitate it. Written by hand
 //! because client libraries reject those deviations.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::{
-    ChatMessage, ModelAnswer, ModelCall, Prompt, StreamEvent, StreamListener, TokenUsage, ToolSpec,
+    ChatMessage, ModelCall, Prompt, StreamEvent, StreamListener, TokenUsage, ToolSpec,
     http_model::{AnswerProgress, AnswerReader, CompleteAnswer},
-    partial_calls::{PartialCall, finish_calls},
-    reasoning::{KeptReasoning, ReasoningItem},
+    partial_calls::PartialCall,
+    reasoning::ReasoningItem,
     request_error::{RequestError, TransientKind},
     request_options::RequestOptions,
     sse,
@@ -15,24 +15,20 @@ use super::{
 };
 
 pub(super) fn request_body(options: &RequestOptions, prompt: &Prompt) -> Value {
-    let mut body = Map::new();
-    body.insert("model".into(), options.model.as_str().into());
-    body.insert("messages".into(), messages(options, prompt).into());
-    body.insert("stream".into(), true.into());
+    let mut body = json!({ "model": options.model, "messages": messages(options, prompt), "stream": true });
     if let Some(limit) = options.max_output_tokens {
-        body.insert(options.chat_limit_field().into(), limit.into());
+        body[options.chat_limit_field()] = limit.into();
     }
     if options.wants_usage {
-        body.insert("stream_options".into(), json!({ "include_usage": true }));
+        body["stream_options"] = json!({ "include_usage": true });
     }
     // Some servers reject an empty list.
     if !prompt.tools.is_empty() {
-        body.insert("tools".into(), prompt.tools.iter().map(tool).collect());
+        body["tools"] = prompt.tools.iter().map(tool).collect();
     }
     if let Some(effort) = options.generation.effort {
-        body.insert("reasoning_effort".into(), effort.word().into());
+        body["reasoning_effort"] = effort.word().into();
     }
-    let mut body = body.into();
     options.generation.add_sampling(&mut body);
     body
 }
@@ -122,7 +118,6 @@ struct NumberedCall {
     index: Option<u64>,
     call: PartialCall,
     signature: Value,
-    is_heard: bool,
 }
 
 impl AnswerReader for OpenAiReader {
@@ -165,18 +160,14 @@ impl AnswerReader for OpenAiReader {
                 return Err(RequestError::transient(TransientKind::Busy, "the provider failed in the middle of the answer"));
             }
             "content_filter" => {
-                return Err(RequestError::Refused {
-                    status: 200,
-                    why: "the provider's content filter withholds the answer".to_owned(),
-                });
+                return Err(RequestError::withheld("the provider's content filter withholds the answer"));
             }
             _ => {}
         }
         let is_cut = matches!(self.finish_reason.as_str(), "length" | "max_tokens" | "MAX_TOKENS" | "model_length");
-        let reasoning = KeptReasoning::new(self.reasoning());
-        let calls = finish_calls(self.calls.into_iter().map(|numbered| numbered.call).collect(), is_cut)?;
-        let answer = ModelAnswer { text: self.text, calls, usage: self.usage, is_cut, reasoning };
-        Ok(CompleteAnswer { answer, ..CompleteAnswer::default() })
+        let reasoning = self.reasoning();
+        let calls = self.calls.into_iter().map(|numbered| numbered.call).collect();
+        CompleteAnswer::new(self.text, calls, reasoning, self.usage, is_cut)
     }
 }
 
@@ -203,7 +194,7 @@ impl OpenAiReader {
         self.read_delta(delta, hear);
         if let Some(reason) = choice["finish_reason"].as_str().filter(|reason| !reason.is_empty()) {
             reason.clone_into(&mut self.finish_reason);
-            (0..self.calls.len()).for_each(|at| self.hear_call(at, hear));
+            self.calls.iter_mut().for_each(|numbered| numbered.call.announce(hear));
         }
         Ok(())
     }
@@ -265,18 +256,9 @@ impl OpenAiReader {
             // Some servers send the arguments as an object.
             whole => partial.arguments.push_str(&whole.to_string()),
         }
-        let is_named = !partial.arguments.is_empty();
         self.content_bytes += name.len() + partial.arguments.len() - known;
-        if is_named {
-            self.hear_call(at, hear);
-        }
-    }
-
-    /// Reports once that a call has begun, when its name is complete.
-    fn hear_call(&mut self, at: usize, hear: StreamListener<'_>) {
-        let NumberedCall { call, is_heard, .. } = &mut self.calls[at];
-        if !call.name.is_empty() && !std::mem::replace(is_heard, true) {
-            hear(StreamEvent::Calling(&call.name));
+        if !partial.arguments.is_empty() {
+            partial.announce(hear);
         }
     }
 
@@ -348,7 +330,7 @@ fn usage_of(usage: &Value) -> TokenUsage {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::ModelAnswer, *};
 
     /// The answer to a stream of these chunks, and the events that were heard.
     fn read(chunks: &[Value]) -> (Result<ModelAnswer, RequestError>, Vec<String>) {

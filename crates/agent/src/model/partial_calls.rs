@@ -1,12 +1,26 @@
 //! Calls that arrive in pieces. All protocols end them alike: with a name, a unique id, and arguments.
 
-use super::{ModelCall, request_error::RequestError};
+use super::{ModelCall, StreamEvent, StreamListener, request_error::RequestError};
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct PartialCall {
     pub id: String,
     pub name: String,
     pub arguments: String,
+    is_announced: bool,
+}
+
+impl PartialCall {
+    pub(super) fn new(id: String, name: String) -> Self {
+        Self { id, name, ..Self::default() }
+    }
+
+    /// Reports once that the call has begun, when its name is complete.
+    pub(super) fn announce(&mut self, hear: StreamListener<'_>) {
+        if !self.name.is_empty() && !std::mem::replace(&mut self.is_announced, true) {
+            hear(StreamEvent::Calling(&self.name));
+        }
+    }
 }
 
 /// The calls of a complete answer. `is_cut` says that the last one may be incomplete.
@@ -14,7 +28,7 @@ pub(super) fn finish_calls(mut partials: Vec<PartialCall>, is_cut: bool) -> Resu
     // An answer can be cut off in the middle of a name.
     partials.pop_if(|last| is_cut && last.name.is_empty());
     let mut calls: Vec<ModelCall> = Vec::new();
-    for PartialCall { mut id, name, arguments } in partials {
+    for PartialCall { mut id, name, arguments, .. } in partials {
         if name.is_empty() {
             return Err(RequestError::malformed("a call has no name"));
         }
@@ -43,7 +57,7 @@ mod tests {
     use super::*;
 
     fn partial(id: &str, name: &str, arguments: &str) -> PartialCall {
-        PartialCall { id: id.to_owned(), name: name.to_owned(), arguments: arguments.to_owned() }
+        PartialCall { arguments: arguments.to_owned(), ..PartialCall::new(id.to_owned(), name.to_owned()) }
     }
 
     #[track_caller]

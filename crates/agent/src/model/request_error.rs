@@ -67,6 +67,11 @@ impl RequestError {
         Self::Transient { kind, why: why.into(), wait: None }
     }
 
+    /// The provider withholds an answer, although the HTTP status was a success.
+    pub(super) fn withheld(why: &str) -> Self {
+        Self::Refused { status: 200, why: why.to_owned() }
+    }
+
     pub(super) fn from_status(status: u16, words: ProviderMessage, wait: Option<Duration>) -> Self {
         let why = words.text;
         // An empty account is reported with the status of a rate limit, but waiting does not help.

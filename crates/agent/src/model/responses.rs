@@ -4,10 +4,10 @@
 use serde_json::{Value, json};
 
 use super::{
-    ChatMessage, ModelAnswer, Prompt, StreamEvent, StreamListener, TokenUsage, ToolSpec,
+    ChatMessage, Prompt, StreamEvent, StreamListener, TokenUsage, ToolSpec,
     http_model::{AnswerProgress, AnswerReader, CompleteAnswer},
-    partial_calls::{PartialCall, finish_calls},
-    reasoning::{AnswerPart, KeptReasoning, ReasoningItem, in_order},
+    partial_calls::PartialCall,
+    reasoning::{AnswerPart, ReasoningItem, in_order},
     request_error::{RequestError, TransientKind},
     request_options::RequestOptions,
     sse,
@@ -89,10 +89,7 @@ struct OutputItem {
 
 enum ItemContent {
     Text(String),
-    Call {
-        call: PartialCall,
-        is_heard: bool,
-    },
+    Call(PartialCall),
     /// As the provider wants it back; null until it is complete.
     Reasoning(Value),
     /// A kind that we did not ask for.
@@ -106,7 +103,9 @@ impl AnswerReader for ResponsesReader {
         match data["type"].as_str().unwrap_or(&event.name) {
             "response.output_item.added" => {
                 let at = self.add(&data, &data["item"]);
-                self.hear_call(at, hear);
+                if let ItemContent::Call(call) = &mut self.items[at].content {
+                    call.announce(hear);
+                }
             }
             "response.output_item.done" => self.complete_item(&data, hear),
             "response.output_text.delta" | "response.refusal.delta" => self.add_text(&data, hear),
@@ -149,8 +148,7 @@ impl AnswerReader for ResponsesReader {
         let is_cut = match self.ending {
             None => return Err(RequestError::malformed("the answer broke off")),
             Some(Ending::Filtered) => {
-                let why = "the provider's content filter withholds the answer".to_owned();
-                return Err(RequestError::Refused { status: 200, why });
+                return Err(RequestError::withheld("the provider's content filter withholds the answer"));
             }
             Some(ending) => ending == Ending::Cut,
         };
@@ -158,16 +156,14 @@ impl AnswerReader for ResponsesReader {
         for item in self.items {
             match item.content {
                 ItemContent::Text(part) => text.push_str(&part),
-                ItemContent::Call { call, .. } => partials.push(call),
+                ItemContent::Call(call) => partials.push(call),
                 ItemContent::Reasoning(data) if is_returnable(&data) => {
                     items.push(ReasoningItem { text_before: text.len(), calls_before: partials.len(), data });
                 }
                 ItemContent::Reasoning(_) | ItemContent::Unknown => {}
             }
         }
-        let calls = finish_calls(partials, is_cut)?;
-        let answer = ModelAnswer { text, calls, usage: self.usage, is_cut, reasoning: KeptReasoning::new(items) };
-        Ok(CompleteAnswer { answer, ..CompleteAnswer::default() })
+        CompleteAnswer::new(text, partials, items, self.usage, is_cut)
     }
 }
 
@@ -200,7 +196,7 @@ impl ResponsesReader {
     fn find_or_add(&mut self, event: &Value, item: &Value) -> usize {
         let is_kind = |content: &ItemContent| match item["type"].as_str() {
             Some("message") => matches!(content, ItemContent::Text(_)),
-            Some("function_call") => matches!(content, ItemContent::Call { .. }),
+            Some("function_call") => matches!(content, ItemContent::Call(_)),
             Some("reasoning") => matches!(content, ItemContent::Reasoning(_)),
             _ => true,
         };
@@ -216,23 +212,13 @@ impl ResponsesReader {
             "function_call" => {
                 let id = Some(field("call_id")).filter(|id| !id.is_empty()).unwrap_or_else(|| field("id"));
                 self.content_bytes += field("name").len();
-                let call = PartialCall { id, name: field("name"), arguments: String::new() };
-                ItemContent::Call { call, is_heard: false }
+                ItemContent::Call(PartialCall::new(id, field("name")))
             }
             _ => ItemContent::Unknown,
         };
         let id = event["item_id"].as_str().map_or_else(|| field("id"), str::to_owned);
         self.items.push(OutputItem { index: event["output_index"].as_u64(), id, content });
         self.items.len() - 1
-    }
-
-    fn hear_call(&mut self, at: usize, hear: StreamListener<'_>) {
-        if let ItemContent::Call { call, is_heard } = &mut self.items[at].content
-            && !call.name.is_empty()
-            && !std::mem::replace(is_heard, true)
-        {
-            hear(StreamEvent::Calling(&call.name));
-        }
     }
 
     fn add_text(&mut self, event: &Value, hear: StreamListener<'_>) {
@@ -248,7 +234,7 @@ impl ResponsesReader {
     fn add_arguments(&mut self, event: &Value) -> Result<(), RequestError> {
         let piece = event["delta"].as_str().unwrap_or_default();
         let item = self.find(event).map(|at| &mut self.items[at].content);
-        let Some(ItemContent::Call { call, .. }) = item else {
+        let Some(ItemContent::Call(call)) = item else {
             return Err(RequestError::malformed("arguments of a call that has not begun"));
         };
         call.arguments.push_str(piece);
@@ -269,7 +255,7 @@ impl ResponsesReader {
                     text.push_str(rest);
                 }
             }
-            ItemContent::Call { call, .. } => {
+            ItemContent::Call(call) => {
                 let known = call.name.len() + call.arguments.len();
                 for (name, field) in [("name", &mut call.name), ("arguments", &mut call.arguments)] {
                     match &item[name] {
@@ -279,7 +265,7 @@ impl ResponsesReader {
                     }
                 }
                 self.content_bytes += (call.name.len() + call.arguments.len()).saturating_sub(known);
-                self.hear_call(at, hear);
+                call.announce(hear);
             }
             ItemContent::Reasoning(data) => {
                 *data = item.clone();
@@ -324,7 +310,7 @@ fn text_of(message: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::ModelAnswer, *};
 
     fn read(events: &[Value]) -> (Result<ModelAnswer, RequestError>, Vec<String>) {
         let (mut reader, mut heard) = (Box::<ResponsesReader>::default(), Vec::new());
