@@ -27,27 +27,17 @@ use crate::{
 
 mod edits;
 
-/// When a run without progress is stopped.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct LoopLimits {
-    /// How often the same call may be refused before the run stops.
-    pub refusals: u32,
-    /// How many turns in a row may have no effect: they make no call, or only calls that are refused, change nothing,
-    /// or repeat earlier ones.
-    pub empty_turns: u32,
-    /// How many turns in a row may change no file and complete no task, but only change the task list otherwise.
-    pub task_turns: u32,
-    /// How many turns in a row may only read files or run commands that change none.
-    pub looking_turns: u32,
-    /// How often a file may be overwritten with nearly the same content.
-    pub rewrites: u32,
-}
-
-impl Default for LoopLimits {
-    fn default() -> Self {
-        Self { refusals: 5, empty_turns: 6, task_turns: 10, looking_turns: 100, rewrites: 6 }
-    }
-}
+/// How often the same call may be refused.
+const REFUSALS: u32 = 5;
+/// How many turns in a row may have no effect: they make no call, or only calls that are refused, change nothing, or
+/// repeat earlier ones.
+const EMPTY_TURNS: u32 = 6;
+/// How many turns in a row may change no file and complete no task, but only change the task list otherwise.
+const TASK_TURNS: u32 = 10;
+/// How many turns in a row may only read files or run commands that change none.
+const LOOKING_TURNS: u32 = 100;
+/// How often a file may be overwritten with nearly the same content.
+const REWRITES: u32 = 6;
 
 /// How many turns since the last progress may count although they brought only weak news; see [`News::Weak`].
 const WEAK_NEWS: u32 = 3;
@@ -60,7 +50,6 @@ type Fingerprint = u64;
 
 #[derive(Debug, Default)]
 pub(crate) struct LoopDetector {
-    limits: LoopLimits,
     /// The states of the files so far.
     files: HashSet<Fingerprint>,
     /// The states of the task list so far.
@@ -132,22 +121,17 @@ pub(crate) enum LoopAdvice {
 }
 
 impl LoopDetector {
-    pub(crate) fn new(limits: LoopLimits) -> Self {
-        Self { limits, ..Self::default() }
-    }
-
     pub(crate) fn observe(&mut self, tool: &str, arguments: &Value, result: &CallOutcome) {
-        let LoopLimits { refusals, rewrites, .. } = self.limits;
         let refusal = result.refusal();
         if let Some((code, repeat)) = refusal
-            && repeat >= refusals
+            && repeat >= REFUSALS
         {
-            self.stop = Some(format!("the same call of {tool} was refused {refusals} times ({code})"));
+            self.stop = Some(format!("the same call of {tool} was refused {REFUSALS} times ({code})"));
         }
         if let Some((path, times)) = result.outcome().and_then(|outcome| outcome.rewrites())
-            && times >= rewrites
+            && times >= REWRITES
         {
-            self.stop = Some(format!("{path} was overwritten {rewrites} times with nearly the same content"));
+            self.stop = Some(format!("{path} was overwritten {REWRITES} times with nearly the same content"));
         }
         self.turn.calls.push(IdleCall { tool: tool.to_owned(), refused: refusal.map(|(code, _)| code) });
         if !result.is_error() && !result.is_noop() {
@@ -278,32 +262,31 @@ impl LoopDetector {
     }
 
     fn advice(&self) -> LoopAdvice {
-        let LoopLimits { empty_turns, task_turns, looking_turns, .. } = self.limits;
         let idle = self.idle.len() as u32;
-        if idle >= empty_turns {
+        if idle >= EMPTY_TURNS {
             return LoopAdvice::Stop(describe(&self.idle));
         }
-        if self.planning >= task_turns {
-            return LoopAdvice::Stop(format!("{task_turns} turns changed only the list of tasks, and completed none"));
+        if self.planning >= TASK_TURNS {
+            return LoopAdvice::Stop(format!("{TASK_TURNS} turns changed only the list of tasks, and completed none"));
         }
-        if self.looking >= looking_turns {
+        if self.looking >= LOOKING_TURNS {
             return LoopAdvice::Stop(format!(
-                "{looking_turns} turns in a row only read files or ran commands, and changed nothing"
+                "{LOOKING_TURNS} turns in a row only read files or ran commands, and changed nothing"
             ));
         }
-        if idle >= 2 && idle >= empty_turns / 2 {
-            let (left, reason) = (empty_turns - idle, describe(&self.idle));
+        if idle >= EMPTY_TURNS / 2 {
+            let (left, reason) = (EMPTY_TURNS - idle, describe(&self.idle));
             return LoopAdvice::Warn(format!(
                 "The last {idle} turns had no effect: {reason}. Try something else: after {left} more the run stops."
             ));
         }
-        if self.planning >= 2 && self.planning == task_turns / 2 {
+        if self.planning == TASK_TURNS / 2 {
             let planning = self.planning;
             return LoopAdvice::Warn(format!(
                 "{planning} turns changed only the list of tasks. Do not add more: work on the first open task."
             ));
         }
-        if self.looking >= 2 && self.looking == looking_turns / 2 {
+        if self.looking == LOOKING_TURNS / 2 {
             let looking = self.looking;
             return LoopAdvice::Warn(format!("The last {looking} turns only looked around. Continue with the first open task."));
         }

@@ -174,7 +174,6 @@ impl<'a> AgentRun<'a> {
                 RunContext::History(history)
             }
         };
-        let loop_detector = LoopDetector::new(settings.loop_limits);
         let commands = command::CommandLimits::from(&workspace.config().commands);
         session.works_for_run(&saved.run, &saved.story_id());
         Ok(Self {
@@ -192,7 +191,7 @@ impl<'a> AgentRun<'a> {
             words,
             new_words: Vec::new(),
             approves_edits: false,
-            loop_detector,
+            loop_detector: LoopDetector::default(),
             commands,
             started,
             seconds_before,

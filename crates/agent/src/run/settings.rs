@@ -12,7 +12,6 @@ use crate::{
     cancel::CancelToken,
     command::Approver,
     event::{RunEvent, StopReason},
-    loop_detector::LoopLimits,
     model::{ChatModel, TokenUsage},
     person::Person,
     prompt::PromptDetail,
@@ -33,8 +32,6 @@ pub struct RunSettings {
     pub dialect: Option<EditDialect>,
     /// The limits of the whole run.
     pub limits: RunLimits,
-    /// When a run without progress stops.
-    pub loop_limits: LoopLimits,
     /// Whether every prompt is recorded beside the transcript.
     pub record_prompts: bool,
     /// Whether the person is asked about each edit before it is made.
@@ -67,7 +64,6 @@ impl RunSettings {
             window: context.window,
             dialect: None,
             limits: RunLimits { turns: Some(500), tokens: None, cost: None, minutes: config.run.minutes },
-            loop_limits: LoopLimits::default(),
             record_prompts: false,
             ask_edits: config.run.ask_edits,
             secrets: Secrets::default(),
