@@ -18,7 +18,9 @@ use crate::{
     event::{RunEvent, StopReason},
     model::{Prompt, TokenUsage},
     recorded_prompts::read_prompts,
-    run_files::{PROMPTS, RUNS, SAVED_RUN, TRANSCRIPT, is_busy, lock, open_dir, open_file, open_runs, read_file, run_names},
+    run_files::{
+        PROMPTS, RUNS, SAVED_RUN, TRANSCRIPT, if_found, is_busy, lock, open_dir, open_file, open_runs, read_file, run_names,
+    },
     transcript::{ResumeError, SavedRun, read_saved},
 };
 
@@ -98,11 +100,7 @@ pub fn list(workspace: &Workspace) -> io::Result<Vec<PastRun>> {
         };
         let modified = open_file(&dir, SAVED_RUN, OFlags::RDONLY)?.metadata()?.modified()?;
         let last_active = modified.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as i64);
-        let has_prompts = match open_file(&dir, PROMPTS, OFlags::RDONLY) {
-            Ok(_) => true,
-            Err(error) if Errno::from_io_error(&error) == Some(Errno::NOENT) => false,
-            Err(error) => return Err(error),
-        };
+        let has_prompts = if_found(open_file(&dir, PROMPTS, OFlags::RDONLY))?.is_some();
         all.push(PastRun { id, saved, state, last_active, has_prompts });
     }
     all.sort_by(|a, b| b.last_active.cmp(&a.last_active).then_with(|| b.id.cmp(&a.id)));
@@ -120,14 +118,8 @@ pub fn list_unsaved(workspace: &Workspace) -> io::Result<Vec<String>> {
 /// Removes the files of a run. Fails with `WouldBlock` if a process is working on it.
 pub fn remove(workspace: &Workspace, id: &str) -> io::Result<()> {
     let (Some(runs), Some(paths)) = (open_runs(workspace)?, workspace.state_report().paths) else { return Ok(()) };
-    let held = match open_file(&open_dir(&runs, id)?, TRANSCRIPT, OFlags::RDONLY) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-        transcript => {
-            let transcript = transcript?;
-            lock(&transcript)?;
-            Some(transcript)
-        }
-    };
+    let held = if_found(open_file(&open_dir(&runs, id)?, TRANSCRIPT, OFlags::RDONLY))?;
+    held.iter().try_for_each(lock)?;
     // It is renamed first: a name that begins with a dot is not listed as a run.
     let nameless = format!(".removed-{id}");
     sys::renameat(&runs, id, &runs, &nameless)?;

@@ -19,13 +19,17 @@ pub(crate) const PROMPTS: &str = "prompts.jsonl";
 
 /// The directory of all runs; `None` if there is none yet.
 pub(crate) fn open_runs(workspace: &Workspace) -> io::Result<Option<OwnedFd>> {
-    let state = match workspace.state_folder() {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        state => state?,
-    };
-    match open_dir(&*state, RUNS) {
+    match if_found(workspace.state_folder())? {
+        Some(state) => if_found(open_dir(&*state, RUNS)),
+        None => Ok(None),
+    }
+}
+
+/// Turns the error of a missing file or directory into `None`.
+pub(crate) fn if_found<T>(opened: io::Result<T>) -> io::Result<Option<T>> {
+    match opened {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        runs => runs.map(Some),
+        opened => opened.map(Some),
     }
 }
 
@@ -51,12 +55,9 @@ pub(crate) fn is_busy(runs: &OwnedFd, run: &str) -> bool {
 }
 
 pub(crate) fn read_file(dir: &OwnedFd, name: &str) -> io::Result<Option<String>> {
+    let Some(mut file) = if_found(open_file(dir, name, OFlags::RDONLY))? else { return Ok(None) };
     let mut content = Vec::new();
-    match open_file(dir, name, OFlags::RDONLY) {
-        Ok(mut file) => file.read_to_end(&mut content)?,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(error),
-    };
+    file.read_to_end(&mut content)?;
     Ok(Some(String::from_utf8_lossy(&content).into_owned()))
 }
 

@@ -14,11 +14,11 @@ use serde_json::{Value, json};
 use surehand_agent::{
     CancelToken, Secrets,
     command::{
-        Approval, ApprovalRules, Approver, CommandEnd, CommandLimits, CommandOutcome, CommandRequest, LeftProcesses, NoApprover,
-        NotRun, RuleApprover, run_command, tool_spec,
+        Approval, ApprovalRules, Approver, CommandEnd, CommandLimits, CommandOutcome, CommandRequest, CommandWatch,
+        LeftProcesses, NoApprover, NotRun, RuleApprover, run_command, tool_spec,
     },
 };
-use surehand_engine::{Config, Durability, Reply, Session, ToolNames, Workspace, core::shell};
+use surehand_engine::{CommandConfig, Config, Durability, Reply, Session, ToolNames, Workspace, core::shell};
 use tempfile::TempDir;
 
 /// A workspace with these files, and a session in it.
@@ -42,8 +42,12 @@ impl Approver for Anything {
     }
 }
 
+fn default_limits() -> CommandLimits {
+    CommandLimits::from(&CommandConfig::default())
+}
+
 fn quick() -> CommandLimits {
-    CommandLimits { time: Duration::from_millis(300), grace: Duration::from_millis(300), ..CommandLimits::default() }
+    CommandLimits { time: Duration::from_millis(300), grace: Duration::from_millis(300), ..default_limits() }
 }
 
 /// The outcome of a command, as an object.
@@ -80,12 +84,16 @@ fn reply_of(outcome: &CommandOutcome) -> Reply {
     Reply { text: outcome.text(&ToolNames::default()), is_error, result: result(outcome) }
 }
 
+fn unwatched(cancel: &CancelToken) -> CommandWatch<'_> {
+    CommandWatch { cancel, output: None }
+}
+
 fn call_with(session: &mut Session, arguments: &Value, limits: &CommandLimits) -> Reply {
-    reply_of(&run_command(session, arguments, &mut Anything, limits, &Secrets::default(), &CancelToken::default()))
+    reply_of(&run_command(session, arguments, &mut Anything, limits, &Secrets::default(), unwatched(&CancelToken::default())))
 }
 
 fn call(session: &mut Session, command: &str) -> Reply {
-    call_with(session, &json!({ "command": command }), &CommandLimits::default())
+    call_with(session, &json!({ "command": command }), &default_limits())
 }
 
 /// The reply about a command in an empty workspace.
@@ -184,7 +192,7 @@ fn our_keys_are_not_there() {
 #[test]
 fn long_output_is_cut_in_the_middle() {
     let (_dir, mut session) = lay_out(&[]);
-    let limits = CommandLimits { head_bytes: 10, tail_bytes: 12, ..CommandLimits::default() };
+    let limits = CommandLimits { head_bytes: 10, tail_bytes: 12, ..default_limits() };
     let reply = call_with(&mut session, &json!({ "command": "seq 1 1000" }), &limits);
     assert_eq!(reply.text, "exit code 0\n1\n2\n3\n4\n5\n[… 3,874 bytes (993 lines) left out …]\n999\n1000\n");
     assert_eq!(reply.result["cut"], json!({ "bytes": 3874, "lines": 993 }));
@@ -275,8 +283,14 @@ fn cancellation_stops_a_command() {
         from_thread.cancel();
     });
     let arguments = json!({ "command": "echo first; echo $$ > pid; echo > begun; sleep 60" });
-    let reply =
-        reply_of(&run_command(&mut session, &arguments, &mut Anything, &CommandLimits::default(), &Secrets::default(), &cancel));
+    let reply = reply_of(&run_command(
+        &mut session,
+        &arguments,
+        &mut Anything,
+        &default_limits(),
+        &Secrets::default(),
+        unwatched(&cancel),
+    ));
     thread.join().unwrap();
     assert!(reply.text.starts_with("stopped: the run was interrupted\nfirst\n"), "{}", reply.text);
     assert_eq!((&reply.result["cancelled"], &reply.result["timed_out"]), (&json!(true), &json!(false)));
@@ -286,9 +300,9 @@ fn cancellation_stops_a_command() {
         &mut session,
         &json!({ "command": "touch a" }),
         &mut NoApprover,
-        &CommandLimits::default(),
+        &default_limits(),
         &Secrets::default(),
-        &cancel,
+        unwatched(&cancel),
     ));
     assert_eq!((reply.is_error, &reply.result["refusal"]["code"]), (true, &json!("cancelled")));
     assert!(!dir.path().join("a").exists());
@@ -338,7 +352,7 @@ fn a_process_that_leaves_session_parent_and_group_is_ended_too() {
         // Stopped.
         format!("setsid sh -c 'echo $$ > pid; kill -STOP $$; sleep 60' & {wait}"),
     ] {
-        let limits = CommandLimits { grace: Duration::from_millis(50), ..CommandLimits::default() };
+        let limits = CommandLimits { grace: Duration::from_millis(50), ..default_limits() };
         let reply = leaves_nothing(&command, &["pid"], &limits);
         assert!(reply.text.ends_with(ENDED) && reply.text.starts_with("exit code 0\n"), "{command}: {}", reply.text);
         assert_eq!(reply.result["left_running"], true);
@@ -355,13 +369,13 @@ fn at_the_limit_daemons_are_ended_too() {
 #[test]
 fn a_shell_that_is_killed_takes_its_tree_with_it() {
     let command = "setsid sh -c 'echo $$ > pid; exec sleep 60' & while ! test -s pid; do :; done; kill -KILL $$";
-    let reply = leaves_nothing(command, &["pid"], &CommandLimits::default());
+    let reply = leaves_nothing(command, &["pid"], &default_limits());
     assert!(reply.text.starts_with("ended by signal 9\n") && reply.text.ends_with(ENDED), "{}", reply.text);
 }
 
 #[test]
 fn a_process_that_keeps_starting_successors_is_ended() {
-    let limits = CommandLimits { grace: Duration::from_millis(20), ..CommandLimits::default() };
+    let limits = CommandLimits { grace: Duration::from_millis(20), ..default_limits() };
     // One process at a time, each of which starts the next one and ends: in one group, or each in a session of its own.
     let (dir, mut session) = lay_out(&[("one", ": >> begun; sh ./one & exit"), ("two", ": >> begun; setsid -f sh ./two & exit")]);
     for script in ["one", "two"] {
@@ -393,7 +407,7 @@ fn the_other_children_of_a_program_are_left_alone() {
 fn orphans_are_reaped_while_the_command_runs() {
     let command =
         "for i in 1 2 3 4 5 6 7 8 9; do (true &); done; while grep -q \") Z $PPID \" /proc/[0-9]*/stat 2> /dev/null; do :; done";
-    let reply = leaves_nothing(command, &[], &CommandLimits { time: Duration::from_secs(40), ..CommandLimits::default() });
+    let reply = leaves_nothing(command, &[], &CommandLimits { time: Duration::from_secs(40), ..default_limits() });
     assert_eq!(reply.result["success"], true, "{}", reply.text);
 }
 
@@ -435,7 +449,7 @@ fn what_it_printed_of_a_file_counts_as_read() {
     assert!(call(&mut session, "cat a.txt").result["seen"].is_array());
     assert!(!session.call("edit_file", &edit("a.txt", "two")).is_error);
     // Lines that were cut out do not count as seen.
-    let limits = CommandLimits { head_bytes: 100, tail_bytes: 100, ..CommandLimits::default() };
+    let limits = CommandLimits { head_bytes: 100, tail_bytes: 100, ..default_limits() };
     call_with(&mut session, &json!({ "command": "cat long.txt" }), &limits);
     let overwrite = json!({ "path": "long.txt", "content": "" });
     assert_eq!(session.call("write_file", &overwrite).result["refusal"]["code"], "partial");
@@ -457,9 +471,9 @@ fn what_is_declined_does_not_run() {
             &mut session,
             &arguments,
             permission,
-            &CommandLimits::default(),
+            &default_limits(),
             &Secrets::default(),
-            &CancelToken::default(),
+            unwatched(&CancelToken::default()),
         ));
         assert_eq!((reply.is_error, &reply.result["refusal"]["code"]), (true, &json!("declined")));
         assert!(!dir.path().join("a").exists());
@@ -490,7 +504,7 @@ fn bad_arguments_are_refused_as_by_other_tools() {
         (json!({ "command": "ls", "timeout": -1 }), "run_command: timeout must be more than 0 seconds"),
         (json!({ "command": "ls", "timeout": "soon" }), "run_command: timeout: invalid type: string \"soon\""),
     ] {
-        let reply = call_with(&mut session, &arguments, &CommandLimits::default());
+        let reply = call_with(&mut session, &arguments, &default_limits());
         assert_eq!((reply.is_error, &reply.result["refusal"]["code"]), (true, &json!("bad_arguments")), "{arguments}");
         assert!(reply.text.contains(why), "{arguments}: {}", reply.text);
     }

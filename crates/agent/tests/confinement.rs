@@ -14,8 +14,8 @@ use serde_json::{Value, json};
 use surehand_agent::{
     CancelToken, Secrets,
     command::{
-        Approval, Approver, CommandLimits, CommandOutcome, CommandRequest, ConfinementSupport, NotRun, confinement_support,
-        run_command,
+        Approval, Approver, CommandLimits, CommandOutcome, CommandRequest, CommandWatch, ConfinementSupport, NotRun,
+        confinement_support, run_command,
     },
 };
 use surehand_engine::{CommandConfig, Config, Durability, Session, StateHome, ToolNames, Workspace};
@@ -91,8 +91,9 @@ impl Place {
     }
 
     fn outcome(&mut self, arguments: &Value) -> CommandOutcome {
-        let (limits, secrets) = (CommandLimits::default(), Secrets::default());
-        run_command(&mut self.session, arguments, &mut Confined, &limits, &secrets, &CancelToken::default())
+        let (limits, secrets) = (CommandLimits::from(&CommandConfig::default()), Secrets::default());
+        let watch = CommandWatch { cancel: &CancelToken::default(), output: None };
+        run_command(&mut self.session, arguments, &mut Confined, &limits, &secrets, watch)
     }
 
     fn run(&mut self, line: &str) -> String {

@@ -60,12 +60,6 @@ pub struct CommandLimits {
     pub linger: Duration,
 }
 
-impl Default for CommandLimits {
-    fn default() -> Self {
-        Self::from(&CommandConfig::default())
-    }
-}
-
 impl From<&CommandConfig> for CommandLimits {
     fn from(settings: &CommandConfig) -> Self {
         let time = Duration::from_secs(settings.seconds);
@@ -151,12 +145,6 @@ pub struct CommandWatch<'a> {
     pub output: Option<&'a mut dyn FnMut(&str)>,
 }
 
-impl<'a> From<&'a CancelToken> for CommandWatch<'a> {
-    fn from(cancel: &'a CancelToken) -> Self {
-        Self { cancel, output: None }
-    }
-}
-
 impl CommandWatch<'_> {
     fn show(&mut self, news: &str) {
         if let Some(output) = self.output.as_mut().filter(|_| !news.is_empty()) {
@@ -167,15 +155,14 @@ impl CommandWatch<'_> {
 
 /// Carries out a call. A command that fails is an outcome, not a refusal. The command does not get environment
 /// variables that contain a secret, and a secret in its output is redacted.
-pub fn run_command<'a>(
+pub fn run_command(
     session: &mut Session,
     arguments: &Value,
     permission: &mut dyn Approver,
     limits: &CommandLimits,
     secrets: &Secrets,
-    watch: impl Into<CommandWatch<'a>>,
+    mut watch: CommandWatch<'_>,
 ) -> CommandOutcome {
-    let mut watch = watch.into();
     let mut run = || -> Result<CommandRun, NotRun> {
         let CommandCall { line, time, why } = parse_arguments(arguments, limits)?;
         let cancel = watch.cancel;

@@ -314,6 +314,7 @@ fn with_commas(number: usize) -> String {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use surehand_engine::CommandConfig;
 
     use super::*;
 
@@ -322,7 +323,10 @@ mod tests {
     }
 
     fn shown_without(secrets: &Secrets, pieces: &[&[u8]], head_bytes: usize, tail_bytes: usize) -> ShownOutput {
-        let mut output = CommandOutput::new(&CommandLimits { head_bytes, tail_bytes, ..CommandLimits::default() }, secrets);
+        let mut output = CommandOutput::new(
+            &CommandLimits { head_bytes, tail_bytes, ..CommandLimits::from(&CommandConfig::default()) },
+            secrets,
+        );
         pieces.iter().for_each(|piece| output.push(piece));
         output.finish()
     }
@@ -431,7 +435,7 @@ mod tests {
     #[test]
     fn memory_is_bounded() {
         let mut output = CommandOutput::new(
-            &CommandLimits { head_bytes: 100, tail_bytes: 100, ..CommandLimits::default() },
+            &CommandLimits { head_bytes: 100, tail_bytes: 100, ..CommandLimits::from(&CommandConfig::default()) },
             &Secrets::default(),
         );
         for piece in ["x".repeat(60_000), "y\n".repeat(30_000), "\u{1b}]".repeat(30_000), "a\rb\u{8}".repeat(20_000)] {
