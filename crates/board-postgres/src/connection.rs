@@ -104,12 +104,11 @@ impl Link {
 
     async fn connect(&mut self) -> Result<Session, Failure> {
         if let Some(outage) = self.outage.as_ref().filter(|outage| Instant::now() < outage.until) {
-            let place = self.place().to_owned();
             let wait = outage.until.duration_since(Instant::now()).as_millis();
-            return Err(Failure::Board(match outage.is_denied {
-                true => BoardError::Denied { place, why: outage.why.clone() },
-                false => BoardError::Unreachable { place, why: format!("{}; tried again in {wait} ms", outage.why) },
-            }));
+            return Err(match outage.is_denied {
+                true => BoardError::Denied { place: self.place().to_owned(), why: outage.why.clone() }.into(),
+                false => Failure::Unreachable(format!("{}; tried again in {wait} ms", outage.why)),
+            });
         }
         let begun = Instant::now();
         self.connect_to_any_host().await.inspect_err(|failure| {
@@ -136,8 +135,7 @@ impl Link {
                 Err(failure) => refusal = Some(failure),
             }
         }
-        let place = self.place().to_owned();
-        Err(refusal.unwrap_or(Failure::Board(BoardError::Unreachable { place, why: outages.join("; ") })))
+        Err(refusal.unwrap_or(Failure::Unreachable(outages.join("; "))))
     }
 
     async fn connect_to(&mut self, host: usize) -> Result<Session, Failure> {
@@ -147,7 +145,7 @@ impl Link {
         let history = timeout(answer, session.history()).await.unwrap_or(Err(Failure::TimedOut(answer)))?;
         if self.history.as_ref().is_some_and(|last| history.is_before(last)) {
             let why = "a server has an older state than the one before; is a former primary running beside the new one?";
-            return Err(Failure::Board(BoardError::Unreachable { place: self.place().to_owned(), why: why.to_owned() }));
+            return Err(Failure::Unreachable(why.to_owned()));
         }
         // This may wait for another program that is creating the tables.
         timeout(answer, session.prepare(answer, self.place())).await.unwrap_or(Err(Failure::TimedOut(answer)))?;

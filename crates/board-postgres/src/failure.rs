@@ -7,6 +7,8 @@ use surehand_store::board::BoardError;
 #[derive(Debug)]
 pub(crate) enum Failure {
     Board(BoardError),
+    /// No server can be reached, for this reason.
+    Unreachable(String),
     /// The server, or the connection to it, failed.
     Server(tokio_postgres::Error),
     TimedOut(Duration),
@@ -43,7 +45,7 @@ enum Class {
 impl Failure {
     fn class(&self) -> Class {
         match self {
-            Self::Board(BoardError::Unreachable { .. }) | Self::TimedOut(_) => Class::Outage,
+            Self::Unreachable(_) | Self::TimedOut(_) => Class::Outage,
             Self::Board(_) => Class::Refused,
             Self::Conflict | Self::OtherTimeline => Class::Conflict,
             Self::Server(error) => match error.code() {
@@ -75,7 +77,7 @@ impl Failure {
 
     pub(crate) fn why(&self) -> String {
         match self {
-            Self::Board(BoardError::Unreachable { why, .. } | BoardError::Denied { why, .. }) => why.clone(),
+            Self::Unreachable(why) | Self::Board(BoardError::Denied { why, .. }) => why.clone(),
             Self::Board(error) => error.to_string(),
             Self::TimedOut(patience) => format!("no answer within {patience:?}"),
             Self::Conflict | Self::OtherTimeline => "other agents are faster again and again".to_owned(),

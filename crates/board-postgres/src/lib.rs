@@ -180,7 +180,6 @@ impl Board for PostgresBoard {
     fn wait(&mut self, timeout: Duration) -> Result<bool, BoardError> {
         let Some(seen) = &self.seen else { return Ok(true) };
         let Self { link, executor, .. } = self;
-        let place = link.place().to_owned();
         let done = executor.block_on(async {
             let until = tokio::time::Instant::now() + timeout;
             if !link.is_connected() {
@@ -189,13 +188,13 @@ impl Board for PostgresBoard {
                 return link.session().await.map(|_| true);
             }
             let session = link.session().await?;
-            let done = tokio::time::timeout_at(until, news::wait(session, seen, &place)).await.unwrap_or(Ok(false));
+            let done = tokio::time::timeout_at(until, news::wait(session, seen)).await.unwrap_or(Ok(false));
             if matches!(&done, Err(failure) if failure.is_outage()) {
                 link.disconnect();
             }
             done
         });
-        done.map_err(|failure| failure.into_board_error(&place))
+        done.map_err(|failure| failure.into_board_error(self.link.place()))
     }
 
     fn prune(&mut self, bounds: &BoardBounds) -> Result<bool, BoardError> {

@@ -159,7 +159,7 @@ impl<'a> Reader<'a> {
 }
 
 /// Waits until there is something that a reader with this cursor has not seen.
-pub(crate) async fn wait(session: &Session, seen: &Cursor, place: &str) -> Result<bool, Failure> {
+pub(crate) async fn wait(session: &Session, seen: &Cursor) -> Result<bool, Failure> {
     let Some(position) = Position::parse(seen).filter(|position| position.timeline == session.timeline.get()) else {
         return Ok(true);
     };
@@ -172,7 +172,7 @@ pub(crate) async fn wait(session: &Session, seen: &Cursor, place: &str) -> Resul
             return Ok(true);
         }
         tokio::select! {
-            announced = session.announcement(place) => announced?,
+            announced = session.announcement() => announced?,
             () = tokio::time::sleep(POLL_EVERY) => {}
         }
     }

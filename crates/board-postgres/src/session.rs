@@ -12,7 +12,7 @@ use std::{
 };
 
 use surehand_core::timestamp::Millis;
-use surehand_store::board::{BoardError, RepositoryId};
+use surehand_store::board::RepositoryId;
 use tokio::{sync::Notify, task::JoinHandle};
 use tokio_postgres::{AsyncMessage, Client, Config, Row, Statement, types::ToSql};
 
@@ -230,13 +230,10 @@ impl Session {
         }
     }
 
-    pub(crate) async fn announcement(&self, place: &str) -> Result<(), Failure> {
+    pub(crate) async fn announcement(&self) -> Result<(), Failure> {
         self.news.wake.notified().await;
         match self.news.is_closed.load(Ordering::Acquire) {
-            true => Err(Failure::Board(BoardError::Unreachable {
-                place: place.to_owned(),
-                why: "the connection was closed".to_owned(),
-            })),
+            true => Err(Failure::Unreachable("the connection was closed".to_owned())),
             false => Ok(()),
         }
     }
