@@ -41,6 +41,10 @@ pub enum SdkError {
 }
 
 impl SdkError {
+    pub(crate) fn bad_argument(why: impl Into<String>) -> Self {
+        Self::BadArgument { why: why.into() }
+    }
+
     /// The refusal of an outcome, if it is one.
     pub(crate) fn refused(outcome: &Outcome, names: &ToolNames) -> Option<Self> {
         RefusalReport::of(outcome, names).map(|report| Self::Refused(Box::new(report)))

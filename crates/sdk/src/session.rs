@@ -80,10 +80,10 @@ impl Session {
         let tools = OfferedTools::new(options.tools.as_deref())?;
         let mut engine = match (&options.id, options.is_shared) {
             (None, false) => engine::Session::new(workspace),
-            (None, true) => return Err(SdkError::BadArgument { why: "a shared session needs an id".to_owned() }),
+            (None, true) => return Err(SdkError::bad_argument("a shared session needs an id")),
             (Some(id), _) if id.is_empty() || id.len() > MOST_ID_BYTES || id.chars().any(char::is_control) => {
                 let why = format!("the id of a session has 1 to {MOST_ID_BYTES} bytes and no control characters");
-                return Err(SdkError::BadArgument { why });
+                return Err(SdkError::bad_argument(why));
             }
             (Some(id), false) => engine::Session::continued(workspace, SessionId(id.clone())),
             (Some(id), true) => engine::Session::shared(workspace, SessionId(id.clone())),
@@ -171,7 +171,7 @@ impl Session {
     /// files that have changed. If the files are as before, the edit was not made, and nothing is recorded.
     pub fn adopt(&self, permit: &Permit) -> Result<String, SdkError> {
         if !permit.session.ptr_eq(&self.downgrade()) {
-            return Err(SdkError::BadArgument { why: "the permit belongs to another session".to_owned() });
+            return Err(SdkError::bad_argument("the permit belongs to another session"));
         }
         self.0.process.check()?;
         let running = self.0.running_edits(Some(permit.number));

@@ -31,10 +31,10 @@ impl OfferedTools {
         for (ours, theirs) in listed {
             let Some(tool) = Tool::named(ours) else {
                 let known: Vec<&str> = Tool::ALL.iter().map(|tool| tool.name()).collect();
-                return Err(SdkError::BadArgument { why: format!("there is no tool {ours}; there are {}", known.join(", ")) });
+                return Err(SdkError::bad_argument(format!("there is no tool {ours}; there are {}", known.join(", "))));
             };
             if theirs.is_empty() {
-                return Err(SdkError::BadArgument { why: format!("the name for {ours} is empty") });
+                return Err(SdkError::bad_argument(format!("the name for {ours} is empty")));
             }
             names = names.with(tool, theirs.clone());
         }
@@ -61,10 +61,10 @@ impl OfferedTools {
 
 /// The edit of a call of an edit tool, such as `edit_lines` with its arguments. Refused if the arguments are wrong.
 pub fn edit_of_tool(tool: &str, arguments: &Value) -> Result<Edit, SdkError> {
-    let known = Tool::named(tool).ok_or_else(|| SdkError::BadArgument { why: format!("there is no tool {tool}") })?;
+    let known = Tool::named(tool).ok_or_else(|| SdkError::bad_argument(format!("there is no tool {tool}")))?;
     match tools::parse(known, arguments) {
         Ok(Call::Edit(edit)) => Ok(edit),
-        Ok(_) => Err(SdkError::BadArgument { why: format!("{tool} edits no file") }),
+        Ok(_) => Err(SdkError::bad_argument(format!("{tool} edits no file"))),
         Err(refusal) => Err(refused(refusal, &ToolNames::default())),
     }
 }
