@@ -130,8 +130,8 @@ pub(super) fn edit(path: &str, old: &str, new: &str, all: bool) -> ToolUse {
     ToolUse::Change(Edit::Replace(replacement(path, old, new, all)))
 }
 
-/// The names of the fields of an edit: the old text, the new text, and whether to replace every occurrence. The last one
-/// is empty if the client has no such field.
+/// The names of the fields of an edit: the old text, the new text, and whether to replace every occurrence. The last
+/// one is empty if the client has no such field.
 pub(super) type EditFields<'a> = [&'a str; 3];
 
 pub(super) fn edit_in(path: &str, arguments: &Value, [old, new, all]: EditFields<'_>) -> Option<ToolUse> {

@@ -10,17 +10,22 @@ const NAME: &str = "Content from ";
 pub(super) fn referenced(prompt: &str) -> Vec<ShownLines> {
     let Some((_, block)) = prompt.split_once(ABOVE) else { return Vec::new() };
     let block = block.rsplit_once(BELOW).map_or(block, |(block, _)| block);
+    let name = |line: &str| Some(line.strip_prefix(NAME)?.strip_suffix(':')?.trim_start_matches('@').to_owned());
+    split_files(block, name).into_iter().map(part).collect()
+}
+
+/// Splits a text at the lines in which `name` finds the name of a file. A file that contains such a line counts up to
+/// there.
+pub(super) fn split_files(text: &str, name: impl Fn(&str) -> Option<String>) -> Vec<ShownLines> {
     let mut files: Vec<ShownLines> = Vec::new();
-    for line in block.split_inclusive('\n') {
-        // A file that contains such a line counts up to there.
-        let name = line.trim_end().strip_prefix(NAME).and_then(|name| name.strip_suffix(':'));
-        match (name, files.last_mut()) {
-            (Some(name), _) => files.push(ShownLines::new(name.trim_start_matches('@'), 1, "")),
+    for line in text.split_inclusive('\n') {
+        match (name(line.trim_end()), files.last_mut()) {
+            (Some(name), _) => files.push(ShownLines::new(name, 1, "")),
             (None, Some(file)) => file.content.push_str(line),
             (None, None) => {}
         }
     }
-    files.into_iter().map(part).collect()
+    files
 }
 
 /// A header above a part of a file has its line numbers.

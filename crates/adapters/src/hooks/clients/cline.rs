@@ -10,7 +10,6 @@ use crate::{
     client_instructions,
     hooks::{
         event::{HookEvent, SessionStart, ShownLines, ToolOutcome, ToolUse, edit, join_rows, text, unknown_edit, write},
-        handle::HookVerdict,
         truncation::{self, CutSize},
     },
 };
@@ -28,7 +27,11 @@ pub(super) const ADAPTER: ClientAdapter = ClientAdapter {
         ..FIELDS
     },
     parse,
-    write_answer,
+    deny: |input, why| {
+        let why = format!("This call was denied and did nothing. {why}");
+        json!({ "cancel": false, "contextModification": why, "overrideInput": harmless(input["tool_call"]["name"].as_str()) })
+    },
+    add_context: |_, text| json!({ "cancel": false, "contextModification": text }),
     instructions: &client_instructions::CLINE,
     ..DEFAULTS
 };
@@ -112,19 +115,8 @@ fn shown(query: &str, result: &str) -> Option<Vec<ShownLines>> {
 fn printed(result: &str) -> String {
     let is_status = result.starts_with("[Command exited with code ");
     let output = if is_status { truncation::without_first_line(result) } else { result };
-    let whole = truncation::without_marker(output, |line| line.starts_with("[... output truncated: "));
-    if whole.is_empty() || whole.ends_with('\n') { whole } else { whole + "\n" }
-}
-
-fn write_answer(input: &Value, verdict: &HookVerdict) -> Value {
-    match verdict {
-        HookVerdict::Pass => Value::Null,
-        HookVerdict::Deny(why) => {
-            let why = format!("This call was denied and did nothing. {why}");
-            json!({ "cancel": false, "contextModification": why, "overrideInput": harmless(input["tool_call"]["name"].as_str()) })
-        }
-        HookVerdict::Context(text) => json!({ "cancel": false, "contextModification": text }),
-    }
+    let output = truncation::without_marker(output, |line| line.starts_with("[... output truncated: "));
+    if output.is_empty() || output.ends_with('\n') { output } else { output + "\n" }
 }
 
 /// Arguments that make a tool fail: a device has no entries. Malformed arguments would fail as well, but Cline ends the
@@ -170,7 +162,7 @@ mod tests {
 
     #[test]
     fn a_denied_call_gets_arguments_that_can_only_fail() {
-        let said = |tool: &str| write_answer(&json!({ "tool_call": { "name": tool } }), &HookVerdict::Deny("no".to_owned()));
+        let said = |tool: &str| (ADAPTER.deny)(&json!({ "tool_call": { "name": tool } }), "no");
         let editor = said("editor");
         assert_eq!(
             (&editor["cancel"], &editor["contextModification"]),

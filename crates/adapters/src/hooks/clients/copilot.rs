@@ -10,7 +10,6 @@ use crate::{
     client_instructions,
     hooks::{
         event::{HookEvent, ShownLines, ToolOutcome, ToolUse, edit, text, write},
-        handle::HookVerdict,
         truncation,
     },
 };
@@ -23,7 +22,8 @@ pub(super) const ADAPTER: ClientAdapter = ClientAdapter {
     context_events: &["sessionStart", "userPromptSubmitted", "postToolUse"],
     fields: CAMEL_CASE_FIELDS,
     parse,
-    write_answer,
+    deny: |_, why| json!({ "permissionDecision": "deny", "permissionDecisionReason": why }),
+    add_context: |_, text| json!({ "additionalContext": text }),
     instructions: &client_instructions::COPILOT,
     ..DEFAULTS
 };
@@ -102,14 +102,6 @@ fn preview(said: &str) -> &str {
     }
     let shown = said.split_once("\nPreview (first ").and_then(|(_, shown)| shown.split_once(" chars):\n"));
     shown.map_or("", |(_, shown)| truncation::without_part_line(shown))
-}
-
-fn write_answer(_: &Value, verdict: &HookVerdict) -> Value {
-    match verdict {
-        HookVerdict::Pass => Value::Null,
-        HookVerdict::Deny(why) => json!({ "permissionDecision": "deny", "permissionDecisionReason": why }),
-        HookVerdict::Context(text) => json!({ "additionalContext": text }),
-    }
 }
 
 #[cfg(test)]

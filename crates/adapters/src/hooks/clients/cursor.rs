@@ -9,12 +9,9 @@ use surehand_engine::{Edit, Tool, ToolNames};
 use super::{ClientAdapter, DEFAULTS, FIELDS, InputFields};
 use crate::{
     client_instructions,
-    hooks::{
-        event::{
-            HookEvent, SessionStart, ShownLines, ToolOutcome, ToolUse, any_text, edit, edits_in, join_rows, line_number, text,
-            unknown_edit, write,
-        },
-        handle::HookVerdict,
+    hooks::event::{
+        HookEvent, SessionStart, ShownLines, ToolOutcome, ToolUse, any_text, edit, edits_in, join_rows, line_number, text,
+        unknown_edit, write,
     },
 };
 
@@ -27,7 +24,11 @@ pub(super) const ADAPTER: ClientAdapter = ClientAdapter {
     context_events: &["sessionStart", "postToolUse"],
     fields: InputFields { session: &["/conversation_id", "/session_id"], directory: &["/cwd", "/workspace_roots/0"], ..FIELDS },
     parse,
-    write_answer,
+    deny: |_, why| {
+        let user = why.lines().next().unwrap_or_default();
+        json!({ "permission": "deny", "user_message": format!("Surehand: {user}"), "agent_message": why })
+    },
+    add_context: |_, text| json!({ "additional_context": text }),
     person_field: Some("user_message"),
     instructions: &client_instructions::CURSOR,
     ..DEFAULTS
@@ -113,17 +114,6 @@ fn numbered(said: &str) -> Option<(u32, String)> {
         Some((number.trim().parse().ok()?, line.to_owned()))
     };
     join_rows(said.lines().map_while(row).collect())
-}
-
-fn write_answer(_: &Value, verdict: &HookVerdict) -> Value {
-    match verdict {
-        HookVerdict::Pass => Value::Null,
-        HookVerdict::Deny(why) => {
-            let user: &str = why.lines().next().unwrap_or_default();
-            json!({ "permission": "deny", "user_message": format!("Surehand: {user}"), "agent_message": why })
-        }
-        HookVerdict::Context(text) => json!({ "additional_context": text }),
-    }
 }
 
 #[cfg(test)]

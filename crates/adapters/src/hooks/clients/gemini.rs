@@ -5,12 +5,11 @@
 use serde_json::{Value, json};
 use surehand_engine::{Tool, ToolNames};
 
-use super::{ClientAdapter, DEFAULTS, FIELDS, InputFields, TranscriptUse, answer_like_claude, session_start};
+use super::{ClientAdapter, DEFAULTS, FIELDS, InputFields, TranscriptUse, session_start};
 use crate::{
     client_instructions,
     hooks::{
         event::{HookEvent, ShownLines, ToolOutcome, ToolUse, edit, line_number, text, write},
-        handle::HookVerdict,
         prompt_files,
         truncation::{self, CutSize},
     },
@@ -23,7 +22,7 @@ pub(super) const ADAPTER: ClientAdapter = ClientAdapter {
     context_events: &["SessionStart", "BeforeAgent", "AfterTool"],
     fields: InputFields { agent: &[], transcript: "/transcript_path", ..FIELDS },
     parse,
-    write_answer,
+    deny: |_, why| json!({ "decision": "deny", "reason": why }),
     person_field: Some("systemMessage"),
     // It loads GEMINI.md itself.
     instructions: &client_instructions::GEMINI,
@@ -41,9 +40,13 @@ fn parse(event: &str, input: &Value) -> Option<HookEvent> {
     })
 }
 
+pub(super) fn path(arguments: &Value) -> Option<String> {
+    text(arguments, "file_path").or_else(|| text(arguments, "absolute_path"))
+}
+
 fn parse_tool_use(input: &Value) -> Option<ToolUse> {
     let arguments = &input["tool_input"];
-    let path = || text(arguments, "file_path").or_else(|| text(arguments, "absolute_path"));
+    let path = || path(arguments);
     Some(match input["tool_name"].as_str()? {
         "read_file" | "read_many_files" => ToolUse::Read,
         "grep_search" | "search_file_content" => ToolUse::search(text(arguments, "dir_path").or_else(|| text(arguments, "path"))),
@@ -67,10 +70,7 @@ fn parse_outcome(input: &Value) -> ToolOutcome {
         // A command that exits with an error has still run.
         Some("run_shell_command") => ToolOutcome::Printed(printed(&content)),
         _ if response.get("error").is_some_and(|error| !error.is_null()) => ToolOutcome::Failed,
-        Some("read_file") => {
-            let path = text(arguments, "file_path").or_else(|| text(arguments, "absolute_path"));
-            ToolOutcome::showed(path.map(|path| shown(path, arguments, &content)))
-        }
+        Some("read_file") => ToolOutcome::showed(path(arguments).map(|path| shown(path, arguments, &content))),
         Some("read_many_files") => ToolOutcome::Showed(shown_of_many(&content)),
         Some("grep_search" | "search_file_content") => ToolOutcome::Printed(content),
         _ => ToolOutcome::Done,
@@ -110,15 +110,8 @@ fn first_line(above: &str) -> Option<u32> {
 /// Several files, each below a line with its name. If a file contains such a line, the rest of it does not count.
 pub(super) fn shown_of_many(content: &str) -> Vec<ShownLines> {
     const WARNING: &str = "[WARNING: This file was truncated.";
-    let mut files: Vec<ShownLines> = Vec::new();
-    for line in content.split_inclusive('\n') {
-        let name = line.trim_end().strip_prefix("--- ").and_then(|line| line.strip_suffix(" ---"));
-        match (name, files.last_mut()) {
-            (Some(name), _) => files.push(ShownLines::new(name, 1, "")),
-            (None, Some(file)) => file.content.push_str(line),
-            (None, None) => {}
-        }
-    }
+    let name = |line: &str| Some(line.strip_prefix("--- ")?.strip_suffix(" ---")?.to_owned());
+    let mut files = prompt_files::split_files(content, name);
     for file in &mut files {
         let content = file.content.strip_prefix('\n').unwrap_or(&file.content);
         let is_cut = content.starts_with(WARNING);
@@ -153,13 +146,6 @@ pub(super) fn without_status<'a>(mut output: &'a str, words: &[&str]) -> &'a str
         output = above;
     }
     output
-}
-
-fn write_answer(input: &Value, verdict: &HookVerdict) -> Value {
-    match verdict {
-        HookVerdict::Deny(why) => json!({ "decision": "deny", "reason": why }),
-        HookVerdict::Pass | HookVerdict::Context(_) => answer_like_claude(input, verdict),
-    }
 }
 
 #[cfg(test)]

@@ -5,17 +5,14 @@ use serde_json::{Value, json};
 use surehand_engine::{Edit, Tool, ToolNames};
 
 use super::{ClientAdapter, DEFAULTS, FIELDS, InputFields};
-use crate::hooks::{
-    event::{
-        EditFields, HookEvent, SessionStart, ShownLines, ToolOutcome, ToolUse, edit_in, edits_in, line_number, text,
-        unknown_edit, write,
-    },
-    handle::HookVerdict,
+use crate::hooks::event::{
+    EditFields, HookEvent, SessionStart, ShownLines, ToolOutcome, ToolUse, edit_in, edits_in, line_number, text, unknown_edit,
+    write,
 };
 
 pub(super) const ADAPTER: ClientAdapter = ClientAdapter {
     name: "generic",
-    // An agent with other names can tell its model.
+    // An agent with other tool names can explain them to its model.
     names: || {
         ToolNames::reading_with("read")
             .with(Tool::EditFile, "edit")
@@ -28,7 +25,8 @@ pub(super) const ADAPTER: ClientAdapter = ClientAdapter {
     event_field: "event",
     fields: InputFields { session: &["/session"], agent: &["/agent"], directory: &["/directory"], ..FIELDS },
     parse,
-    write_answer,
+    deny: |_, why| json!({ "decision": "deny", "reason": why }),
+    add_context: |_, text| json!({ "decision": "allow", "context": text }),
     person_field: Some("person"),
     ..DEFAULTS
 };
@@ -113,25 +111,5 @@ pub(super) fn describe_mistake(input: &Value) -> String {
         (_, event) if !EVENTS.contains(&event) => format!("no such event: {event:?}; there are {}", EVENTS.join(", ")),
         (Some(name), _) => format!("{name} is missing"),
         _ => format!("the tool is not understood: {}; there are {}", input["tool"], TOOLS.join(", ")),
-    }
-}
-
-pub(super) fn allow() -> Value {
-    json!({ "decision": "allow" })
-}
-
-pub(super) fn failed(why: &str) -> Value {
-    json!({ "decision": "allow", "error": why })
-}
-
-pub(super) fn line(answer: &Value) -> String {
-    format!("{answer}\n")
-}
-
-fn write_answer(_: &Value, verdict: &HookVerdict) -> Value {
-    match verdict {
-        HookVerdict::Pass => allow(),
-        HookVerdict::Deny(why) => json!({ "decision": "deny", "reason": why }),
-        HookVerdict::Context(text) => json!({ "decision": "allow", "context": text }),
     }
 }

@@ -10,10 +10,7 @@ use surehand_engine::{Tool, ToolNames};
 use super::{ClientAdapter, DEFAULTS, FIELDS, InputFields, TranscriptUse, parse_like_claude};
 use crate::{
     client_instructions,
-    hooks::{
-        event::{HookEvent, SessionStart, ToolOutcome, ToolUse, edit_in, text, write},
-        handle::HookVerdict,
-    },
+    hooks::event::{HookEvent, SessionStart, ToolOutcome, ToolUse, edit_in, text, write},
 };
 
 pub(super) const ADAPTER: ClientAdapter = ClientAdapter {
@@ -25,7 +22,9 @@ pub(super) const ADAPTER: ClientAdapter = ClientAdapter {
     denial_note: "goose adds to this that you should not retry. That does not hold here: once you have seen the lines, the call may be sent again.\n",
     fields: InputFields { agent: &[], directory: &["/working_dir"], transcript: "/sessions_database", ..FIELDS },
     parse,
-    write_answer,
+    deny: |_, why| json!({ "decision": "block", "reason": why }),
+    // Notes stay pending until a denial.
+    add_context: |_, _| Value::Null,
     instructions: &client_instructions::GOOSE,
     transcript: TranscriptUse::HoldsResults,
     ..DEFAULTS
@@ -74,14 +73,6 @@ fn parse_tool_use(input: &Value) -> Option<ToolUse> {
         "shell" => ToolUse::shell(arguments, None)?,
         _ => return None,
     })
-}
-
-fn write_answer(_: &Value, verdict: &HookVerdict) -> Value {
-    match verdict {
-        // Notes stay pending until a denial.
-        HookVerdict::Pass | HookVerdict::Context(_) => Value::Null,
-        HookVerdict::Deny(why) => json!({ "decision": "block", "reason": why }),
-    }
 }
 
 #[cfg(test)]

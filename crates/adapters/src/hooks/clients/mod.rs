@@ -117,8 +117,10 @@ pub(super) struct ClientAdapter {
     pub denial_note: &'static str,
     /// Translates an event; `None` if Surehand has nothing to do with it.
     parse: fn(event: &str, &Value) -> Option<HookEvent>,
-    /// Writes an answer; null prints nothing.
-    write_answer: fn(&Value, &HookVerdict) -> Value,
+    /// Writes the answer that denies the call in the input, for this reason.
+    deny: fn(input: &Value, why: &str) -> Value,
+    /// Writes the answer that adds a text to the model's context; null if the client takes none.
+    add_context: fn(event: &Value, text: &str) -> Value,
     /// The field of an answer that is shown to the person.
     person_field: Option<&'static str>,
     /// The instruction files that it loads itself.
@@ -159,7 +161,13 @@ const DEFAULTS: ClientAdapter = ClientAdapter {
     denial: DenialChannel::Answer,
     denial_note: "",
     parse: |_, _| None,
-    write_answer: answer_like_claude,
+    // Some of the clients that follow Claude Code reject an answer with any other field.
+    deny: |input, why| {
+        json!({ "hookSpecificOutput": {
+            "hookEventName": input[EVENT], "permissionDecision": "deny", "permissionDecisionReason": why,
+        } })
+    },
+    add_context: |event, text| json!({ "hookSpecificOutput": { "hookEventName": event, "additionalContext": text } }),
     person_field: None,
     instructions: &client_instructions::NOTHING,
     transcript: TranscriptUse::Unread,
@@ -228,7 +236,7 @@ impl HookClient {
         let stdout = match self {
             // Cursor may take an empty answer for a broken one, and that for a denial.
             HookClient::Cursor => "{}\n".to_owned(),
-            HookClient::Generic => generic::line(&generic::allow()),
+            HookClient::Generic => "{\"decision\":\"allow\"}\n".to_owned(),
             _ => String::new(),
         };
         HookAnswer { stdout, ..HookAnswer::default() }
@@ -237,9 +245,11 @@ impl HookClient {
     /// Lets the call pass, and logs what failed.
     pub fn fail(self, why: impl Into<String>) -> HookAnswer {
         let why = why.into();
-        let pass = self.pass();
-        let stdout = if self == HookClient::Generic { generic::line(&generic::failed(&why)) } else { pass.stdout };
-        HookAnswer { stdout, failed: Some(why), ..pass }
+        let stdout = match self {
+            HookClient::Generic => format!("{}\n", json!({ "decision": "allow", "error": why })),
+            client => client.pass().stdout,
+        };
+        HookAnswer { stdout, failed: Some(why), ..HookAnswer::default() }
     }
 
     /// The answer to an input that no adapter understands. It explains the mistake to the author of a generic hook.
@@ -250,10 +260,14 @@ impl HookClient {
     /// A verdict in the client's format, with a text for the person.
     pub(super) fn write_answer(self, input: &Value, verdict: HookVerdict, person: Option<&str>) -> HookAnswer {
         let adapter = self.adapter();
-        if let (HookVerdict::Deny(why), DenialChannel::ExitCode) = (&verdict, adapter.denial) {
-            return HookAnswer { stderr: why.clone(), exit_code: 2, ..HookAnswer::default() };
-        }
-        let mut answer = (adapter.write_answer)(input, &verdict);
+        let mut answer = match (verdict, adapter.denial) {
+            (HookVerdict::Pass, _) => return self.pass(),
+            (HookVerdict::Deny(stderr), DenialChannel::ExitCode) => {
+                return HookAnswer { stderr, exit_code: 2, ..HookAnswer::default() };
+            }
+            (HookVerdict::Deny(why), DenialChannel::Answer) => (adapter.deny)(input, &why),
+            (HookVerdict::Context(text), _) => (adapter.add_context)(&input[adapter.event_field], &text),
+        };
         if let (Some(field), Some(text), Some(answer)) = (adapter.person_field, person, answer.as_object_mut()) {
             answer.insert(field.to_owned(), text.trim_end().into());
         }
@@ -261,18 +275,6 @@ impl HookClient {
             Value::Null => self.pass(),
             answer => HookAnswer { stdout: format!("{answer}\n"), ..HookAnswer::default() },
         }
-    }
-}
-
-/// The answer format of Claude Code, which several clients follow. Some of them reject an answer with any other field.
-fn answer_like_claude(input: &Value, verdict: &HookVerdict) -> Value {
-    let event = &input[EVENT];
-    match verdict {
-        HookVerdict::Pass => Value::Null,
-        HookVerdict::Deny(why) => json!({ "hookSpecificOutput": {
-            "hookEventName": event, "permissionDecision": "deny", "permissionDecisionReason": why,
-        } }),
-        HookVerdict::Context(text) => json!({ "hookSpecificOutput": { "hookEventName": event, "additionalContext": text } }),
     }
 }
 

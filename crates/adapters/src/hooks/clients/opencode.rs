@@ -11,7 +11,6 @@ use crate::{
         event::{
             EditFields, HookEvent, SessionStart, ShownLines, ToolOutcome, ToolUse, edit_in, edits_in, join_rows, text, write,
         },
-        handle::HookVerdict,
         truncation,
     },
 };
@@ -22,7 +21,8 @@ pub(super) const ADAPTER: ClientAdapter = ClientAdapter {
     context_events: &["tool.execute.after"],
     fields: InputFields { session: &["/session"], agent: &[], directory: &["/directory"], given: "/loaded", ..FIELDS },
     parse,
-    write_answer,
+    deny: |_, why| json!({ "deny": why }),
+    add_context: |_, text| json!({ "context": text }),
     person_field: Some("person"),
     // Each read lists the instruction files that it loaded.
     instructions: &client_instructions::OPENCODE,
@@ -97,14 +97,6 @@ fn numbered(output: &str) -> Option<(u32, String)> {
     };
     let above = |line: &&str| !matches!(*line, "<content>" | "<file>");
     join_rows(output.split('\n').skip_while(above).skip(1).map_while(row).collect())
-}
-
-fn write_answer(_: &Value, verdict: &HookVerdict) -> Value {
-    match verdict {
-        HookVerdict::Pass => Value::Null,
-        HookVerdict::Deny(why) => json!({ "deny": why }),
-        HookVerdict::Context(text) => json!({ "context": text }),
-    }
 }
 
 #[cfg(test)]

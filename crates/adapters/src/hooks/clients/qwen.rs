@@ -39,13 +39,9 @@ fn parse(event: &str, input: &Value) -> Option<HookEvent> {
     }
 }
 
-fn path(arguments: &Value) -> Option<String> {
-    text(arguments, "file_path").or_else(|| text(arguments, "absolute_path"))
-}
-
 fn parse_tool_use(input: &Value) -> Option<ToolUse> {
     let arguments = &input["tool_input"];
-    let path = || path(arguments);
+    let path = || gemini::path(arguments);
     Some(match input["tool_name"].as_str()? {
         "read_file" | "read_many_files" => ToolUse::Read,
         "edit" => edit_in(&path()?, arguments, ["old_string", "new_string", "replace_all"])?,
@@ -65,7 +61,7 @@ fn parse_outcome(input: &Value) -> ToolOutcome {
     }
     match input["tool_name"].as_str() {
         Some("read_file") => {
-            let Some(path) = path(arguments) else { return ToolOutcome::Failed };
+            let Some(path) = gemini::path(arguments) else { return ToolOutcome::Failed };
             if content.starts_with("Jupyter Notebook (") {
                 return ToolOutcome::ShowedNotebook { path, cells: content };
             }

@@ -2,7 +2,7 @@
 //! reports a failed tool twice (`PostToolUseFailure`, then `PostToolUse` with an error); the second counts. It
 //! truncates long results after its hooks have run.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use surehand_engine::{Edit, Tool, ToolNames};
 
 use super::{CAMEL_CASE_FIELDS, ClientAdapter, DEFAULTS, DenialChannel, parse_like_claude};
@@ -10,7 +10,6 @@ use crate::{
     client_instructions,
     hooks::{
         event::{ShownLines, ToolOutcome, ToolUse, edit_in, edits_in, join_rows, text, unknown_edit, write},
-        handle::HookVerdict,
         truncation::{self, CutSize},
     },
 };
@@ -32,7 +31,6 @@ pub(super) const ADAPTER: ClientAdapter = ClientAdapter {
     denial_note: "Reasonix itself takes an edit only of what read_file has shown as it is now: call read_file first.\n",
     fields: CAMEL_CASE_FIELDS,
     parse: |event, input| parse_like_claude(event, input, parse_tool_use, parse_outcome),
-    write_answer,
     instructions: &client_instructions::REASONIX,
     ..DEFAULTS
 };
@@ -94,16 +92,6 @@ fn numbered(result: &str) -> Option<(u32, String)> {
         Some((number.trim_start().parse().ok()?, line.to_owned()))
     };
     join_rows(result.lines().map_while(row).collect())
-}
-
-fn write_answer(input: &Value, verdict: &HookVerdict) -> Value {
-    match verdict {
-        // The exit code denies.
-        HookVerdict::Pass | HookVerdict::Deny(_) => Value::Null,
-        HookVerdict::Context(text) => json!({ "hookSpecificOutput": {
-            "hookEventName": input["event"], "additionalContext": text,
-        } }),
-    }
 }
 
 #[cfg(test)]
