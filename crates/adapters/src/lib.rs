@@ -19,7 +19,8 @@
 //!     let options = WorkspaceOptions { config: config.clone(), is_for_one_call: true, ..WorkspaceOptions::default() };
 //!     Workspace::open_with(root, options).map(Into::into).map_err(|error| error.to_string())
 //! };
-//! let said = answer(HookClient::Claude, None, &input.to_string(), &HookEnvironment { state, project: None, open: &open });
+//! let environment = HookEnvironment { state, project: None, open: &open };
+//! let said = answer(HookClient::Claude, None, &input.to_string(), &environment);
 //! assert!(said.stdout.contains("was not read this session"), "{}", said.stdout);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```

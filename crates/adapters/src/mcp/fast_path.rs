@@ -85,20 +85,11 @@ impl IncompleteAnswer {
              again before you edit it."
         );
         let mut line = Vec::new();
-        put(&AnswerHead { jsonrpc: "2.0", id: &self.id }, &mut line);
-        line.pop();
-        line.extend_from_slice(br#","result":{"content":[{"type":"text","text":"#);
+        put_head(&self.id, &mut line);
         put(&why, &mut line);
         line.extend_from_slice(b"}],\"isError\":true}}\n");
         line
     }
-}
-
-/// The start of an answer. Its text is rendered in place.
-#[derive(Serialize)]
-struct AnswerHead<'a> {
-    jsonrpc: &'static str,
-    id: &'a RequestId,
 }
 
 impl Server {
@@ -180,12 +171,17 @@ fn put(value: &impl Serialize, out: &mut Vec<u8>) {
     serde_json::to_writer(out, value).expect("neither a vector nor our messages can fail");
 }
 
-/// The answer as the SDK would send it.
+/// The start of an answer, up to the text of its content.
+fn put_head(id: &RequestId, out: &mut Vec<u8>) {
+    out.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
+    put(id, out);
+    out.extend_from_slice(br#","result":{"content":[{"type":"text","text":"#);
+}
+
+/// The answer as the SDK would send it. Its text is rendered in place.
 fn put_answer(id: &RequestId, outcome: &Outcome, names: &ToolNames, notes: &str, out: &mut Vec<u8>) {
-    put(&AnswerHead { jsonrpc: "2.0", id }, out);
-    // Replaces the closing brace.
-    out.pop();
-    out.extend_from_slice(br#","result":{"content":[{"type":"text","text":""#);
+    put_head(id, out);
+    out.push(b'"');
     render::text_in_json(outcome, names, out);
     if !notes.is_empty() {
         // Continues the same string.

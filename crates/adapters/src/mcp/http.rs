@@ -56,7 +56,7 @@ pub enum EndpointError {
     #[error(transparent)]
     Listen(#[from] ListenError),
     /// No browser sends such an origin.
-    #[error("{0:?} is no origin: write https://HOST or https://HOST:PORT, as a browser sends it")]
+    #[error("{0:?} is not an origin: write https://HOST or https://HOST:PORT, as a browser sends it")]
     NotAnOrigin(String),
 }
 
@@ -220,7 +220,7 @@ impl McpHandler {
         };
         match headers.get_all(ORIGIN).iter().find(|origin| !is_allowed(origin)) {
             Some(_) => {
-                Err(plain(StatusCode::FORBIDDEN, "Forbidden: pages of this origin may not call; --allow-origin lets them"))
+                Err(plain(StatusCode::FORBIDDEN, "Forbidden: pages of this origin may not call; allow them with --allow-origin"))
             }
             None => Ok(headers.get(ORIGIN).cloned()),
         }

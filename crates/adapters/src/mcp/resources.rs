@@ -93,9 +93,9 @@ impl Resources {
     /// The part of a subscription that can be served: our own resources.
     pub(super) fn accept(&self, requested: &SubscriptionFilter) -> SubscriptionFilter {
         let wanted = requested.resource_subscriptions.iter().flatten();
-        let ours = wanted.filter(|uri| ALL.iter().any(|(known, ..)| known == uri)).cloned().collect();
+        let accepted_uris = wanted.filter(|uri| ALL.iter().any(|(known, ..)| known == uri)).cloned().collect();
         let mut accepted = SubscriptionFilter::new();
-        accepted.resource_subscriptions = Some(ours);
+        accepted.resource_subscriptions = Some(accepted_uris);
         accepted
     }
 

@@ -280,7 +280,7 @@ impl ErrorAnswer {
         let head: MessageHead = match serde_json::from_slice(line) {
             Ok(head) => head,
             Err(_) if line.trim_ascii_start().starts_with(b"[") => {
-                return Some(Self::new(INVALID_REQUEST, "batches are not taken: send one message a line", Value::Null));
+                return Some(Self::new(INVALID_REQUEST, "batches are not supported: send one message a line", Value::Null));
             }
             Err(error) if error.is_data() => {
                 return Some(Self::new(INVALID_REQUEST, "not a JSON-RPC message: not an object", Value::Null));
@@ -361,10 +361,7 @@ impl AnswerQueue {
 fn input() -> io::Result<Reader> {
     let fd = rustix::io::dup(io::stdin())?;
     Ok(match kind(&fd)? {
-        FileType::Fifo => {
-            widen(&fd);
-            Box::new(pipe::Receiver::from_owned_fd(fd)?)
-        }
+        FileType::Fifo => Box::new(pipe::Receiver::from_owned_fd(widened(fd))?),
         FileType::Socket => Box::new(socket(fd)?),
         _ => Box::new(tokio::io::stdin()),
     })
@@ -373,23 +370,18 @@ fn input() -> io::Result<Reader> {
 fn output() -> io::Result<Writer> {
     let fd = rustix::io::dup(io::stdout())?;
     Ok(match kind(&fd)? {
-        FileType::Fifo => {
-            widen(&fd);
-            Box::new(pipe::Sender::from_owned_fd(fd)?)
-        }
+        FileType::Fifo => Box::new(pipe::Sender::from_owned_fd(widened(fd))?),
         FileType::Socket => Box::new(socket(fd)?),
         _ => Box::new(tokio::io::stdout()),
     })
 }
 
 /// Enlarges a pipe, so that a large message takes fewer system calls. It may fail.
-#[cfg(target_os = "linux")]
-fn widen(pipe: &OwnedFd) {
-    let _ = rustix::pipe::fcntl_setpipe_size(pipe, 1 << 20);
+fn widened(pipe: OwnedFd) -> OwnedFd {
+    #[cfg(target_os = "linux")]
+    let _ = rustix::pipe::fcntl_setpipe_size(&pipe, 1 << 20);
+    pipe
 }
-
-#[cfg(not(target_os = "linux"))]
-fn widen(_: &OwnedFd) {}
 
 fn kind(fd: &OwnedFd) -> io::Result<FileType> {
     Ok(FileType::from_raw_mode(rustix::fs::fstat(fd)?.st_mode))
