@@ -246,9 +246,9 @@ impl BoardWorker {
     /// Saves the agents of this repository for the next helper.
     fn save_reports(&self, workspace: &Workspace) {
         let state = |workspace: &Workspace| workspace.state_report().paths.map(|paths| paths.repository);
-        let here = state(workspace);
+        let state_directory = state(workspace);
         let mut saved = Vec::new();
-        for watched in self.checkouts.values().filter(|watched| state(&watched.workspace) == here) {
+        for watched in self.checkouts.values().filter(|watched| state(&watched.workspace) == state_directory) {
             saved.extend(self.agents.in_root(watched.root()).filter_map(|living| serde_json::to_value(living).ok()));
         }
         // If this fails, the next helper knows an agent only from its next hook on.
@@ -305,12 +305,11 @@ impl BoardWorker {
         if is_due(self.beaten, BEAT_EVERY.min(lease / 4)) {
             let beats = self.agents.heartbeats(lease, &look_at);
             if !beats.is_empty() {
-                let holdings = unless_bad(self.with_board(|board| board.heartbeat(&beats)))?;
+                let holdings = self.send(|board| board.heartbeat(&beats))?;
                 for (beat, holdings) in beats.iter().zip(holdings) {
                     let missing = self.held.take_missing(&beat.agent.id, &holdings, &self.copy.board);
                     self.note_lost(missing);
                 }
-                self.read = None;
             }
             self.beaten = Some(Instant::now());
         }
@@ -337,7 +336,7 @@ impl BoardWorker {
         for root in new {
             let checkout = self.checkouts[&root].checkout.clone();
             self.with_board(|board| board.join(&checkout))?;
-            self.checkouts.get_mut(&root).expect("no checkout is removed during an exchange").is_joined = true;
+            self.watched(&root).is_joined = true;
         }
         Ok(())
     }
@@ -349,15 +348,18 @@ impl BoardWorker {
             // A store that cannot be read now is read at the next tick.
             let delivery = self.checkouts[&root].prepare(millis_now()).unwrap_or_default();
             for part in delivery.iter().flat_map(|delivery| delivery.headlines.chunks(MOST_AT_ONCE)) {
-                unless_bad(self.with_board(|board| board.post(part)))?;
-                self.read = None;
+                self.send(|board| board.post(part))?;
             }
             self.report_changes(&root, delivery.as_ref())?;
             if let Some(delivery) = delivery {
-                self.checkouts.get_mut(&root).expect("no checkout is removed during an exchange").delivered(&delivery);
+                self.watched(&root).delivered(&delivery);
             }
         }
         Ok(())
+    }
+
+    fn watched(&mut self, root: &Path) -> &mut WatchedCheckout {
+        self.checkouts.get_mut(root).expect("no checkout is removed during an exchange")
     }
 
     fn report_changes(&mut self, root: &Path, delivery: Option<&Delivery>) -> Result<(), BoardError> {
@@ -370,8 +372,7 @@ impl BoardWorker {
         let (checkout, changes) =
             (watched.checkout.id(), watched.unreported(&self.copy.board, self.copy.board_time(millis_now())));
         for part in changes.chunks(MOST_AT_ONCE) {
-            unless_bad(self.with_board(|board| board.report_changes(&checkout, part)))?;
-            self.read = None;
+            self.send(|board| board.report_changes(&checkout, part))?;
         }
         Ok(())
     }
@@ -422,6 +423,17 @@ impl BoardWorker {
         act(&mut **self.board.as_mut().expect("it was just opened"))
     }
 
+    /// Sends a value, whose effect is then read. A value that the board refuses is dropped: it will always be refused,
+    /// and must not block other values.
+    fn send<T: Default>(&mut self, act: impl FnOnce(&mut dyn Board) -> Result<T, BoardError>) -> Result<T, BoardError> {
+        let done = match self.with_board(act) {
+            Err(BoardError::BadValue(_)) => T::default(),
+            done => done?,
+        };
+        self.read = None;
+        Ok(done)
+    }
+
     /// Records whether the board can be reached.
     fn note(&mut self, done: Result<(), BoardError>) {
         let Err(error) = done else {
@@ -462,14 +474,6 @@ impl BoardWorker {
             written.push(paths.repository);
         }
         (self.is_news, self.written) = (false, Some(Instant::now()));
-    }
-}
-
-/// Ignores a value that the board refuses: it will always be refused, and must not block other values.
-fn unless_bad<T: Default>(done: Result<T, BoardError>) -> Result<T, BoardError> {
-    match done {
-        Err(BoardError::BadValue(_)) => Ok(T::default()),
-        done => done,
     }
 }
 

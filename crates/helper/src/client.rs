@@ -36,7 +36,7 @@ pub enum HelperError {
     #[error("the helper cannot be reached: {0}")]
     Io(#[from] io::Error),
     /// The helper does not understand this program.
-    #[error("the helper does not take the request: {0}")]
+    #[error("the helper rejected the request: {0}")]
     Rejected(String),
     /// The board refused or failed.
     #[error(transparent)]
@@ -124,7 +124,7 @@ impl Helper {
                 Err(error) => return Err(error),
             }
         }
-        Err(HelperError::Rejected("it ends whenever it is asked".to_owned()))
+        Err(HelperError::Rejected("it ended repeatedly without an answer".to_owned()))
     }
 
     fn ask_over(&self, stream: &UnixStream, request: &Request) -> Result<Option<Reply>, HelperError> {
@@ -178,7 +178,7 @@ fn unexpected(reply: Reply) -> HelperError {
     match reply {
         Reply::Failed(failure) => HelperError::Board(failure),
         Reply::Rejected { why } => HelperError::Rejected(why),
-        other => HelperError::Rejected(format!("it answers something else: {other:?}")),
+        other => HelperError::Rejected(format!("unexpected reply: {other:?}")),
     }
 }
 

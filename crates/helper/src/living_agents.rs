@@ -86,17 +86,12 @@ impl LivingAgents {
             Some(process) => look(process) == ProcessState::Gone,
             None => now - living.reported_at >= SILENT_FOR,
         };
-        let gone: Vec<AgentId> =
-            self.agents.values().filter(|living| ended(living)).map(|living| living.agent.id.clone()).collect();
-        gone.iter().for_each(|agent| drop(self.agents.remove(agent)));
-        gone
+        self.agents.extract_if(.., |_, living| ended(living)).map(|(agent, _)| agent).collect()
     }
 
     /// Removes the agents that worked in this directory.
     pub(crate) fn take_all_in(&mut self, root: &Path) -> Vec<AgentId> {
-        let gone: Vec<AgentId> = self.in_root(root).map(|living| living.agent.id.clone()).collect();
-        gone.iter().for_each(|agent| drop(self.agents.remove(agent)));
-        gone
+        self.agents.extract_if(.., |_, living| living.root == root).map(|(agent, _)| agent).collect()
     }
 
     /// The heartbeats of the agents that can act. A suspended agent sends none, so its claims expire and other agents

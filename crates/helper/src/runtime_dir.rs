@@ -33,7 +33,7 @@ impl RuntimeDir {
         let dir = File::from(sys::open(&self.path, flags, Mode::empty())?);
         let stat = sys::fstat(&dir)?;
         if stat.st_uid != rustix::process::geteuid().as_raw() || stat.st_mode & 0o077 != 0 {
-            let why = format!("{}: is not a directory of yours alone", self.path.display());
+            let why = format!("{}: not private: another user owns or may enter this directory", self.path.display());
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
         }
         Ok(dir)

@@ -196,7 +196,7 @@ impl Server {
             return Err(Reply::Ending);
         }
         if format < u64::from(FORMAT) {
-            return Err(Reply::Rejected { why: "the helper is of a newer surehand".to_owned() });
+            return Err(Reply::Rejected { why: "the helper belongs to a newer version of surehand".to_owned() });
         }
         let message = serde_json::from_value::<Message>(message);
         message.map(|message| message.request).map_err(|error| Reply::Rejected { why: error.to_string() })

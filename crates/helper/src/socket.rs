@@ -69,7 +69,7 @@ pub(crate) fn check_peer(stream: &UnixStream) -> io::Result<()> {
     {
         let peer = net::sockopt::socket_peercred(stream)?;
         if peer.uid != rustix::process::geteuid() {
-            return Err(io::Error::new(io::ErrorKind::PermissionDenied, "another user is at the other end"));
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, "the other end belongs to another user"));
         }
     }
     let _ = stream;
