@@ -74,7 +74,7 @@ fn ask(live: &LiveState, question: &Question) -> Result<Value, ApiError> {
                 live.look_now();
                 done
             }
-            name => Err(ApiError::absent(format!("{name}: there is nothing to do by this name"))),
+            name => Err(ApiError::absent(format!("{name}: there is no such action"))),
         };
     }
     match question.name.as_str() {
@@ -86,7 +86,7 @@ fn ask(live: &LiveState, question: &Question) -> Result<Value, ApiError> {
         "runs" => runs(workspace),
         "run" => run(workspace, &question.text("id")?),
         "turn" => turn(workspace, &question.text("id")?, question.number("turn")?),
-        name => Err(ApiError::absent(format!("{name}: there is nothing to see by this name"))),
+        name => Err(ApiError::absent(format!("{name}: there is no such resource"))),
     }
 }
 
@@ -132,8 +132,8 @@ fn file(live: &LiveState, path: &str) -> Result<Value, ApiError> {
     let path = place(workspace, path)?;
     let blame = workspace.blame(&path).map_err(ApiError::absent)?;
     let names = workspace.session_names().map_err(ApiError::failed)?;
-    let whole = 0..blame.text.line_count();
-    let mut answer = shown::blame(&blame, std::slice::from_ref(&whole), &names);
+    let all_lines = 0..blame.text.line_count();
+    let mut answer = shown::blame(&blame, std::slice::from_ref(&all_lines), &names);
     answer["git_trouble"] = json!(blame.git_trouble);
     answer["seen_by"] = seen_by(live, &path, &blame)?;
     Ok(answer)

@@ -15,7 +15,6 @@ use serde_json::{Value, json};
 use surehand_engine::{
     RootStatus, SessionId, StateMark, Workspace,
     activity::{Activity, ActivityFilter},
-    change_log::LoggedChange,
     core::{RelPath, TaskList, Text},
     fleet::CopyStamp,
     json,
@@ -345,8 +344,9 @@ fn reads(before: &[ListedSession], now: &[ListedSession], edited: &HashMap<Sessi
         let before: BTreeMap<&RelPath, _> =
             known.get(id).iter().flat_map(|known| &known.files).map(|file| (&file.path, file)).collect();
         for file in &listed.files {
-            let was = before.get(&file.path);
-            let is_more = was.is_none_or(|was| file.seen_lines > was.seen_lines || (was.is_stale && !file.is_stale));
+            let earlier = before.get(&file.path);
+            let is_more =
+                earlier.is_none_or(|earlier| file.seen_lines > earlier.seen_lines || (earlier.is_stale && !file.is_stale));
             let is_own = edited.get(id).is_some_and(|edited| edited.contains(&file.path));
             let is_own_change = is_own && known.get(id).is_none_or(|known| known.session.changes != listed.session.changes);
             if is_more && !is_own_change && file.seen_lines > 0 {
@@ -363,18 +363,13 @@ fn reads(before: &[ListedSession], now: &[ListedSession], edited: &HashMap<Sessi
 
 fn edited_files(list: &[Activity]) -> HashMap<SessionId, BTreeSet<RelPath>> {
     let mut edited: HashMap<SessionId, BTreeSet<RelPath>> = HashMap::new();
-    for change in list.iter().filter_map(as_change) {
-        let of_session = edited.entry(change.session.clone()).or_default();
-        of_session.extend(change.files.iter().map(|file| file.name_after().clone()));
+    for activity in list {
+        if let Activity::Change(change) = activity {
+            let of_session = edited.entry(change.session.clone()).or_default();
+            of_session.extend(change.files.iter().map(|file| file.name_after().clone()));
+        }
     }
     edited
-}
-
-fn as_change(activity: &Activity) -> Option<&LoggedChange> {
-    match activity {
-        Activity::Change(change) => Some(change),
-        Activity::Checkpoint(_) | Activity::Incident(_) | Activity::Rescue(_) => None,
-    }
 }
 
 /// The entries of the timeline, newest first. Known entries are moved over from `before`; those that stay there have

@@ -7,6 +7,7 @@ use std::{
     sync::Arc,
 };
 
+use base64::{Engine as _, prelude::BASE64_STANDARD};
 use surehand_engine::{
     SessionId, Workspace,
     activity::{Activity, ActivityFilter, ActivityKind},
@@ -33,7 +34,7 @@ const LONGEST: usize = 2000;
 #[non_exhaustive]
 pub enum ReportError {
     /// The workspace has no record of the session.
-    #[error("nothing is known here of session {0}")]
+    #[error("there is no record of session {0} here")]
     Unknown(SessionId),
     /// The store cannot be read.
     #[error(transparent)]
@@ -80,8 +81,12 @@ struct Page {
 }
 
 impl Page {
+    fn put(&mut self, text: std::fmt::Arguments<'_>) {
+        self.html.write_fmt(text).expect("a string takes everything");
+    }
+
     fn head(&mut self, workspace: &Workspace, listed: &ListedSession) {
-        let style = base64(ContentHash::of(STYLE.as_bytes()).as_bytes());
+        let style = BASE64_STANDARD.encode(ContentHash::of(STYLE.as_bytes()).as_bytes());
         let (name, root) = (escape(&listed.name), escape(&workspace.path().display().to_string()));
         let active = listed.session.last_active.map(rfc3339).unwrap_or_default();
         let stale = listed.files.iter().filter(|file| file.is_stale).count();
@@ -94,8 +99,7 @@ impl Page {
         ];
         let facts: String = facts.iter().map(|(name, value)| format!("<dt>{name}</dt><dd>{value}</dd>")).collect();
         let version = env!("CARGO_PKG_VERSION");
-        put(
-            &mut self.html,
+        self.put(
             format_args!(
                 "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
                  <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'sha256-{style}'; base-uri 'none'; \
@@ -127,8 +131,7 @@ impl Page {
                 _ => ("seen", "● seen as it is now"),
             };
             let edits = edits.get(&file.path).map(ToString::to_string).unwrap_or_default();
-            put(
-                &mut self.html,
+            self.put(
                 format_args!(
                     "<tr><th scope=\"row\"><bdi>{}</bdi></th><td class=\"{class}\">{state}</td><td>{} of {}</td><td>{edits}</td></tr>\n",
                     name(file.path.as_str()),
@@ -146,21 +149,18 @@ impl Page {
             self.html.push_str("<p>It has changed nothing.</p>\n");
         }
         if left > 0 {
-            put(&mut self.html, format_args!("<p class=\"quiet\">{} older are left out.</p>\n", count(left, "entry")));
+            self.put(format_args!("<p class=\"quiet\">{} older are left out.</p>\n", count(left, "entry")));
         }
         for entry in entries {
             let by = entry.session().map(|session| format!(", <bdi>{}</bdi>", escape(&names.name(session)))).unwrap_or_default();
-            put(
-                &mut self.html,
-                format_args!(
-                    "<article>\n<h3><span class=\"kind {kind}\">{kind}</span> <bdi>{}</bdi></h3>\n\
+            self.put(format_args!(
+                "<article>\n<h3><span class=\"kind {kind}\">{kind}</span> <bdi>{}</bdi></h3>\n\
                      <p class=\"quiet\">{}{by}, <code>{}</code></p>\n",
-                    name(&in_words(entry)),
-                    escape(&rfc3339(entry.at())),
-                    escape(entry.id()),
-                    kind = entry.kind().name(),
-                ),
-            );
+                name(&in_words(entry)),
+                escape(&rfc3339(entry.at())),
+                escape(entry.id()),
+                kind = entry.kind().name(),
+            ));
             // If the versions are no longer stored, the report has no diff.
             for (path, diff) in workspace.diffs_of(entry).unwrap_or_default() {
                 self.diff(&path, diff.as_ref());
@@ -174,17 +174,14 @@ impl Page {
         let rows = diff.map_or(0, |diff| diff.hunks().iter().map(|hunk| hunk.rows.len()).sum());
         let (Some(diff), true) = (diff, rows <= self.rows) else {
             let why = if diff.is_some() { "its diff is too long for a report" } else { "a version of it is no longer kept" };
-            put(&mut self.html, format_args!("<p class=\"quiet\"><bdi>{shown}</bdi>: {why}</p>\n"));
+            self.put(format_args!("<p class=\"quiet\"><bdi>{shown}</bdi>: {why}</p>\n"));
             return;
         };
         self.rows -= rows;
         let (added, removed) = (diff.added(), diff.removed());
-        put(
-            &mut self.html,
-            format_args!("<details open>\n<summary><bdi>{shown}</bdi> +{added} −{removed}</summary>\n<pre tabindex=\"0\">"),
-        );
+        self.put(format_args!("<details open>\n<summary><bdi>{shown}</bdi> +{added} −{removed}</summary>\n<pre tabindex=\"0\">"));
         for hunk in diff.hunks() {
-            put(&mut self.html, format_args!("<span class=\"hunk\">{}</span>\n", escape(&hunk.heading())));
+            self.put(format_args!("<span class=\"hunk\">{}</span>\n", escape(&hunk.heading())));
             for row in &hunk.rows {
                 let class = match row.kind {
                     RowKind::Same => "same",
@@ -193,7 +190,7 @@ impl Page {
                 };
                 let text: String = row.text.chars().take(LONGEST).collect();
                 let cut = if text.len() < row.text.len() { " …" } else { "" };
-                put(&mut self.html, format_args!("<span class=\"{class}\">{}{}{cut}</span>\n", row.kind.sign(), escape(&text)));
+                self.put(format_args!("<span class=\"{class}\">{}{}{cut}</span>\n", row.kind.sign(), escape(&text)));
             }
         }
         self.html.push_str("</pre>\n</details>\n");
@@ -223,10 +220,6 @@ fn in_words(entry: &Activity) -> String {
     }
 }
 
-fn put(html: &mut String, text: std::fmt::Arguments<'_>) {
-    html.write_fmt(text).expect("a string takes everything");
-}
-
 /// Escapes text of several lines, and shows characters that hide or reorder other characters.
 fn escape(text: &str) -> String {
     without_markup(&visible::prose(text))
@@ -252,33 +245,9 @@ fn without_markup(text: &str) -> String {
     html
 }
 
-/// The alphabet of RFC 4648, section 4.
-const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-
-fn base64(bytes: &[u8]) -> String {
-    let mut text = String::new();
-    for chunk in bytes.chunks(3) {
-        let bits = chunk.iter().fold(0_u32, |bits, byte| bits << 8 | u32::from(*byte)) << (8 * (3 - chunk.len()));
-        for place in 0..4 {
-            let letter = ALPHABET[(bits >> (18 - 6 * place)) as usize & 63];
-            text.push(if place <= chunk.len() { char::from(letter) } else { '=' });
-        }
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn base64_is_that_of_the_rfc() {
-        for (bytes, expected) in
-            [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg=="), ("foobar", "Zm9vYmFy")]
-        {
-            assert_eq!(base64(bytes.as_bytes()), expected);
-        }
-    }
 
     #[test]
     fn a_name_cannot_end_what_it_is_in() {
