@@ -8,8 +8,8 @@ use std::{
     time::Instant,
 };
 
-/// A shared cancellation flag, perhaps with a deadline. Everything that waits polls it; a commit in progress is finished
-/// first.
+/// A shared cancellation flag, perhaps with a deadline. Everything that waits polls it; a commit in progress is
+/// finished first.
 #[derive(Debug, Clone, Default)]
 pub struct CancelToken {
     flag: Arc<AtomicBool>,

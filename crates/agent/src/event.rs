@@ -117,8 +117,8 @@ pub enum RunEvent {
         is_error: bool,
         /// The reply to the model, with secrets redacted.
         text: String,
-        /// The changed files. In JSON this is a unified diff in one string, which is not parsed back: an event read from
-        /// the transcript has no diff.
+        /// The changed files. In JSON this is a unified diff in one string, which is not parsed back: an event read
+        /// from the transcript has no diff.
         #[serde(serialize_with = "as_unified_diff", skip_deserializing)]
         diff: Vec<FileDiff>,
     },

@@ -108,7 +108,7 @@ impl HistoryContext {
     /// unless it alone exceeds the window. The caller must reset the session, because the lines that were read before
     /// are no longer shown.
     pub(crate) fn fold(&mut self, state: &RepoState, input: &TurnInput<'_>) -> FoldedHistory {
-        let now = turn_request(state, input.phase);
+        let request = turn_request(state, input.phase);
         let state = state_text(state, input.phase);
         let words = match input.words.text(self.window / 8) {
             words if words.is_empty() => words,
@@ -117,7 +117,7 @@ impl HistoryContext {
         let text = |folded: usize, more: &str| {
             format!(
                 "The conversation so far ({folded} messages) was folded into this state. What you had read is no longer in your context: read \
-                 again what you want to edit. Do not do again what is done.{more}\n\n{words}{state}\n{now}"
+                 again what you want to edit. Do not do again what is done.{more}\n\n{words}{state}\n{request}"
             )
         };
         let last = self.messages.split_off(self.last_answer());

@@ -19,7 +19,10 @@
 //! }
 //!
 //! // A model that needs no network. Others are in `model`.
-//! let turn = |tool: &str, arguments| ScriptedTurn { calls: vec![ScriptedCall { tool: tool.into(), arguments }], ..ScriptedTurn::default() };
+//! let turn = |tool: &str, arguments| {
+//!     let calls = vec![ScriptedCall { tool: tool.into(), arguments }];
+//!     ScriptedTurn { calls, ..ScriptedTurn::default() }
+//! };
 //! let mut model = ScriptedModel::new([
 //!     turn("update_tasks", json!({ "add": [{ "description": "write a.txt" }] })),
 //!     turn("write_file", json!({ "path": "a.txt", "content": "one\n" })),

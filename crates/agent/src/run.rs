@@ -25,7 +25,7 @@ use crate::{
     event::{PlannedTask, RunEvent, RunPhase, StopReason},
     history_context::HistoryContext,
     loop_detector::{LoopAdvice, LoopDetector},
-    model::{ModelError, TokenUsage, ToolSpec},
+    model::{ModelError, ToolSpec},
     prompt::{self, PromptDetail, PromptTemplate},
     snapshot_context::{RenderedPrompt, RunMemory, SnapshotContext, TurnInput},
     transcript::{self, ResumeError, RunTranscript, SavedRun},
@@ -76,20 +76,10 @@ impl<'a> AgentRun<'a> {
         let saved = SavedRun {
             run: id.clone(),
             story: settings.secrets.redact(story).into_owned(),
-            former_stories: 0,
-            story_turn: 0,
             session: id,
             model: ports.model.name().to_owned(),
             mode: settings.mode,
-            phase: RunPhase::Planning,
-            has_plan: false,
-            turn: 0,
-            usage: TokenUsage::default(),
-            calls: 0,
-            refused: 0,
-            seconds: 0.0,
-            stop: None,
-            memory: RunMemory::default(),
+            ..SavedRun::default()
         };
         Self::start(session, saved, settings, ports)
     }

@@ -45,8 +45,8 @@ pub(crate) fn lock(transcript: &File) -> io::Result<()> {
 pub(crate) fn drop_torn_line(transcript: &mut File) -> io::Result<()> {
     let mut content = Vec::new();
     transcript.read_to_end(&mut content)?;
-    let whole = content.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
-    if whole < content.len() { transcript.set_len(whole as u64) } else { Ok(()) }
+    let complete = content.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+    if complete < content.len() { transcript.set_len(complete as u64) } else { Ok(()) }
 }
 
 pub(crate) fn is_busy(runs: &OwnedFd, run: &str) -> bool {

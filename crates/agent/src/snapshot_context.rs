@@ -166,12 +166,11 @@ impl SnapshotContext {
         let template = self.template(session, input, free);
         let notes_room = free / 16;
         let mut extra = PromptExtra {
-            open_files: String::new(),
             earlier: self.earlier_turns(free / 16),
             last_turn: self.last_turn(free / 4),
-            notes: String::new(),
             phase: input.phase,
             detail: self.detail,
+            ..PromptExtra::default()
         };
         let mut prompt = build_snapshot_prompt(&template, input.state, &extra);
         prompt.tools = input.tools.to_vec();
@@ -191,10 +190,10 @@ impl SnapshotContext {
     /// Reads the open files again, and notes those that changed or are gone.
     fn refresh(&mut self, session: &mut Session) {
         for (path, lines) in self.open.open_lines() {
-            let now = session.prompt_views().present(&path);
+            let present = session.prompt_views().present(&path);
             let before = self.open.version(&path);
-            self.open.refresh(&path, now.as_ref());
-            match now {
+            self.open.refresh(&path, present.as_ref());
+            match present {
                 None => self.notes.push(format!("{path} is gone; you had {} open.", describe_lines(&lines))),
                 Some(text) if before.is_some_and(|before| before != text.version()) => {
                     self.notes

@@ -28,7 +28,7 @@ use crate::{
 };
 
 /// The state of a run after its last complete turn.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct SavedRun {
     /// The id of the run. Ids sort by time.
     pub run: String,

@@ -95,7 +95,7 @@ pub(super) fn run_shell(
 fn command_end(status: &WaitIdStatus) -> CommandEnd {
     match status.exit_status() {
         Some(code) => CommandEnd::Code(code),
-        None => CommandEnd::Signal(status.terminating_signal().expect("what has no code was ended by a signal")),
+        None => CommandEnd::Signal(status.terminating_signal().expect("a process without an exit code was ended by a signal")),
     }
 }
 
@@ -157,8 +157,8 @@ impl ShellProcess {
             }
         }
         if self.ended.is_none() {
-            let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-            self.ended = waitid(WaitId::Pid(Pid::from_child(&self.child)), look)?.as_ref().map(command_end);
+            let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+            self.ended = waitid(WaitId::Pid(Pid::from_child(&self.child)), options)?.as_ref().map(command_end);
             if self.ended.is_some() && !self.tree.is_visible() {
                 // Without `/proc` the zombie would count as a living process of its group.
                 self.child.wait()?;

@@ -45,13 +45,13 @@ impl EditEffects {
 }
 
 fn signatures(diff: &FileDiff) -> Vec<EditSignature> {
-    let whole = |what| vec![EditSignature::Whole(diff.path_before().clone(), diff.path_after().clone(), what)];
+    let whole_file = |change| vec![EditSignature::Whole(diff.path_before().clone(), diff.path_after().clone(), change)];
     match diff.kind() {
         DiffKind::Unchanged => Vec::new(),
-        DiffKind::Created => whole("created"),
-        DiffKind::Deleted => whole("deleted"),
-        DiffKind::Renamed => whole("moved"),
-        DiffKind::Edited if diff.is_binary() => whole("edited"),
+        DiffKind::Created => whole_file("created"),
+        DiffKind::Deleted => whole_file("deleted"),
+        DiffKind::Renamed => whole_file("moved"),
+        DiffKind::Edited if diff.is_binary() => whole_file("edited"),
         DiffKind::Edited => diff.hunks().iter().map(|hunk| of_hunk(diff.path_after(), hunk)).collect(),
     }
 }

@@ -15,7 +15,7 @@ use super::{
     api_key::{self, FoundKey, KeyStore},
     custom_headers,
     generation::GenerationSettings,
-    http_client::{self, HttpClient},
+    http_client::{HttpClient, secret_value},
     http_model::{AnswerLimit, HttpModel},
     request_options::RequestOptions,
     retry::RetryPolicy,
@@ -266,16 +266,14 @@ fn request_headers(
         headers.insert(HeaderName::from_static("anthropic-version"), HeaderValue::from_static("2023-06-01"));
     }
     if let Some(found) = key.filter(|_| !custom_headers::carry_key(set)) {
-        let secret = match protocol {
-            ModelProtocol::OpenAi | ModelProtocol::Responses => {
-                http_client::secret_header("authorization", &format!("Bearer {}", found.key.reveal()))
-            }
-            ModelProtocol::Anthropic => http_client::secret_header("x-api-key", found.key.reveal()),
+        let key = found.key.reveal();
+        let (name, secret) = match protocol {
+            ModelProtocol::OpenAi | ModelProtocol::Responses => ("authorization", secret_value(&format!("Bearer {key}"))),
+            ModelProtocol::Anthropic => ("x-api-key", secret_value(key)),
         };
         let unfit =
             || ModelError::Setup(format!("the key in {} contains characters that no key can have\nset it again", found.source));
-        let (name, value) = secret.ok_or_else(unfit)?;
-        headers.insert(name, value);
+        headers.insert(name, secret.ok_or_else(unfit)?);
     }
     // The user's own come last, and replace ours.
     headers.extend(custom_headers::custom_headers(set, key)?);

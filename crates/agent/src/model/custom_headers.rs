@@ -4,11 +4,12 @@
 use std::collections::BTreeMap;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
-use ureq::http::{HeaderMap, HeaderName, HeaderValue};
+use ureq::http::{HeaderMap, HeaderName};
 
 use super::{
     ModelError,
     api_key::{ApiKey, FoundKey},
+    http_client::secret_value,
 };
 
 /// Replaced by the key in the value of a header.
@@ -36,10 +37,8 @@ pub(super) fn custom_headers(set: &BTreeMap<String, String>, key: Option<&FoundK
             }
             None => value.clone(),
         };
-        let mut value = HeaderValue::from_str(&value)
-            .map_err(|_| wrong("has a value with characters that no header can have (the value is not shown)"))?;
-        value.set_sensitive(true);
-        headers.insert(parsed, value);
+        let invalid = || wrong("has a value with characters that no header can have (the value is not shown)");
+        headers.insert(parsed, secret_value(&value).ok_or_else(invalid)?);
     }
     Ok(headers)
 }

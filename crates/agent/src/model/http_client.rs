@@ -14,7 +14,7 @@ use std::{
 
 use ureq::{
     Agent, Proxy,
-    http::{HeaderMap, HeaderName, HeaderValue, Uri},
+    http::{HeaderMap, HeaderValue, Uri},
     tls::{RootCerts, TlsConfig},
 };
 
@@ -186,9 +186,9 @@ fn certificate_error(error: &ureq::Error) -> Option<String> {
     }
 }
 
-/// A header whose value debug output must not show.
-pub(super) fn secret_header(name: &'static str, value: &str) -> Option<(HeaderName, HeaderValue)> {
-    let mut value = HeaderValue::from_str(value).ok()?;
+/// The value of a header, which debug output must not show; `None` if it has invalid characters.
+pub(super) fn secret_value(text: &str) -> Option<HeaderValue> {
+    let mut value = HeaderValue::from_str(text).ok()?;
     value.set_sensitive(true);
-    Some((HeaderName::from_static(name), value))
+    Some(value)
 }

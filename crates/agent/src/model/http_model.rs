@@ -174,7 +174,7 @@ impl HttpModel {
             ModelProtocol::Responses => Box::new(ResponsesReader::default()),
         };
         if let Some(encoding) = response.unknown_encoding() {
-            let why = format!("the answer is compressed ({encoding}), though it was asked for as it is");
+            let why = format!("the answer is compressed ({encoding}), although the request allows no compression");
             return Err(RequestError::Permanent(why));
         }
         let mut reading = AnswerDecoder::new(reader, self.limit);
@@ -365,7 +365,7 @@ impl AnswerDecoder {
     /// would cost as much again.
     fn cut(mut self, hear: StreamListener<'_>) -> Result<CompleteAnswer, RequestError> {
         if self.reader.content_bytes() == 0 {
-            let why = format!("{} bytes came, and no answer can be read from them", self.length);
+            let why = format!("{} bytes were received, but no answer could be read from them", self.length);
             return Err(RequestError::Permanent(why));
         }
         self.form = BodyForm::Events(sse::SseParser::default());
@@ -376,8 +376,8 @@ impl AnswerDecoder {
 
     fn silent(&self, idle: Duration) -> RequestError {
         let seconds = idle.as_secs_f64();
-        let what = if self.length > 0 { "nothing of an answer came" } else { "nothing came" };
-        RequestError::transient(TransientKind::Silent, format!("{what} for {seconds} seconds"))
+        let silence = if self.length > 0 { "nothing of an answer came" } else { "nothing came" };
+        RequestError::transient(TransientKind::Silent, format!("{silence} for {seconds} seconds"))
     }
 
     fn take(&mut self, bytes: &[u8], hear: StreamListener<'_>) -> Result<(), RequestError> {

@@ -83,9 +83,9 @@ impl RequestOptions {
             self.fills_signatures = true;
             return true;
         }
-        // "Invalid `signature` in `thinking` block", "The encrypted content could not be verified", "Encrypted content is
-        // not supported with this model", "Item 'rs_1' of type 'reasoning' was provided without its required following
-        // item".
+        // "Invalid `signature` in `thinking` block", "The encrypted content could not be verified", "Encrypted content
+        // is not supported with this model", "Item 'rs_1' of type 'reasoning' was provided without its required
+        // following item".
         let signs = ["signature", "encrypted content", "encrypted_content", "reasoning_details", "`thinking`", "'reasoning'"];
         let is_about_reasoning = signs.iter().any(|sign| words.contains(sign));
         is_about_reasoning && std::mem::replace(&mut self.keeps_reasoning, false)

@@ -248,8 +248,8 @@ impl ResponsesReader {
         let at = self.find_or_add(event, item);
         match &mut self.items[at].content {
             ItemContent::Text(text) => {
-                let whole = text_of(item);
-                if let Some(rest) = whole.strip_prefix(text.as_str()).filter(|rest| !rest.is_empty()) {
+                let complete = text_of(item);
+                if let Some(rest) = complete.strip_prefix(text.as_str()).filter(|rest| !rest.is_empty()) {
                     self.content_bytes += rest.len();
                     hear(StreamEvent::Text(rest));
                     text.push_str(rest);

@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{ChatMessage, ChatModel, ModelAnswer, ModelCall, ModelError, Prompt, StreamEvent, StreamListener, TokenUsage};
+use super::{ChatModel, ModelAnswer, ModelCall, ModelError, Prompt, StreamEvent, StreamListener, TokenUsage};
 use crate::cancel::CancelToken;
 
 /// A model that plays a script.
@@ -101,20 +101,4 @@ impl ChatModel for ScriptedModel {
         let usage = TokenUsage { input: prompt.tokens() as u64, output: output as u64 / 4, ..TokenUsage::default() };
         Ok(ModelAnswer { text: turn.text, calls, usage, is_cut: false, reasoning: None })
     }
-}
-
-/// The whole prompt in one text: everything that a model reads.
-pub fn prompt_text(prompt: &Prompt) -> String {
-    let mut text = prompt.system.clone();
-    for message in &prompt.messages {
-        match message {
-            ChatMessage::User(said) => text.push_str(said),
-            ChatMessage::Assistant { text: said, calls, .. } => {
-                text.push_str(said);
-                calls.iter().for_each(|call| text.push_str(&format!("{} {}\n", call.name, call.arguments)));
-            }
-            ChatMessage::Results(results) => results.iter().for_each(|result| text.push_str(&result.text)),
-        }
-    }
-    text
 }

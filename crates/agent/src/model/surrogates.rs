@@ -54,10 +54,10 @@ pub(super) fn joined(text: &str) -> Cow<'_, str> {
             continue;
         }
         let low = |next: &char| u32::from(char) < LOW && (LOW..=LAST).contains(&u32::from(*next));
-        let whole = chars
+        let character = chars
             .next_if(low)
             .and_then(|next| char::from_u32(0x1_0000 + ((u32::from(char) - FIRST) << 10) + (u32::from(next) - LOW)));
-        joined.push(whole.unwrap_or(char::REPLACEMENT_CHARACTER));
+        joined.push(character.unwrap_or(char::REPLACEMENT_CHARACTER));
     }
     Cow::Owned(joined)
 }

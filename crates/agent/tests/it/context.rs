@@ -15,12 +15,14 @@ use surehand_agent::{
     AgentRun, CancelToken, Nobody, Ports, RunEvent, RunSettings,
     command::NoApprover,
     event::StopReason,
-    model::{ChatModel, ModelAnswer, ModelCall, ModelError, Prompt, StreamEvent, scripted::prompt_text},
+    model::{ChatModel, ModelAnswer, ModelCall, ModelError, Prompt, StreamEvent},
 };
 use surehand_engine::{
     Config, Durability, Workspace,
     core::{Anchor, EditDialect, LineNo},
 };
+
+use super::prompt_text;
 
 const TURNS: u32 = 150;
 const FILES: usize = 60;

@@ -9,13 +9,16 @@ use surehand_agent::{
     event::StopReason,
     model::{
         ChatMessage, Prompt,
-        scripted::{ScriptedModel, ScriptedTurn, prompt_text},
+        scripted::{ScriptedModel, ScriptedTurn},
     },
     prompt,
 };
 use surehand_engine::{TaskScope, core::ContextMode};
 
-use super::run::{Played, Stage, Told, call, complete, done, plan, read, turn, write};
+use super::{
+    prompt_text,
+    run::{Played, Stage, Told, call, complete, done, plan, read, turn, write},
+};
 
 /// A person who answers as scripted, and records the questions.
 #[derive(Default)]

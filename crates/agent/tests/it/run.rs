@@ -10,7 +10,7 @@ use surehand_agent::{
     event::{RunPhase, StopReason},
     model::{
         ChatModel, ModelAnswer, ModelError, Prompt, StreamEvent,
-        scripted::{ScriptedCall, ScriptedModel, ScriptedTurn, prompt_text},
+        scripted::{ScriptedCall, ScriptedModel, ScriptedTurn},
     },
     transcript::ResumeError,
 };
@@ -19,7 +19,7 @@ use surehand_engine::{
     core::{Anchor, ContextMode, EditDialect, LineNo, file_diff::FileDiff},
 };
 
-use super::person::ScriptedPerson;
+use super::{person::ScriptedPerson, prompt_text};
 
 /// A scripted model that records its prompts.
 struct Recorded {

@@ -9,10 +9,12 @@ use surehand_agent::{
     event::StopReason,
     model::{
         ChatModel, ModelAnswer, ModelError, Prompt, StreamEvent,
-        scripted::{ScriptedCall, ScriptedModel, ScriptedTurn, prompt_text},
+        scripted::{ScriptedCall, ScriptedModel, ScriptedTurn},
     },
 };
 use surehand_engine::{Config, Workspace};
+
+use super::prompt_text;
 
 /// A scripted model that records its prompts.
 struct Recorded(ScriptedModel, Rc<RefCell<Vec<String>>>);
