@@ -33,7 +33,7 @@ impl Executor {
     }
 
     pub(crate) fn block_on<T>(&self, work: impl Future<Output = T>) -> T {
-        self.0.as_ref().expect("it is there until it is dropped").block_on(work)
+        self.0.as_ref().expect("the runtime exists until the drop").block_on(work)
     }
 }
 
@@ -92,7 +92,8 @@ impl Link {
         self.outage.as_ref().map_or_else(Instant::now, |outage| outage.until)
     }
 
-    /// The session, on a new connection if there is none. After a failure it fails at once until the next attempt is due.
+    /// The session, on a new connection if there is none. After a failure it fails at once until the next attempt is
+    /// due.
     pub(crate) async fn session(&mut self) -> Result<&Session, Failure> {
         if self.session.is_none() {
             let session = self.connect().await?;
@@ -141,17 +142,22 @@ impl Link {
     async fn connect_to(&mut self, host: usize) -> Result<Session, Failure> {
         let Patience { connect, answer } = self.patience;
         let opened = Session::open(&self.server.hosts[host], self.server.tls.clone(), &self.repository);
-        let session = timeout(connect, opened).await.unwrap_or(Err(Failure::TimedOut(connect)))?;
-        let history = timeout(answer, session.history()).await.unwrap_or(Err(Failure::TimedOut(answer)))?;
+        let session = within(connect, opened).await?;
+        let history = within(answer, session.history()).await?;
         if self.history.as_ref().is_some_and(|last| history.is_before(last)) {
             let why = "a server has an older state than the one before; is a former primary running beside the new one?";
             return Err(Failure::Unreachable(why.to_owned()));
         }
         // This may wait for another program that is creating the tables.
-        timeout(answer, session.prepare(answer, self.place())).await.unwrap_or(Err(Failure::TimedOut(answer)))?;
+        within(answer, session.prepare(answer, self.place())).await?;
         self.history = Some(history);
         Ok(session)
     }
+}
+
+/// Fails if the work takes longer than this.
+pub(crate) async fn within<T>(limit: Duration, work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    timeout(limit, work).await.unwrap_or(Err(Failure::TimedOut(limit)))
 }
 
 /// The pause after so many failed attempts. Many programs lose their connections at the same time, and must not all

@@ -80,7 +80,7 @@ impl Failure {
             Self::Unreachable(why) | Self::Board(BoardError::Denied { why, .. }) => why.clone(),
             Self::Board(error) => error.to_string(),
             Self::TimedOut(patience) => format!("no answer within {patience:?}"),
-            Self::Conflict | Self::OtherTimeline => "other agents are faster again and again".to_owned(),
+            Self::Conflict | Self::OtherTimeline => "too many conflicts with other agents".to_owned(),
             Self::Server(error) => describe(error),
         }
     }

@@ -7,8 +7,8 @@
 //!
 //! - **Row locks**: a claim locks the row of its task, so two agents never get the same task. A claim skips locked
 //!   rows, so that agents do not queue.
-//! - **The timeline**: a table that the server empties after a crash and when a replica is promoted. The board then raises
-//!   the first part of all fencing numbers, because the server may have lost the last claims.
+//! - **The timeline**: a table that the server empties after a crash and when a replica is promoted. The board then
+//!   raises the first part of all fencing numbers, because the server may have lost the last claims.
 //! - **Snapshots**: each row has the id of the transaction that wrote it last. A cursor is a snapshot, which knows
 //!   exactly which transactions its reader has seen, also those that commit out of order.
 
@@ -32,7 +32,7 @@ use surehand_store::board::{
 };
 
 use self::{
-    connection::{Executor, Link},
+    connection::{Executor, Link, within},
     failure::Failure,
     server_url::ServerUrl,
     session::Session,
@@ -68,8 +68,8 @@ pub struct PostgresBoard {
 
 impl PostgresBoard {
     /// The board of a repository on the server at this URL, such as
-    /// `postgres://user:password@host1,host2/database?sslmode=verify-full`. Connects on the first operation. Fails if the
-    /// URL has an error, or if its file of certificates cannot be read.
+    /// `postgres://user:password@host1,host2/database?sslmode=verify-full`. Connects on the first operation. Fails if
+    /// the URL has an error, or if its file of certificates cannot be read.
     pub fn new(url: &str, repository: &RepositoryId, patience: Patience) -> Result<Self, BoardError> {
         check_repository(repository)?;
         let link = Link::new(ServerUrl::parse(url, patience)?, repository, patience);
@@ -92,8 +92,7 @@ impl PostgresBoard {
         executor.block_on(async {
             let patience = link.patience();
             let session = link.session().await?;
-            let done = tokio::time::timeout(patience.answer, session.repeat_conflicts(work)).await;
-            let done = done.unwrap_or(Err(Failure::TimedOut(patience.answer)));
+            let done = within(patience.answer, session.repeat_conflicts(work)).await;
             if matches!(&done, Err(failure) if failure.is_outage()) {
                 link.disconnect();
             }

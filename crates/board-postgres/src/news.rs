@@ -27,7 +27,7 @@ const POLL_EVERY: Duration = Duration::from_secs(1);
 const UNSEEN: &str = "repository = $1 AND turn >= $2 AND ($3::text IS NULL OR NOT pg_visible_in_snapshot(turn::text::xid8, $3::text::pg_snapshot))";
 
 pub(crate) fn as_json(value: &impl Serialize) -> String {
-    serde_json::to_string(value).expect("it is plain data")
+    serde_json::to_string(value).expect("plain data is valid JSON")
 }
 
 fn from_json<T: DeserializeOwned>(row: &Row, column: usize) -> Result<T, Failure> {

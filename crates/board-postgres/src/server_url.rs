@@ -52,16 +52,16 @@ impl ServerUrl {
         }
         let (base, query) = url.split_once('?').unwrap_or((url, ""));
         let (rest, options) = options(query)?;
-        let whole = Config::from_str(&format!("{base}?{rest}")).map_err(|_| bad("the URL of the board cannot be parsed"))?;
-        if whole.get_hosts().is_empty() || ![0, 1, whole.get_hosts().len()].contains(&whole.get_ports().len()) {
+        let parsed = Config::from_str(&format!("{base}?{rest}")).map_err(|_| bad("the URL of the board cannot be parsed"))?;
+        if parsed.get_hosts().is_empty() || ![0, 1, parsed.get_hosts().len()].contains(&parsed.get_ports().len()) {
             return Err(bad("the URL of the board needs a host, and as many ports as hosts"));
         }
-        let is_local = whole.get_hosts().iter().all(is_local);
+        let is_local = parsed.get_hosts().iter().all(is_local);
         let (mode, trust) = security(&options, is_local)?;
         let patience =
             Patience { connect: options.connect_seconds.map_or(patience.connect, std::time::Duration::from_secs), ..patience };
-        let hosts = (0..whole.get_hosts().len()).map(|index| single(&whole, index, mode, patience)).collect();
-        Ok(Self { place: place(&whole), hosts, tls: TlsConnector::new(trust)? })
+        let hosts = (0..parsed.get_hosts().len()).map(|index| single(&parsed, index, mode, patience)).collect();
+        Ok(Self { place: place(&parsed), hosts, tls: TlsConnector::new(trust)? })
     }
 }
 
@@ -117,26 +117,26 @@ fn is_local(host: &Host) -> bool {
     }
 }
 
-fn port(whole: &Config, index: usize) -> u16 {
-    let ports = whole.get_ports();
+fn port(parsed: &Config, index: usize) -> u16 {
+    let ports = parsed.get_ports();
     ports.get(index).or(ports.first()).copied().unwrap_or(5432)
 }
 
-fn single(whole: &Config, index: usize, mode: SslMode, patience: Patience) -> Config {
+fn single(parsed: &Config, index: usize, mode: SslMode, patience: Patience) -> Config {
     let mut config = Config::new();
-    if let Some(user) = whole.get_user() {
+    if let Some(user) = parsed.get_user() {
         config.user(user);
     }
-    if let Some(password) = whole.get_password() {
+    if let Some(password) = parsed.get_password() {
         config.password(password);
     }
-    if let Some(database) = whole.get_dbname() {
+    if let Some(database) = parsed.get_dbname() {
         config.dbname(database);
     }
-    if let Some(options) = whole.get_options() {
+    if let Some(options) = parsed.get_options() {
         config.options(options);
     }
-    let mode = match &whole.get_hosts()[index] {
+    let mode = match &parsed.get_hosts()[index] {
         Host::Tcp(name) => {
             config.host(name);
             mode
@@ -147,11 +147,11 @@ fn single(whole: &Config, index: usize, mode: SslMode, patience: Patience) -> Co
         }
     };
     config
-        .port(port(whole, index))
-        .application_name(whole.get_application_name().unwrap_or("surehand"))
+        .port(port(parsed, index))
+        .application_name(parsed.get_application_name().unwrap_or("surehand"))
         .ssl_mode(mode)
         .ssl_negotiation(match mode {
-            SslMode::Require => whole.get_ssl_negotiation(),
+            SslMode::Require => parsed.get_ssl_negotiation(),
             _ => SslNegotiation::Postgres,
         })
         .connect_timeout(patience.connect)
@@ -164,16 +164,16 @@ fn single(whole: &Config, index: usize, mode: SslMode, patience: Patience) -> Co
     config
 }
 
-fn place(whole: &Config) -> String {
-    let hosts = whole.get_hosts().iter().enumerate().map(|(index, host)| {
+fn place(parsed: &Config) -> String {
+    let hosts = parsed.get_hosts().iter().enumerate().map(|(index, host)| {
         let name = match host {
             Host::Tcp(name) => name.clone(),
             Host::Unix(directory) => directory.display().to_string(),
         };
-        format!("{name}:{}", port(whole, index))
+        format!("{name}:{}", port(parsed, index))
     });
-    let user = whole.get_user().map(|user| format!("{user}@")).unwrap_or_default();
-    let database = whole.get_dbname().map(|name| format!("/{name}")).unwrap_or_default();
+    let user = parsed.get_user().map(|user| format!("{user}@")).unwrap_or_default();
+    let database = parsed.get_dbname().map(|name| format!("/{name}")).unwrap_or_default();
     format!("postgres://{user}{}{database}", hosts.collect::<Vec<_>>().join(","))
 }
 

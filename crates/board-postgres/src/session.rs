@@ -206,8 +206,8 @@ impl Session {
 
     /// Announces news to readers.
     pub(crate) async fn notify(&self) -> Result<(), Failure> {
-        // The announcement is a transaction of its own, which does not wait for the disk or a replica: until it has ended,
-        // no other transaction of the database can announce anything.
+        // The announcement is a transaction of its own, which does not wait for the disk or a replica: until it has
+        // ended, no other transaction of the database can announce anything.
         let statement = self.statement("SELECT pg_notify($2, $1)").await?;
         let params: Params<'_> = &[&self.repository, &CHANNEL];
         let (begun, notified, committed) = tokio::join!(biased;

@@ -120,8 +120,8 @@ async fn claim_locked(session: &Session, head: &Head, request: &TaskClaimRequest
     }
 }
 
-/// Gives the task `t` that matches, if there is one, to an agent. `which` may use the parameter `$5` and the row `s` of the
-/// server. An agent that has the task already keeps its fencing number.
+/// Gives the task `t` that matches, if there is one, to an agent. `which` may use the parameter `$5` and the row `s` of
+/// the server. An agent that has the task already keeps its fencing number.
 async fn hold(
     session: &Session,
     request: &TaskClaimRequest,

@@ -27,7 +27,7 @@ impl Token {
     pub fn generate() -> std::io::Result<Self> {
         let mut random = [0_u8; 24];
         let filled = rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())?;
-        assert_eq!(filled, random.len(), "the system gives so few bytes at once");
+        assert_eq!(filled, random.len(), "the system returns so few bytes in one call");
         Ok(Self(random.iter().map(|byte| format!("{byte:02x}")).collect()))
     }
 

@@ -88,7 +88,7 @@ impl Session {
             (Some(id), false) => engine::Session::continued(workspace, SessionId(id.clone())),
             (Some(id), true) => engine::Session::shared(workspace, SessionId(id.clone())),
         };
-        let id = engine.tracker().expect("it was opened with a tracker").session().clone();
+        let id = engine.tracker().expect("every session of the SDK has a tracker").session().clone();
         let (engine, running, process) = (Mutex::new(Some(engine)), Mutex::default(), OwnProcess::this());
         Ok(Self(Arc::new(SessionCell { id, process, tools, engine, running, permits: AtomicU64::new(0) })))
     }
@@ -205,7 +205,7 @@ impl Session {
         let changed = self.0.run(|session| {
             session.reload_if_shared();
             let workspace = session.workspace().clone();
-            let tracker = session.tracker().expect("it was opened with a tracker");
+            let tracker = session.tracker().expect("every session of the SDK has a tracker");
             tracker.has_been_modified_since_read(&workspace, path)
         })?;
         changed.map_err(|refusal| crate::tools::refused(refusal, self.names()))
