@@ -1,5 +1,5 @@
-//! API keys from the environment. They are removed before anything else happens, so that no command of the agent can read them from this
-//! process.
+//! Takes the API keys out of the environment before anything else happens, so that the agent's commands cannot read
+//! them from this process.
 
 use std::ffi::{CStr, OsStr, OsString, c_char};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -9,8 +9,8 @@ use surehand_agent::{Secrets, model::KEY_VARIABLES};
 pub(crate) struct Keys(Vec<(&'static str, String)>);
 
 impl Keys {
-    /// Removes the keys from the environment, and protects the memory, initial environment and open files of this process from other
-    /// processes of the same user. Must be called before any thread is started.
+    /// Removes the keys from the environment, and protects the memory, initial environment and open files of this
+    /// process from other processes of the same user. Must be called before any thread is started.
     pub(crate) fn take() -> Self {
         close_to_others();
         let keys = Self(KEY_VARIABLES.iter().filter_map(|name| Some((*name, std::env::var(name).ok()?))).collect());
@@ -31,24 +31,25 @@ impl Keys {
     }
 }
 
-/// Removes all variables that contain a secret. Must be called before any thread is started.
+/// Removes all variables whose value contains a secret. Must be called before any thread is started.
 pub(crate) fn clear_environment_of(secrets: &Secrets) {
     clear_environment(|_, value| secrets.are_in(value));
 }
 
-/// Restricts `/proc/PID/environ`, `mem` and `fd` to root, and disables core files. An exec resets this for the commands of the agent.
+/// Restricts `/proc/PID/environ`, `mem` and `fd` to root, and disables core dumps. `exec` resets this, so it does not
+/// apply to the agent's commands.
 #[cfg(target_os = "linux")]
 fn close_to_others() {
     use rustix::process::{DumpableBehavior, set_dumpable_behavior};
-    // It cannot fail with this value.
+    // This value cannot fail.
     let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
 }
 
 #[cfg(not(target_os = "linux"))]
 fn close_to_others() {}
 
-/// Removes variables, and overwrites their values in the memory that `/proc/PID/environ` shows: the C library only changes its own list of
-/// pointers.
+/// Removes variables and overwrites their values in the memory that `/proc/PID/environ` shows. The C library only
+/// changes its own list of pointers.
 #[expect(unsafe_code, reason = "the initial environment can only be reached by its pointers")]
 fn clear_environment(is_secret: impl Fn(&OsStr, &OsStr) -> bool) {
     unsafe extern "C" {
@@ -56,9 +57,10 @@ fn clear_environment(is_secret: impl Fn(&OsStr, &OsStr) -> bool) {
     }
     debug_assert!(has_one_thread(), "others may be reading the environment");
     let mut names = Vec::new();
-    // SAFETY: This is the only thread, so nothing else reads or changes the list or its strings. The list ends with a null pointer, and
-    // each entry is a string that ends with a zero. The strings are on the stack, where the kernel put them, or on the heap, where the C
-    // library did: both are writable. Only bytes before the final zero are written, and no reference to them is alive then.
+    // SAFETY: This is the only thread, so nothing else reads or changes the list or its strings. The list ends with a
+    // null pointer, and each entry is a NUL-terminated string. The strings are on the stack, where the kernel put them,
+    // or on the heap, where the C library put them; both are writable. Only bytes before the final NUL are written, and
+    // no reference to them is alive then.
     unsafe {
         let mut entry = environ;
         while !entry.is_null() && !(*entry).is_null() {
@@ -74,12 +76,12 @@ fn clear_environment(is_secret: impl Fn(&OsStr, &OsStr) -> bool) {
         }
     }
     for name in names.into_iter().filter(|name| !name.is_empty()) {
-        // SAFETY: As above: this is the only thread.
+        // SAFETY: As above, this is the only thread.
         unsafe { std::env::remove_var(name) };
     }
 }
 
-/// Assumed where `/proc` cannot be read.
+/// Returns true where `/proc` cannot be read.
 fn has_one_thread() -> bool {
     std::fs::read_dir("/proc/self/task").map_or(true, |tasks| tasks.count() == 1)
 }

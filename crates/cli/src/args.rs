@@ -1,4 +1,4 @@
-//! What can be typed.
+//! The command line: the commands, their arguments, and the help texts.
 
 use std::{ffi::OsString, path::PathBuf, time::Duration};
 
@@ -30,7 +30,7 @@ pub(crate) enum CliCommand {
     Mcp(McpArgs),
     /// Answer an agent's hook, with its event on standard input. `surehand init` sets it up.
     Hook(HookArgs),
-    /// Set up the installed clients: show what will be written, ask, and keep what is there.
+    /// Set up the installed clients: show what will be written, ask, and keep what is already there.
     Init(InitArgs),
     /// Check the program, the workspace and every client, and say how to fix what is wrong.
     Doctor(StateArgs),
@@ -44,14 +44,14 @@ pub(crate) enum CliCommand {
     Tasks(TasksArgs),
     /// List everything that happened, newest first, and who did it.
     Log(LogArgs),
-    /// Show a change, a checkpoint, a rescued file or anything else that the log lists: who, when, which files, and the diff. Of a run of
-    /// the agent, show what happened, or one turn with prompt, answer and calls.
+    /// Show a change, a checkpoint, a rescued file or any other log entry: author, time, files and diff. For a run of
+    /// the agent, show its events, or one turn with prompt, answer and calls.
     Show(ShowArgs),
-    /// List the runs of the agent, the latest first: story, state, turns, tokens. `show` shows one.
+    /// List the runs of the agent, latest first: story, state, turns, tokens. `show` shows one.
     Runs(RunsArgs),
-    /// List who works here: each session with what it has seen, what of that has changed since, and its changes.
+    /// List the sessions: what each has seen, which of those files have changed since, and its changes.
     Sessions(SessionsArgs),
-    /// List, show, apply or drop what other programs wrote into a file while it was replaced.
+    /// List, show, apply or drop text that other programs wrote into a file while it was being replaced.
     Rescued(RescuedArgs),
     /// Show who wrote each line of a file, and when: a session, a command, another program or a commit.
     Blame(BlameArgs),
@@ -59,11 +59,11 @@ pub(crate) enum CliCommand {
     Diff(DiffArgs),
     /// Undo a change: the last one, the last one of a file, a named one, or all of a session.
     Undo(UndoArgs),
-    /// Take the last undo back. Repeat it to take back the ones before.
+    /// Redo the last undo. Repeat it to redo earlier ones.
     Redo(RedoArgs),
     /// Commit exactly the lines of a session, and leave everything else as it is.
     Commit(CommitArgs),
-    /// Keep the state of all files, to be restored later. Hooks do this before commands.
+    /// Save the state of all files so that it can be restored later. Hooks do this before commands.
     Checkpoint(CheckpointArgs),
     /// Restore files to a time, a change or a checkpoint, after showing what will change.
     Restore(RestoreArgs),
@@ -71,14 +71,14 @@ pub(crate) enum CliCommand {
     Scan(StateArgs),
     /// Show what all checkouts of this repository share: agents, tasks, claims, and who changes what.
     Board(BoardArgs),
-    /// Run the process that connects agents to the board. It starts by itself when it is needed.
+    /// Run the process that connects agents to the board. It starts by itself when needed.
     Helper(HelperArgs),
-    /// Show what is kept, and how large it is.
+    /// Show what Surehand stores, and how much space it takes.
     Usage(UsageArgs),
-    /// Remove what is kept and no longer wanted, after showing what that is.
+    /// Remove stored data that is no longer wanted, after showing what will be removed.
     Clean(CleanArgs),
-    /// Show it all in a browser: sessions and what they have seen, everything that happened, files, rescued work, tasks and runs; and
-    /// take changes back there.
+    /// Show everything in a browser: sessions and what they have seen, the log, files, rescued work, tasks and runs.
+    /// Changes can be undone there.
     Ui(UiArgs),
     /// Compare both modes and a plain loop on one story. Needs no key and no network.
     Demo(DemoArgs),
@@ -86,24 +86,24 @@ pub(crate) enum CliCommand {
     Completions(CompletionsArgs),
     /// Print the manual page, or write the pages of all commands to a directory.
     Man(ManArgs),
-    /// Tell which version this is, how it was installed, and how to update or remove it.
+    /// Show the version, how it was installed, and how to update or remove it.
     #[command(name = "self")]
     SelfInfo(SelfArgs),
 }
 
 #[derive(Arguments)]
 pub(crate) struct RunArgs {
-    /// The story to work on; `-` reads it from standard input. With --resume, a further story for that run.
+    /// The story to work on; `-` reads it from standard input. With --resume, another story for that run.
     #[arg(required_unless_present = "resume")]
     pub story: Option<String>,
-    /// The model, by its provider's name. Its key comes from SUREHAND_API_KEY, model.key_command, model.key_file, or the provider's own
-    /// variable.
+    /// The model, by its provider's name for it. The key comes from SUREHAND_API_KEY, model.key_command,
+    /// model.key_file, or the provider's own variable.
     #[arg(long, short, value_name = "NAME")]
     pub model: Option<String>,
-    /// The address of the model's server, for local servers and other providers: http://localhost:11434/v1
+    /// The URL of the model's server, for local servers and other providers: http://localhost:11434/v1
     #[arg(long, value_name = "URL")]
     pub url: Option<String>,
-    /// The model's protocol; by default it follows from the name.
+    /// The model's protocol; by default derived from the name.
     #[arg(long, value_parser = choice(&PROTOCOLS))]
     pub protocol: Option<ModelProtocol>,
     /// Follow a script instead of asking a model: a file of JSON lines, one per turn.
@@ -112,32 +112,33 @@ pub(crate) struct RunArgs {
     /// What the prompt contains: the current state, or the whole conversation.
     #[arg(long, value_parser = choice(&[("snapshot", ContextMode::Snapshot), ("history", ContextMode::History)]))]
     pub mode: Option<ContextMode>,
-    /// Limit in tokens for a whole prompt in snapshot mode.
+    /// Token limit for the whole prompt in snapshot mode.
     #[arg(long, value_name = "TOKENS")]
     pub budget: Option<usize>,
-    /// How the model edits: by text, by anchored lines, or by patches; by default what suits the model.
+    /// How the model edits: by text, by anchored lines, or by patches; by default whatever suits the model.
     #[arg(long, value_parser = choice(&DIALECTS))]
     pub dialect: Option<EditDialect>,
     /// Run every command without asking.
     #[arg(long, short)]
     pub yes: bool,
-    /// Show each edit and ask before it is made.
+    /// Show each edit and ask before making it.
     #[arg(long)]
     pub ask_edits: bool,
-    /// Resume a run: the last one that is not done, or this one. With a story, continue the last run, or this one, with that story, even
-    /// if it is done.
+    /// Resume a run: this one, or by default the last one that is not done. With a story, continue this run, or by
+    /// default the last one, with that story, even if it is done.
     #[arg(long, value_name = "RUN", num_args = 0..=1, require_equals = true, default_missing_value = "")]
     pub resume: Option<String>,
-    /// Take the shared tasks of this story from the board, one after the other, until none is free. `surehand board add` adds tasks.
+    /// Work on the shared tasks of this story on the board, one after another, until none is free. `surehand board add`
+    /// adds tasks.
     #[arg(long, conflicts_with = "resume")]
     pub fleet: bool,
-    /// Keep every prompt, for `surehand show RUN TURN`.
+    /// Record every prompt, for `surehand show RUN TURN`.
     #[arg(long)]
     pub record_prompts: bool,
     /// Stop after this many turns in total.
     #[arg(long, value_name = "N", default_value_t = 500)]
     pub max_turns: u32,
-    /// Stop after this many tokens, in and out.
+    /// Stop after this many tokens, input and output together.
     #[arg(long, value_name = "N")]
     pub max_tokens: Option<u64>,
     /// Stop after this many minutes in total, even in the middle of an answer or a command.
@@ -164,7 +165,7 @@ const PROTOCOLS: [(&str, ModelProtocol); 3] =
 const DIALECTS: [(&str, EditDialect); 3] =
     [("text", EditDialect::Text), ("lines", EditDialect::Lines), ("patch", EditDialect::Patch)];
 
-/// Parses one of these words into the value that it stands for.
+/// Parses one of these words into its value.
 fn choice<T: Copy + Send + Sync>(words: &'static [(&'static str, T)]) -> impl TypedValueParser<Value = T> {
     let value = |typed: String| words.iter().find(|(word, _)| *word == typed).expect("clap has checked the word").1;
     PossibleValuesParser::new(words.iter().map(|(word, _)| *word)).map(value)
@@ -172,12 +173,12 @@ fn choice<T: Copy + Send + Sync>(words: &'static [(&'static str, T)]) -> impl Ty
 
 #[derive(Arguments)]
 pub(crate) struct McpArgs {
-    /// Serve over HTTP, at /mcp of this address, instead of standard input and output; 127.0.0.1:7873 by default. Without a token, it
-    /// serves only processes of the same user on this machine.
+    /// Serve over HTTP, at /mcp of this address, instead of standard input and output; 127.0.0.1:7873 by default.
+    /// Without a token, it serves only processes of the same user on this machine.
     #[arg(long, value_name = "ADDR:PORT", num_args = 0..=1, default_missing_value = "")]
     pub http: Option<String>,
-    /// Create a token that clients must send, and print it. If SUREHAND_MCP_TOKEN is set, it is the token, even without this option. Other
-    /// users, containers and other machines need it.
+    /// Create a token that clients must send, and print it. If SUREHAND_MCP_TOKEN is set, that is the token, even
+    /// without this option. Other users, containers and other machines need it.
     #[arg(long, requires = "http")]
     pub token: bool,
     /// Take the token from another environment variable.
@@ -198,13 +199,13 @@ pub(crate) struct HookArgs {
     /// The client that runs the hook.
     #[arg(value_name = "CLIENT")]
     pub client: String,
-    /// The event, for clients that do not send it.
+    /// The event, for clients that do not send it in the input.
     pub event: Option<String>,
 }
 
 impl HookArgs {
-    /// `hook CLIENT [EVENT]` without any option, which is how agents call it all the time. To build the whole command line for that
-    /// takes as long as the answer.
+    /// Parses `hook CLIENT [EVENT]` without options, the form that agents call all the time. Building the whole clap
+    /// command for it would take as long as the answer.
     pub(crate) fn plain(words: impl Iterator<Item = OsString>) -> Option<Self> {
         let words: Vec<String> = words.skip(1).take(4).map(|word| word.into_string().ok()).collect::<Option<_>>()?;
         let (hook, words) = words.split_first()?;
@@ -227,14 +228,14 @@ fn clients_help() -> String {
 pub(crate) struct InitArgs {
     #[arg(value_enum, value_name = "CLIENT", hide_possible_values = true, help = clients_help())]
     pub clients: Vec<init::clients::InitClient>,
-    /// `me`: you in this project, in files that git ignores. `everywhere`: you in all projects. `project`: everyone in this
-    /// project, in files to commit. By default where the client is already set up, else `me`.
+    /// `me`: you in this project, in files that git ignores. `everywhere`: you in all projects. `project`: everyone in
+    /// this project, in files to commit. By default the scope in which the client is already set up, else `me`.
     #[arg(long, value_enum, value_name = "SCOPE", hide_possible_values = true)]
     pub scope: Option<init::config_dirs::ConfigScope>,
     /// Add the MCP server as well. Clients without hooks always get it, except in the scope `project`.
     #[arg(long, conflicts_with = "remove")]
     pub mcp: bool,
-    /// Remove what init has written, and nothing else.
+    /// Remove what init wrote, and nothing else.
     #[arg(long)]
     pub remove: bool,
     /// Show each change as a diff.
@@ -260,7 +261,7 @@ pub(crate) struct InitArgs {
 }
 
 impl InitArgs {
-    /// The scope that was asked for.
+    /// The requested scope, also by its former option names.
     pub(crate) fn scope(&self) -> Option<init::config_dirs::ConfigScope> {
         use init::config_dirs::ConfigScope;
         self.scope.or(self.user.then_some(ConfigScope::Everywhere)).or(self.project.then_some(ConfigScope::Project))
@@ -269,7 +270,7 @@ impl InitArgs {
 
 #[derive(Arguments)]
 pub(crate) struct CompletionsArgs {
-    /// The shell.
+    /// The shell to complete in.
     pub shell: clap_complete::Shell,
 }
 
@@ -297,7 +298,7 @@ pub(crate) struct CallArgs {
     /// The session of the call: reads count for later calls of the same session.
     #[arg(long, value_name = "ID", default_value = "cli", value_parser = clap::builder::NonEmptyStringValueParser::new())]
     pub session: String,
-    /// Print the result object, with the text in it.
+    /// Print the result object, including the text.
     #[arg(long)]
     pub json: bool,
     #[command(flatten)]
@@ -336,7 +337,7 @@ pub(crate) struct TasksArgs {
 pub(crate) struct BoardArgs {
     #[command(subcommand)]
     pub act: Option<BoardAct>,
-    /// Show it again whenever something changes, until Ctrl-C.
+    /// Show it again whenever it changes, until Ctrl-C.
     #[arg(long, short)]
     pub watch: bool,
     /// Print a JSON object.
@@ -348,7 +349,7 @@ pub(crate) struct BoardArgs {
 
 #[derive(Subcommand)]
 pub(crate) enum BoardAct {
-    /// Make this repository, with all its worktrees, the one with this id. For clones without a remote, or with only a part of the
+    /// Give this repository, with all its worktrees, this id. For clones without a remote or with only part of the
     /// history.
     Join {
         /// The id, as `surehand board` prints it in the other clone.
@@ -357,14 +358,14 @@ pub(crate) enum BoardAct {
     },
     /// Claim paths, so that no other agent changes them.
     Claim {
-        /// A path or a pattern: `src/**` is a directory with everything below it.
+        /// A path or a pattern: `src/**` is a directory and everything below it.
         #[arg(value_name = "GLOB")]
         pattern: String,
-        /// How long, unless it is released before.
+        /// How long the claim lasts unless it is released.
         #[arg(long = "for", value_name = "TIME", default_value = "1h", value_parser = time_span)]
         lasts: Duration,
     },
-    /// Release a claim on paths, also that of an agent.
+    /// Release a claim on paths, even one that an agent holds.
     Release {
         /// The pattern of the claim.
         #[arg(value_name = "GLOB")]
@@ -374,7 +375,7 @@ pub(crate) enum BoardAct {
     Add {
         /// What to do.
         description: String,
-        /// The story that it belongs to.
+        /// The story that the task belongs to.
         #[arg(long, value_name = "NAME", default_value = "")]
         story: String,
         /// 1 comes first.
@@ -412,13 +413,13 @@ fn time_span(text: &str) -> Result<Duration, String> {
 
 #[derive(Arguments)]
 pub(crate) struct HelperArgs {
-    /// Start it in the background.
+    /// Start the helper in the background.
     #[arg(long, conflicts_with_all = ["status", "stop"])]
     pub detach: bool,
-    /// Show what it is doing.
+    /// Show what the helper is doing.
     #[arg(long, conflicts_with = "stop")]
     pub status: bool,
-    /// End it.
+    /// Stop the helper.
     #[arg(long)]
     pub stop: bool,
     /// Print a JSON object.
@@ -472,12 +473,12 @@ pub(crate) enum TasksAct {
 
 #[derive(Arguments)]
 pub(crate) struct LogArgs {
-    /// Only what is about this file, or about files in this directory; checkpoints are left out.
+    /// Only entries about this file, or about files in this directory; checkpoints are left out.
     pub path: Option<String>,
-    /// Only what this session did.
+    /// Only entries of this session.
     #[arg(long, value_name = "SESSION")]
     pub session: Option<String>,
-    /// Only these kinds; several with commas between.
+    /// Only these kinds, separated by commas.
     #[arg(long, value_parser = choice(&ActivityKind::NAMES), value_delimiter = ',', value_name = "KINDS")]
     pub kind: Vec<ActivityKind>,
     /// At most this many entries.
@@ -494,10 +495,10 @@ pub(crate) struct LogArgs {
 
 #[derive(Arguments)]
 pub(crate) struct ShowArgs {
-    /// Its name in `surehand log`, `surehand rescued` or `surehand runs`, or the beginning of it; of a checkpoint also the name that you
-    /// gave it.
+    /// The id of an entry in `surehand log`, `surehand rescued` or `surehand runs`, or the beginning of it; a
+    /// checkpoint also by the name that you gave it.
     pub id: String,
-    /// Of a run: only this turn, with the whole prompt if it was recorded, the answer, and each call with its result.
+    /// For a run: only this turn, with the answer, each call and its result, and the whole prompt if it was recorded.
     pub turn: Option<u32>,
     #[command(flatten)]
     pub pager: PagerArgs,
@@ -545,25 +546,25 @@ pub(crate) struct RescuedArgs {
 
 #[derive(Subcommand)]
 pub(crate) enum RescuedAct {
-    /// Show it as a diff against what is there now.
+    /// Show it as a diff against the current file.
     Show {
-        /// Its name, or the beginning of it.
+        /// Its id, or the beginning of it.
         id: String,
     },
-    /// Write it to the file that was meant. `undo` takes that back.
+    /// Write it to the file that it was meant for. `undo` takes that back.
     Apply {
-        /// Its name, or the beginning of it.
+        /// Its id, or the beginning of it.
         id: String,
         /// Write it to this file instead.
         #[arg(long, value_name = "PATH")]
         to: Option<String>,
-        /// Overwrite what is there without asking.
+        /// Overwrite existing content without asking.
         #[arg(long, short)]
         yes: bool,
     },
-    /// Drop it. `apply` still finds it while its content is kept.
+    /// Drop it. `apply` still finds it as long as its content is kept.
     Drop {
-        /// Their names, or the beginnings of them.
+        /// Their ids, or the beginnings of them.
         #[arg(required = true, value_name = "ID")]
         ids: Vec<String>,
         /// Drop without asking.
@@ -572,7 +573,6 @@ pub(crate) enum RescuedAct {
     },
 }
 
-/// How long output is shown.
 #[derive(Arguments)]
 pub(crate) struct PagerArgs {
     /// Do not use a pager. On a terminal, long output goes to SUREHAND_PAGER, PAGER or `less -FRX`.
@@ -582,7 +582,7 @@ pub(crate) struct PagerArgs {
 
 #[derive(Arguments)]
 pub(crate) struct BlameArgs {
-    /// The file; one that was removed shows its last lines.
+    /// The file; a removed file shows its last lines.
     #[arg(value_name = "FILE")]
     pub path: String,
     /// Only these lines: `10,20`, `10,+5`, `10,` to the end, `,20` from the top, or `10` to the end. May be repeated.
@@ -594,12 +594,11 @@ pub(crate) struct BlameArgs {
     pub state: StateArgs,
 }
 
-/// Lines as they are typed, counted from 1, the last one included.
+/// Lines as typed, counted from 1, with the last one included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct LineSpan {
-    /// The first line.
     pub first: usize,
-    /// The last line; `None` for that of the file.
+    /// `None` means the last line of the file.
     pub last: Option<usize>,
 }
 
@@ -630,7 +629,8 @@ impl LineSpan {
 pub(crate) struct DiffArgs {
     #[command(flatten)]
     pub selection: SelectionArgs,
-    /// Of a session: also what is committed. Compares with what the session found, not with the commit at HEAD.
+    /// For a session: also the lines that are committed. Compares with what the session found, not with the commit at
+    /// HEAD.
     #[arg(long)]
     pub committed: bool,
     /// Print a patch for `git apply`: with modes, renames and binary files, and paths from the top of the work tree.
@@ -661,7 +661,7 @@ pub(crate) struct UndoArgs {
 
 #[derive(Arguments)]
 pub(crate) struct RedoArgs {
-    /// The last undo by this session. By default it is the last one by anyone.
+    /// The last undo by this session. By default, the last one by anyone.
     #[arg(long, value_name = "ID")]
     pub session: Option<String>,
     /// Overwrite later changes. You can undo that as well.
@@ -674,26 +674,25 @@ pub(crate) struct RedoArgs {
     pub place: PlaceArgs,
 }
 
-/// Which changes are meant.
 #[derive(Arguments)]
 pub(crate) struct SelectionArgs {
-    /// A file, for its last change, or the name of a change from `surehand log`; by default the last change.
+    /// A file, to select its last change, or the id of a change from `surehand log`; by default the last change.
     #[arg(value_name = "PATH|CHANGE", conflicts_with = "session")]
     pub what: Option<String>,
-    /// Everything that this session changed.
+    /// All changes of this session.
     #[arg(long, value_name = "ID")]
     pub session: Option<String>,
 }
 
 #[derive(Arguments)]
 pub(crate) struct CommitArgs {
-    /// Whose lines.
+    /// The session whose lines are committed.
     #[arg(long, value_name = "SESSION")]
     pub session: String,
-    /// The message; several are paragraphs.
+    /// The commit message. May be repeated, one paragraph each.
     #[arg(short = 'm', long = "message", value_name = "MESSAGE", required_unless_present = "dry_run")]
     pub messages: Vec<String>,
-    /// Only these files, and what is in these directories.
+    /// Only these files, and the files in these directories.
     #[arg(value_name = "PATH")]
     pub paths: Vec<String>,
     /// Print what would be committed, as a patch, and commit nothing.
@@ -705,7 +704,7 @@ pub(crate) struct CommitArgs {
 
 #[derive(Arguments)]
 pub(crate) struct CheckpointArgs {
-    /// A name for it, by which `restore --to` finds it.
+    /// A name for it, which `restore --to` accepts.
     pub name: Option<String>,
     #[command(flatten)]
     pub state: StateArgs,
@@ -716,17 +715,17 @@ pub(crate) struct RestoreArgs {
     /// Files and directories; without any, everything in the workspace.
     #[arg(value_name = "PATH")]
     pub paths: Vec<String>,
-    /// To what: a time (10m ago, 14:05, 2026-01-31T14:05:00Z), or a change or checkpoint as `surehand log` shows it; the beginning of its
-    /// name is enough.
+    /// The target: a time (10m ago, 14:05, 2026-01-31T14:05:00Z), or the id of a change or checkpoint from `surehand
+    /// log`, or the beginning of one.
     #[arg(long, value_name = "TIME|CHANGE|CHECKPOINT")]
     pub to: String,
     /// Restore without asking.
     #[arg(long, short)]
     pub yes: bool,
-    /// Say what would be done, and do nothing.
+    /// Print what would be done, and do nothing.
     #[arg(long, conflicts_with = "yes")]
     pub dry_run: bool,
-    /// Print a JSON object. Nobody is asked then, so nothing is restored without --yes.
+    /// Print a JSON object. Does not ask, so it restores nothing without --yes.
     #[arg(long)]
     pub json: bool,
     #[command(flatten)]
@@ -735,7 +734,7 @@ pub(crate) struct RestoreArgs {
 
 #[derive(Arguments)]
 pub(crate) struct UsageArgs {
-    /// All that is kept for you, also of repositories that are gone.
+    /// Everything that is stored for you, including repositories that are gone.
     #[arg(long, conflicts_with = "root")]
     pub all: bool,
     #[command(flatten)]
@@ -745,31 +744,32 @@ pub(crate) struct UsageArgs {
 #[derive(Arguments)]
 #[group(id = "kind", required = true, multiple = true, args = ["sessions", "versions", "runs", "rescued", "gone"])]
 pub(crate) struct CleanArgs {
-    /// What sessions have seen, except those that were active in the last 30 minutes. Their changes stay.
+    /// What sessions have seen, except sessions that were active in the last 30 minutes. Their changes stay.
     #[arg(long)]
     pub sessions: bool,
-    /// The history that `undo`, `restore`, `log` and `diff` go by: versions, changes, checkpoints and other entries of the log.
+    /// The history behind `undo`, `restore`, `log` and `diff`: versions, changes, checkpoints and other log entries.
     #[arg(long, requires = "older_than")]
     pub versions: bool,
-    /// Runs of `surehand run`, except those that a process is working on.
+    /// Runs of `surehand run`, except those that a process is still working on.
     #[arg(long)]
     pub runs: bool,
     /// Rescued files, except those that a program has open.
     #[arg(long)]
     pub rescued: bool,
-    /// All that is kept for work trees that are gone: of this repository, and of all directories and repositories of yours.
+    /// Everything stored for work trees that are gone: of this repository, and of all your directories and
+    /// repositories.
     #[arg(long)]
     pub gone: bool,
-    /// Only what is older: 30m, 12h, 7d, 2w. Does not apply to --gone.
+    /// Only data older than this: 30m, 12h, 7d, 2w. Does not apply to --gone.
     #[arg(long, value_name = "AGE", value_parser = clean::age)]
     pub older_than: Option<Duration>,
     /// Remove without asking.
     #[arg(long, short)]
     pub yes: bool,
-    /// Say what would be removed, and remove nothing.
+    /// Print what would be removed, and remove nothing.
     #[arg(long, conflicts_with = "yes")]
     pub dry_run: bool,
-    /// Print a JSON object. Nobody is asked then, so nothing is removed without --yes.
+    /// Print a JSON object. Does not ask, so it removes nothing without --yes.
     #[arg(long)]
     pub json: bool,
     #[command(flatten)]
@@ -777,19 +777,18 @@ pub(crate) struct CleanArgs {
 }
 
 impl CleanArgs {
-    /// Whether something is to be removed that belongs to one repository.
+    /// Whether anything is to be removed that belongs to one repository.
     pub(crate) fn is_about_a_workspace(&self) -> bool {
         self.sessions || self.versions || self.runs || self.rescued
     }
 }
 
-/// How the page is served.
 #[derive(Arguments)]
 pub(crate) struct PageArgs {
     /// Open the page in the browser.
     #[arg(long)]
     pub open: bool,
-    /// Listen at this port of 127.0.0.1; by default any that is free.
+    /// Listen on this port of 127.0.0.1; by default any free one.
     #[arg(long, value_name = "PORT", default_value_t = 0, hide_default_value = true)]
     pub port: u16,
 }
@@ -804,7 +803,7 @@ pub(crate) struct UiArgs {
     /// The session of the report; by default the one that was active last.
     #[arg(long, value_name = "SESSION", requires = "export")]
     pub session: Option<String>,
-    /// Print a JSON object: the address, or what was written.
+    /// Print a JSON object: the address, or the file that was written.
     #[arg(long)]
     pub json: bool,
     #[command(flatten)]
@@ -813,8 +812,8 @@ pub(crate) struct UiArgs {
 
 #[derive(Arguments)]
 pub(crate) struct DemoArgs {
-    /// Play another story, in which edits of stale files are refused and repaired and another program's text is rescued, and show it in
-    /// the browser while it happens.
+    /// Play another story and show it in the browser while it happens: stale edits are refused and repaired, and
+    /// another program's text is rescued.
     #[arg(long)]
     pub ui: bool,
     #[command(flatten)]
@@ -826,7 +825,8 @@ pub(crate) struct DemoArgs {
 
 #[derive(Arguments)]
 pub(crate) struct PlaceArgs {
-    /// The workspace; by default the work tree around the current directory, else that directory. Surehand touches nothing outside.
+    /// The workspace; by default the work tree around the current directory, else that directory. Surehand changes
+    /// nothing outside it.
     #[arg(long, value_name = "DIR", global = true)]
     pub root: Option<PathBuf>,
 }

@@ -1,5 +1,5 @@
-//! Connects a workspace to the other checkouts of its repository: finds the helper of this user, starts it, and keeps a copy
-//! of the board in memory for programs that run longer than a call.
+//! Connects a workspace to the other checkouts of its repository: finds the user's helper, starts it, and for programs
+//! that run longer than one call, keeps a copy of the board in memory.
 
 use std::{
     env, io,
@@ -25,7 +25,6 @@ use crate::user_dirs;
 
 pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// The helper of this user.
 pub(crate) fn helper() -> anyhow::Result<Helper> {
     Ok(Helper::new(runtime_dir()?, VERSION, starter()))
 }
@@ -38,17 +37,19 @@ pub(crate) fn runtime_dir() -> anyhow::Result<RuntimeDir> {
         .ok_or_else(|| anyhow::anyhow!("there is no directory for the helper: set XDG_RUNTIME_DIR or HOME"))
 }
 
-/// Starts the helper in the background: this program starts a process that starts it and ends, so that no caller is its parent.
+/// Starts the helper in the background: this program starts a process that starts the helper and ends, so that the
+/// helper is no child of the caller.
 fn starter() -> StartHelper {
     Box::new(|| {
         let mut launcher = background_command()?;
         let mut child = launcher.args(["helper", "--detach"]).spawn()?;
-        // A long-lived caller must ask for the result, or the process stays in the table.
+        // A long-lived caller must wait for the process, or it stays in the process table.
         thread::Builder::new().spawn(move || child.wait()).map(drop)
     })
 }
 
-/// The environment of the helper: nothing that only an agent needs, such as the key of a model.
+/// The environment variables of the helper. They exclude everything that only an agent needs, such as the key of a
+/// model.
 const PASSED_ON: [&str; 11] = [
     "HOME",
     "LANG",
@@ -63,7 +64,7 @@ const PASSED_ON: [&str; 11] = [
     "XDG_STATE_HOME",
 ];
 
-/// This program, to be run without a terminal and away from the directory of the caller.
+/// A command that runs this program without a terminal, and not in the caller's directory.
 pub(crate) fn background_command() -> io::Result<Command> {
     let mut command = Command::new(env::current_exe()?);
     command.env_clear().envs(PASSED_ON.iter().filter_map(|name| Some((name, env::var_os(name)?)))).current_dir("/");
@@ -84,7 +85,7 @@ pub(crate) fn place_of(workspace: &Workspace) -> WorkspacePlace {
     place(workspace.path(), &workspace.config().state, &workspace.config().board)
 }
 
-/// The connection of a process that runs longer than a call; `None` if the user wants no board.
+/// The connection of a process that runs longer than one call; `None` if the user has switched the board off.
 pub(crate) fn link(root: &Path, state: &StateHome, board: &BoardConfig) -> Option<Arc<FleetLink>> {
     let calls = remote_board(root, state, board)?;
     Some(Arc::new(FleetLink::kept(calls)))
@@ -96,7 +97,7 @@ pub(crate) fn link_for_one_call(root: &Path, state: &StateHome, board: &BoardCon
     Some(Arc::new(FleetLink::on_demand(calls)))
 }
 
-/// The board of the page; `None` if the user wants no board.
+/// The board for the page; `None` if the user has switched the board off.
 pub(crate) fn board_of_page(workspace: &Workspace) -> Option<Box<dyn BoardAccess>> {
     let config = workspace.config();
     let calls = remote_board(workspace.path(), &config.state, &config.board)?;
@@ -122,12 +123,12 @@ fn remote_board(root: &Path, state: &StateHome, board: &BoardConfig) -> Option<B
     Some(Box::new(RemoteBoard { helper: Arc::new(helper), place: place(root, state, board) }))
 }
 
-/// How often the copy in memory is compared with the file, and new sessions are reported.
+/// The interval at which the copy in memory is compared with the file, and new sessions are reported.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
-/// How often all sessions are reported, so that a helper that was killed is replaced.
+/// The interval at which all sessions are reported, so that a killed helper is replaced.
 const REPORT_EVERY: Duration = Duration::from_secs(5);
 
-/// Keeps the copy of the board in memory current and reports the sessions of this process, on a thread of its own, for as long
+/// Keeps the copy of the board in memory current and reports the sessions of this process, on its own thread, as long
 /// as the workspace is open.
 pub(crate) fn follow(workspace: &Arc<Workspace>) {
     let Some(link) = workspace.fleet().cloned() else { return };
@@ -135,11 +136,11 @@ pub(crate) fn follow(workspace: &Arc<Workspace>) {
     let (place, workspace) = (place_of(workspace), Arc::downgrade(workspace));
     let process = ClientProcess::find(std::process::id()).map(|process| process.name());
     let follower = Follower { link, helper, place, process, workspace };
-    // Without the thread, this process works on alone.
+    // Without the thread, this process works without the board.
     let _ = thread::Builder::new().name("surehand-fleet".to_owned()).spawn(move || follower.run());
 }
 
-/// The files of the copy that this process has read.
+/// The state of the copy's files when they were last read.
 #[derive(Default)]
 struct SeenCopy {
     content: Option<CopyStamp>,
@@ -173,7 +174,7 @@ impl Follower {
         }
     }
 
-    /// Takes over a newer copy; if only its age is newer, without reading the rest again.
+    /// Takes over a newer copy. If only its age is newer, the rest is not read again.
     fn look_at_copy(&self, workspace: &Workspace, seen: &mut SeenCopy) {
         let now = SeenCopy { content: workspace.local_copy_stamp(), age: workspace.copy_age_stamp() };
         let is_same = now.content == seen.content;
@@ -184,7 +185,7 @@ impl Follower {
         if is_same && age.is_none_or(|age| self.link.refresh_copy(age)) {
             *seen = now;
         } else if let Ok(Some(copy)) = workspace.local_copy() {
-            // Whoever edits must not have to look it up.
+            // An edit must not have to compute this.
             workspace.fleet_checkout();
             self.link.set_copy(Arc::new(copy));
             *seen = now;
@@ -202,7 +203,7 @@ impl Follower {
     }
 }
 
-/// Reports the agent behind a hook. The hook has answered already, and waits no longer than the system takes to hand over a
+/// Reports the agent behind a hook. The hook has already answered, and only waits until the system has taken the
 /// message.
 pub(crate) fn report_hook(session: SessionId, client: &str, place: &WorkspacePlace) {
     if !place.board.enabled {
@@ -210,6 +211,6 @@ pub(crate) fn report_hook(session: SessionId, client: &str, place: &WorkspacePla
     }
     let process = ClientProcess::client().map(|client| client.name());
     let report = AgentReport { session, client: client.to_owned(), process, story: None, is_over: false };
-    // If it fails, the next hook reports the same.
+    // If this fails, the next hook reports the same.
     let _ = helper().map(|helper| helper.report(place, vec![report]));
 }

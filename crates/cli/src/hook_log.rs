@@ -1,4 +1,5 @@
-//! The log of failed hooks, in the user's state directory. A failed hook must not disturb its client; `surehand doctor` reads the log.
+//! The log of failed hooks, in the user's state directory. A failed hook must not disturb its client; `surehand doctor`
+//! reads the log.
 
 use std::{fs, io::Write, os::unix::fs::DirBuilderExt, path::PathBuf};
 
@@ -6,15 +7,15 @@ use rustix::fs::{self as sys, Mode, OFlags};
 
 use crate::user_dirs;
 
-/// A longer log is truncated.
+/// A longer log is truncated, in bytes.
 const MOST_BYTES: u64 = 256 * 1024;
 
-/// The path of the log; `None` without a home directory.
+/// Returns `None` without a home directory.
 pub(crate) fn path() -> Option<PathBuf> {
     Some(user_dirs::state_dir()?.join("hooks.log"))
 }
 
-/// Its size in bytes.
+/// The size of the log in bytes.
 pub(crate) fn size() -> u64 {
     path().and_then(|path| path.metadata().ok()).map_or(0, |log| log.len())
 }
@@ -23,7 +24,7 @@ pub(crate) fn size() -> u64 {
 pub(crate) fn append(client: &str, why: &str) {
     let Some(path) = path() else { return };
     if let Some(directory) = path.parent() {
-        // State may be kept beside it, which only its owner may read.
+        // State may be kept beside the log, which only its owner may read.
         let _ = fs::DirBuilder::new().recursive(true).mode(0o700).create(directory);
     }
     let line: String = why.lines().next().unwrap_or_default().chars().take(500).collect();

@@ -1,5 +1,6 @@
-//! How this program was installed, judged by where it lies. It decides how to update it, and whether a client's configuration can name its
-//! path: package runners such as `npx` keep programs in a cache that they empty when they like.
+//! Detects how this program was installed, from its path. That decides how to update it, and whether a client's
+//! configuration can contain its path: package runners such as `npx` keep programs in a cache that they may empty at
+//! any time.
 
 use std::{
     fs,
@@ -9,7 +10,6 @@ use std::{
 use anyhow::Context;
 use tempfile::NamedTempFile;
 
-/// What installed a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Installer {
     Npm,
@@ -23,7 +23,7 @@ pub(crate) enum Installer {
     Uvx,
     Debian,
     Cargo,
-    /// `init`, when a package runner started it.
+    /// `surehand init`, started by a package runner.
     Init,
     Unknown,
 }
@@ -73,13 +73,13 @@ impl Installer {
         }
     }
 
-    /// Whether the program lies in a cache, where it can be gone tomorrow.
+    /// Whether the program is in a cache, from which it may vanish at any time.
     pub(crate) fn is_temporary(self) -> bool {
         matches!(self, Installer::Npx | Installer::Uvx)
     }
 }
 
-/// What installed the program at this path, which has no links.
+/// Detects the installer of the program at this path, which must not contain links.
 pub(crate) fn installer_of(program: &Path) -> Installer {
     if kept_copy().is_some_and(|copy| copy.canonicalize().is_ok_and(|copy| copy == program)) {
         return Installer::Init;
@@ -98,7 +98,7 @@ pub(crate) fn installer_of(program: &Path) -> Installer {
     }
 }
 
-/// What the directories of a path say by themselves.
+/// Detects the installer by the directories of the path alone.
 fn of_path(program: &Path) -> Option<Installer> {
     let names: Vec<&str> = program.iter().filter_map(|name| name.to_str()).collect();
     let has = |name: &str| names.contains(&name);
@@ -131,14 +131,14 @@ fn lists_surehand(crates: &Path) -> bool {
     fs::read_to_string(crates).is_ok_and(|text| text.contains("\"surehand "))
 }
 
-/// Where `init` keeps the program if a package runner started it.
+/// The path to which `init` copies the program if a package runner started it.
 pub(crate) fn kept_copy() -> Option<PathBuf> {
     let variable = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let data = variable("XDG_DATA_HOME").or_else(|| Some(variable("HOME")?.join(".local/share")))?;
     Some(data.join("surehand/bin/surehand"))
 }
 
-/// Copies a program, replacing an older copy whole: another process may be running it.
+/// Copies a program. Replaces an older copy as a whole, because another process may be running it.
 pub(crate) fn keep_copy(program: &Path, copy: &Path) -> anyhow::Result<()> {
     let what = || format!("{}: cannot be written", copy.display());
     let directory = copy.parent().with_context(what)?;
@@ -150,7 +150,6 @@ pub(crate) fn keep_copy(program: &Path, copy: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Whether two programs are the same, byte for byte.
 pub(crate) fn has_same_bytes(one: &Path, other: &Path) -> bool {
     let length = |path: &Path| fs::metadata(path).ok().map(|meta| meta.len());
     length(one).is_some() && length(one) == length(other) && fs::read(one).ok() == fs::read(other).ok()

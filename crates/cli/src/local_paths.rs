@@ -1,19 +1,19 @@
-//! Paths as a person writes and reads them: relative to the current directory. Inside of Surehand, and in JSON, they are relative to
-//! the root of the workspace.
+//! Paths for people, relative to the current directory. Inside Surehand and in JSON, paths are relative to the root of
+//! the workspace.
 
 use std::path::{Path, PathBuf};
 
 use surehand_engine::core::render::scope::name;
 
-/// The way between the current directory and the root of a workspace.
+/// Converts paths between the current directory and the root of a workspace.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct LocalPaths {
-    /// The current directory, by its parts below the root. Empty if that is elsewhere: then paths are relative to the root.
+    /// The current directory relative to the root, as its parts. Empty if it is outside; then paths are relative to the
+    /// root.
     below: Vec<String>,
 }
 
 impl LocalPaths {
-    /// From the current directory to this root.
     pub(crate) fn to(root: &Path) -> Self {
         let here = std::env::current_dir().unwrap_or_default();
         let below = here
@@ -21,12 +21,12 @@ impl LocalPaths {
             .map(Path::to_owned)
             .or_else(|_| settled(&here).strip_prefix(settled(root)).map(Path::to_owned));
         let parts = below.unwrap_or_default();
-        // A name that is not UTF-8 is not below any path that we have.
+        // None of our paths is below a name that is not UTF-8.
         let parts: Option<Vec<String>> = parts.iter().map(|part| part.to_str().map(str::to_owned)).collect();
         Self { below: parts.unwrap_or_default() }
     }
 
-    /// A path as it was typed, relative to the root. An absolute one stays as it is.
+    /// Makes a typed path relative to the root. An absolute path stays as it is.
     pub(crate) fn typed(&self, path: &str) -> String {
         match self.below.is_empty() || path.starts_with('/') || path.is_empty() {
             true => path.to_owned(),
@@ -34,7 +34,7 @@ impl LocalPaths {
         }
     }
 
-    /// A path of the workspace, as it is seen from the current directory.
+    /// Makes a path of the workspace relative to the current directory.
     pub(crate) fn shown(&self, path: impl AsRef<str>) -> String {
         name(&self.relative(path.as_ref())).into_owned()
     }

@@ -77,7 +77,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// Clients take exit code 2 of a hook for a denial, and one of them every other code except 0. A broken hook must not deny anything.
+/// Clients take exit code 2 of a hook for a denial, and one of them takes every other code except 0 for one. A failing
+/// hook must not deny anything.
 const HOOK_FAILED: u8 = 0;
 
 /// Handles clap's errors, which include `--help` and `--version`; those exit with 0.
@@ -94,7 +95,8 @@ fn mistyped(error: &clap::Error) -> ExitCode {
     }
 }
 
-/// Whether errors are printed as JSON: no option takes `--json` as its value, so the words say it, even if they cannot be parsed.
+/// Whether errors are printed as JSON. No option takes `--json` as its value, so the arguments show it even if they
+/// cannot be parsed.
 fn wants_json() -> bool {
     std::env::args_os().skip(1).take_while(|word| word != "--").any(|word| word == "--json")
 }

@@ -10,15 +10,15 @@ use surehand_engine::render::Reply;
 
 use crate::display::escape::prose;
 
-/// Prints text. Colours are removed unless the output is a terminal, and all other control characters are escaped there: a file name can
-/// contain them.
+/// Prints text. Colours are removed unless the output is a terminal. All other control characters are escaped there,
+/// because file names can contain them.
 pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     let text = if io::stdout().is_terminal() { without_commands(text) } else { text.to_owned() };
     let mut out = anstream::stdout().lock();
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).context("standard output")
 }
 
-/// Text as a terminal may get it: with colours if they are wanted, and nothing else that it would obey.
+/// Text for a terminal: with colours if they are wanted, and without any other control sequence.
 pub(crate) fn for_terminal(text: &str) -> String {
     let text = without_commands(text);
     match anstream::AutoStream::choice(&io::stdout()) {
@@ -27,7 +27,7 @@ pub(crate) fn for_terminal(text: &str) -> String {
     }
 }
 
-/// Escapes all control sequences but colours.
+/// Escapes all control sequences except colours.
 fn without_commands(text: &str) -> String {
     let mut pieces = text.split("\x1b[");
     let mut out = prose(pieces.next().unwrap_or_default());
@@ -41,7 +41,7 @@ fn without_commands(text: &str) -> String {
     out
 }
 
-/// Clears the screen, if there is one.
+/// Clears the screen if the output is a terminal.
 pub(crate) fn clear_screen() -> anyhow::Result<()> {
     if !io::stdout().is_terminal() {
         return Ok(());
@@ -56,7 +56,8 @@ pub(crate) fn print_bytes(bytes: &[u8]) -> anyhow::Result<()> {
     out.write_all(bytes).and_then(|()| out.flush()).context("standard output")
 }
 
-/// Prints the reply to a call: its text, or with `json` its result object, which then holds the text. A refusal is exit code 1.
+/// Prints the reply to a call: its text, or with `json` its result object including the text. A refusal gives exit code
+/// 1.
 pub(crate) fn print_reply(mut reply: Reply, json: bool) -> anyhow::Result<ExitCode> {
     if json {
         reply.result["text"] = reply.text.into();
@@ -67,7 +68,7 @@ pub(crate) fn print_reply(mut reply: Reply, json: bool) -> anyhow::Result<ExitCo
     Ok(if reply.is_error { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-/// Reports why a command failed: on standard error, or with `json` as an object on standard output.
+/// Reports the reason of a failure: on standard error, or with `json` as an object on standard output.
 pub(crate) fn print_error(why: &str, json: bool) {
     if !json {
         anstream::eprintln!("error: {}", prose(why));
@@ -76,12 +77,12 @@ pub(crate) fn print_error(why: &str, json: bool) {
     }
 }
 
-/// In milliseconds since 1970.
+/// The current time in milliseconds since the Unix epoch.
 pub(crate) fn now() -> i64 {
     jiff::Timestamp::now().as_millisecond()
 }
 
-/// `5 min ago`
+/// Formats `5 min ago`.
 pub(crate) fn ago(millis: i64) -> String {
     let seconds = millis.max(0) / 1000;
     match seconds {
@@ -92,7 +93,7 @@ pub(crate) fn ago(millis: i64) -> String {
     }
 }
 
-/// An error with its causes, each said once: many errors repeat their cause in their own text.
+/// An error with its causes, each only once: many errors repeat their cause in their own text.
 pub(crate) fn in_words(error: &anyhow::Error) -> String {
     let mut words = String::new();
     for cause in error.chain().map(ToString::to_string) {

@@ -9,14 +9,14 @@ use std::{
 
 use crate::{args::PagerArgs, output};
 
-/// Prints text, on a terminal through the pager. The pager takes the place of this process, so that signals and the keyboard are
-/// its own: close everything first. Where there is no pager, the text is printed.
+/// Prints text, on a terminal through the pager. The pager replaces this process, so that it gets the signals and the
+/// keyboard: close everything before. Without a pager, the text is printed.
 pub(crate) fn print(text: &str, args: &PagerArgs) -> anyhow::Result<()> {
     if !args.no_pager
         && io::stdout().is_terminal()
         && let Some(mut pager) = pager(|name| std::env::var_os(name))
     {
-        // It comes back only if it failed.
+        // This returns only if it failed.
         let _ = exec(&mut pager, &output::for_terminal(text));
     }
     output::print(text)
@@ -29,7 +29,7 @@ fn exec(pager: &mut Command, text: &str) -> io::Result<()> {
     Err(pager.stdin(file).exec())
 }
 
-/// The pager, by the variables of the environment; `None` if none is wanted.
+/// The pager that the environment variables select; `None` if none is wanted.
 fn pager(variable: impl Fn(&str) -> Option<OsString>) -> Option<Command> {
     if variable("TERM").is_some_and(|terminal| terminal == "dumb") {
         return None;
@@ -47,7 +47,7 @@ fn pager(variable: impl Fn(&str) -> Option<OsString>) -> Option<Command> {
         pager.args(words);
         pager
     };
-    // Without arguments, less is to end by itself if all fits, and to show colours.
+    // These options make less quit if everything fits, and show colours.
     if variable("LESS").is_none() {
         pager.env("LESS", "FRX");
     }

@@ -1,4 +1,4 @@
-//! Questions to a person.
+//! Questions to the user.
 
 use std::io::{self, IsTerminal};
 
@@ -6,7 +6,7 @@ use surehand_agent::CancelToken;
 
 use crate::{display::Keyboard, output};
 
-/// Asks whether to do something. Where nobody can answer, it says how to do it without being asked, and the answer is no.
+/// Asks whether to do something. If nobody can answer, prints how to do it without a question, and the answer is no.
 pub(crate) fn ask(question: &str, json: bool) -> anyhow::Result<bool> {
     if json {
         return Ok(false);

@@ -27,12 +27,11 @@ use crate::{
 /// For tests: kills this process with `SIGKILL` after this many steps of a commit.
 const KILL_AFTER: &str = "SUREHAND_TEST_KILL_AFTER";
 
-/// Opens the workspace of a command for reading and writing.
 pub(crate) fn open(place: &PlaceArgs) -> anyhow::Result<Arc<Workspace>> {
     open_at(&root(place)?, user_dirs::state_home()?)
 }
 
-/// Opens the workspace of a command that runs for long, as a part of the fleet.
+/// Opens the workspace of a long-running command, as a part of the fleet.
 pub(crate) fn open_in_fleet(place: &PlaceArgs) -> anyhow::Result<Arc<Workspace>> {
     let root = root(place)?;
     let config = settings_with(&root, user_dirs::state_home()?)?;
@@ -60,7 +59,6 @@ pub(crate) fn open_read_only(place: &PlaceArgs) -> anyhow::Result<Arc<Workspace>
     Ok(workspace)
 }
 
-/// The root of the workspace of a command.
 pub(crate) fn root(place: &PlaceArgs) -> anyhow::Result<PathBuf> {
     let Some(root) = &place.root else {
         let here = std::env::current_dir().context("the current directory is gone")?;
@@ -70,7 +68,7 @@ pub(crate) fn root(place: &PlaceArgs) -> anyhow::Result<PathBuf> {
     root.canonicalize().with_context(|| root.display().to_string())
 }
 
-/// The effective settings: the user's, those that a repository may set, and the environment.
+/// The effective settings: the user's, those that a repository may set, and the environment's.
 pub(crate) fn settings(root: &Path) -> anyhow::Result<Config> {
     settings_with(root, user_dirs::state_home()?)
 }
@@ -112,8 +110,8 @@ pub(crate) fn at(root: &Path) -> PlaceArgs {
     PlaceArgs { root: Some(root.to_owned()) }
 }
 
-/// The settings of hooks, and what is wrong with the user's. If those cannot be read, the defaults apply, so that protection
-/// stays on.
+/// The settings for hooks, and the error in the user's settings, if any. If those cannot be read, the defaults apply,
+/// so that protection stays on.
 pub(crate) fn settings_of_hooks(root: &Path) -> anyhow::Result<(Config, Option<String>)> {
     let state = user_dirs::state_home()?;
     let (config, trouble) = match Config::for_hooks().load_over(root, variables()) {
@@ -137,7 +135,7 @@ fn open_at(root: &Path, state: StateHome) -> anyhow::Result<Arc<Workspace>> {
     Workspace::open_with(root, options).map_err(with_hint)
 }
 
-/// Adds a hint to the error of a place outside of every workspace.
+/// Adds a hint to the error about a place outside every workspace.
 fn with_root_hint(error: FindRootError) -> anyhow::Error {
     match error {
         FindRootError::Everything { .. } => anyhow::anyhow!("{error}\nhint: go to a project, or name one with --root DIR"),
@@ -145,7 +143,7 @@ fn with_root_hint(error: FindRootError) -> anyhow::Error {
     }
 }
 
-/// Adds a hint to the error of a state directory that cannot be written.
+/// Adds a hint to the error about a state directory that cannot be written.
 fn with_hint(error: OpenError) -> anyhow::Error {
     let OpenError::State(StateDirError::Unusable { path, error: io }) = &error else { return error.into() };
     let hint = match io.kind() {
@@ -161,7 +159,7 @@ fn with_hint(error: OpenError) -> anyhow::Error {
     )
 }
 
-/// The changes that the arguments select. An argument that is neither the name of a change nor the beginning of one is a path.
+/// The changes that the arguments select. An argument that is not a change id or the beginning of one is a path.
 pub(crate) fn selection(typed: &SelectionArgs, session: &Session) -> anyhow::Result<ChangeSelection> {
     if let Some(typed) = &typed.session {
         return Ok(ChangeSelection::Session(find_session(session.workspace(), typed)?));
@@ -170,7 +168,7 @@ pub(crate) fn selection(typed: &SelectionArgs, session: &Session) -> anyhow::Res
     let workspace = session.workspace();
     let local_paths = LocalPaths::to(workspace.path());
     let file = session.path_of(&local_paths.typed(what)).map(|path| ChangeSelection::File(path, None));
-    // A file is meant before a change whose name begins like that of the file.
+    // A file takes precedence over a change whose id begins with the file's name.
     if let Ok(file @ ChangeSelection::File(path, _)) = &file
         && (workspace.path().join(path.as_str()).exists() || workspace.net_changes(file)?.is_some())
     {
@@ -183,10 +181,10 @@ pub(crate) fn selection(typed: &SelectionArgs, session: &Session) -> anyhow::Res
     }
 }
 
-/// The session that a person means by its short name, its id or the beginning of one.
+/// Finds a session by its short name, its id or the beginning of one.
 pub(crate) fn find_session(workspace: &Workspace, typed: &str) -> anyhow::Result<SessionId> {
     match workspace.find_session(typed) {
-        // It has done nothing here, but in another workspace.
+        // The session has done nothing here, but in another workspace.
         Err(IdError::Unknown { .. }) if is_known_elsewhere(&SessionId(typed.to_owned()))? => Ok(SessionId(typed.to_owned())),
         Err(error @ IdError::Unknown { .. }) => Err(anyhow::anyhow!("{error}\nhint: `surehand sessions` lists them")),
         found => Ok(found?),

@@ -56,7 +56,7 @@ fn when_in_words(when: &str) -> String {
     if when.is_empty() { String::new() } else { format!(" {when}") }
 }
 
-/// The lines to show, as indexes, from top to bottom.
+/// The ranges of lines to show, as zero-based indexes, from top to bottom.
 fn wanted_lines(typed: &[LineSpan], count_of_lines: usize, path: &str) -> anyhow::Result<Vec<Range<usize>>> {
     if typed.is_empty() {
         return Ok(std::iter::once(0..count_of_lines).collect());
@@ -75,14 +75,14 @@ fn wanted_lines(typed: &[LineSpan], count_of_lines: usize, path: &str) -> anyhow
     Ok(wanted)
 }
 
-/// What a blame is put into words with.
+/// Formats a blame as text.
 struct BlameWords<'a> {
     blame: &'a Blame,
     names: &'a SessionNames,
     now: i64,
 }
 
-/// An author as a column has room for one.
+/// Longer author names are truncated.
 const LONGEST_AUTHOR: usize = 32;
 
 impl BlameWords<'_> {
@@ -103,7 +103,7 @@ impl BlameWords<'_> {
         text
     }
 
-    /// Id, author and time of lines.
+    /// The three columns before a line: id, author and time.
     fn columns(&self, by: &LineAuthor) -> (String, String, String) {
         let ago = |at: i64| output::ago(self.now - at);
         let (id, who, when) = match by {

@@ -1,4 +1,4 @@
-//! `surehand board`: what all checkouts of a repository share.
+//! `surehand board`: the state that all checkouts of a repository share.
 
 use std::{process::ExitCode, thread, time::Duration};
 
@@ -33,7 +33,7 @@ pub(crate) fn run(args: &BoardArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Makes the local copy current. Returns why it is not.
+/// Makes the local copy current. Returns the reason if that fails.
 fn refresh(workspace: &Workspace) -> Option<String> {
     let looked = fleet::helper().and_then(|helper| Ok(helper.look(&fleet::place_of(workspace))?));
     looked.err().map(|error| output::in_words(&error))
@@ -62,7 +62,7 @@ fn watch(args: &BoardArgs, workspace: &Workspace) -> anyhow::Result<()> {
     for look in 0_u32.. {
         let trouble = if look % REFRESH_EVERY == 0 { refresh(workspace) } else { None };
         let mut now = overview(workspace, trouble)?;
-        // The age alone is no news.
+        // The board has not changed if only its age has.
         now.age = now.age.map(|_| 0);
         now.agents.iter_mut().for_each(|agent| agent.seen_ago = 0);
         now.claims.iter_mut().for_each(|claim| claim.lasts = 0);
@@ -71,7 +71,7 @@ fn watch(args: &BoardArgs, workspace: &Workspace) -> anyhow::Result<()> {
             if args.json {
                 output::print(&format!("{}\n", json!(overview(workspace, None)?)))?;
             } else {
-                // Clears a terminal; elsewhere the escapes are removed.
+                // This clears a terminal; elsewhere the escape sequences are removed.
                 let text = as_text(&overview(workspace, None)?, &LocalPaths::to(workspace.path()));
                 output::clear_screen()?;
                 output::print(&text)?;
@@ -144,7 +144,7 @@ fn call(workspace: &Workspace, call: &BoardCall) -> anyhow::Result<surehand_engi
     Ok(fleet::helper()?.call(&fleet::place_of(workspace), call)?)
 }
 
-/// A pattern as typed in the current directory, for paths of the work tree.
+/// A pattern as typed in the current directory, made relative to the work tree.
 fn in_workspace(workspace: &Workspace, typed: &str) -> anyhow::Result<PathPattern> {
     let pattern = LocalPaths::to(workspace.path()).typed(typed);
     workspace.pattern_in_tree(&pattern).with_context(|| format!("{typed} is not a pattern for paths"))
@@ -156,7 +156,7 @@ fn person() -> AgentId {
     AgentId(format!("{}@{}", name.unwrap_or_else(|| "somebody".to_owned()), host()))
 }
 
-/// The claim of this person on this pattern: claimed again, it lasts longer.
+/// The id of this person's claim on this pattern. It depends only on both, so claiming again extends the claim.
 fn claim_id(pattern: &PathPattern) -> ClaimId {
     ClaimId(format!("{} {pattern}", person()))
 }

@@ -1,4 +1,4 @@
-//! `surehand checkpoint`: keeps the state of the files as it is now.
+//! `surehand checkpoint`: saves the current state of the files.
 
 use std::process::ExitCode;
 
@@ -33,13 +33,12 @@ pub(crate) fn run(args: &CheckpointArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A checkpoint in a line.
 pub(super) fn summary(checkpoint: &CheckpointInfo) -> String {
     let name = checkpoint.name.as_ref().map(|name| format!(" {name}")).unwrap_or_default();
     format!("checkpoint{name} ({}): {}", checkpoint.occasion, count(checkpoint.files, "file") + " not as committed")
 }
 
-/// What it did not keep, and why.
+/// The files that the checkpoint does not contain, with the reasons.
 pub(super) fn not_kept(checkpoint: &CheckpointInfo) -> String {
     const MOST: usize = 5;
     let line = |left: &NotKept| format!("    {} not kept: {}\n", left.path, left.why);

@@ -1,4 +1,4 @@
-//! `surehand clean`: removes what a person asks for of what is kept.
+//! `surehand clean`: removes the stored data that the user selects.
 
 use std::{path::PathBuf, process::ExitCode, sync::Arc, time::Duration};
 
@@ -60,16 +60,16 @@ pub(crate) fn age(text: &str) -> Result<Duration, String> {
     Ok(Duration::from_secs(u64::from(number) * seconds))
 }
 
-/// What there is to remove.
+/// What `surehand clean` would remove.
 struct Found {
     home: StateHome,
     workspace: Option<Arc<Workspace>>,
-    /// Everything from before this moment.
+    /// Data from before this time is removed, in milliseconds since the Unix epoch.
     before: i64,
     history: Option<OldHistory>,
     sessions: Option<StoreUsage>,
     runs: Vec<OldRun>,
-    /// The ids of those that a process is working on.
+    /// Ids of runs that a process is still working on, which are kept.
     busy_runs: Vec<String>,
     rescues: Vec<Rescue>,
     gone: Vec<GoneState>,
@@ -77,19 +77,18 @@ struct Found {
     gone_sessions: KeptAmount,
 }
 
-/// A run that nobody is working on.
+/// A run that no process is working on.
 struct OldRun {
     id: String,
     story: Option<String>,
     is_resumable: bool,
 }
 
-/// What was removed.
 #[derive(Default)]
 struct Removed {
-    /// How much smaller the files are.
+    /// Freed space in bytes.
     freed: u64,
-    /// What stays, and why.
+    /// The things that could not be removed, each with the reason.
     failed: Vec<(String, String)>,
 }
 
@@ -117,7 +116,7 @@ impl Found {
         if args.gone {
             let sessions = SessionRoots::usage(&found.home)?;
             let mut trees = sessions.roots;
-            // The repository around the current directory, if there is one.
+            // The repository around the current directory, if any.
             trees.extend(workspace::root(&args.place).ok());
             found.gone = gone_states(&found.home, &state_directories(&found.home, &trees)?)?;
             found.boards = gone_boards(&found.home)?;
@@ -233,13 +232,13 @@ impl Found {
             workspace.drop_history(self.before)?;
         }
         if self.sessions.is_some() || self.history.is_some() {
-            // A process that reads meanwhile keeps the space a while longer.
+            // A process that is reading keeps the space for a while longer.
             drop(workspace.give_back_space());
         }
         Ok(())
     }
 
-    /// The size of everything that something may be removed from.
+    /// The total size in bytes of everything that data may be removed from.
     fn size(&self) -> anyhow::Result<u64> {
         let mut states: Vec<PathBuf> = self.gone.iter().map(|gone| gone.state.clone()).collect();
         let here = self.workspace.as_ref().and_then(|workspace| workspace.state_report().paths);
@@ -285,7 +284,7 @@ impl Found {
     }
 }
 
-/// The runs that were saved last before a moment; those that a process is working on by their ids.
+/// The runs that were last saved before a time, and the ids of those that a process is still working on.
 fn old_runs(workspace: &Workspace, before: i64) -> anyhow::Result<(Vec<OldRun>, Vec<String>)> {
     let unsaved = past_runs::list_unsaved(workspace)?;
     let mut old: Vec<OldRun> = unsaved.into_iter().map(|id| OldRun { id, story: None, is_resumable: false }).collect();
@@ -320,7 +319,7 @@ impl Removed {
     }
 }
 
-/// So many of each kind are listed; the rest is counted.
+/// This many of each kind are listed; the rest are counted.
 const MOST: usize = 20;
 
 fn more(all: usize, what: &str) -> String {
@@ -331,7 +330,7 @@ fn number(count: u64, what: &str) -> String {
     surehand_engine::core::render::count(usize::try_from(count).unwrap_or(usize::MAX), what)
 }
 
-/// The parts of a history that are there, each with its size.
+/// The non-empty parts of a history, each with its size.
 fn amounts(usage: &StoreUsage) -> Vec<String> {
     let kinds = [
         (usage.versions, "version"),
@@ -347,7 +346,7 @@ fn amounts(usage: &StoreUsage) -> Vec<String> {
     there.map(|(amount, what)| format!("{} ({})", plural(amount, what), size(amount.bytes))).collect()
 }
 
-/// A few names, and how many more there are.
+/// The first few names, and the number of the others.
 fn first_of(names: &[String]) -> String {
     const MOST: usize = 5;
     let more = if names.len() > MOST { format!(" and {} more", names.len() - MOST) } else { String::new() };

@@ -32,7 +32,7 @@ pub(crate) fn run(args: &CommitArgs) -> anyhow::Result<ExitCode> {
     let done = match args.dry_run {
         true => workspace.plan_session_commit(&request).map(|plan| (plan, None)),
         false => {
-            // Git ends when it is interrupted. We go on, and put the index back.
+            // Git ends when it is interrupted. We continue, and put the index back.
             for signal in [signal::SIGINT, signal::SIGTERM, signal::SIGHUP] {
                 flag::register(signal, Arc::new(AtomicBool::new(false)))?;
             }
@@ -53,32 +53,33 @@ pub(crate) fn run(args: &CommitArgs) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// Whether a session has something to commit in this work tree. Where that cannot be told it may have, and only a person can find out.
+/// Whether a session has something to commit in this work tree. If that cannot be determined, it may have, and only a
+/// person can find out.
 fn may_have_work(root: &Path, session: &SessionId) -> bool {
     let Ok(workspace) = workspace::open_read_only(&workspace::at(root)) else { return true };
     let request = SessionCommitRequest { session: session.clone(), paths: Vec::new() };
     match workspace.plan_session_commit(&request) {
         Ok(plan) => !plan.files.is_empty(),
         Err(SessionCommitError::NoRepository | SessionCommitError::Nothing) => false,
-        // A merge there, for example, has to be finished first.
+        // For example, an unfinished merge there.
         Err(_) => has_work(&workspace, session, WorkBase::Commit).unwrap_or(true),
     }
 }
 
-/// Whether everything works, and the state of the repository or a hook does not allow it.
+/// Whether nothing is broken, but the state of the repository or a git hook forbids the commit.
 fn is_refusal(error: &SessionCommitError) -> bool {
     use SessionCommitError::{Conflicts, HeadMoves, InProgress, Refused};
     matches!(error, InProgress { .. } | Conflicts | Refused | HeadMoves)
 }
 
-/// The files and directories that are meant; none if that is everything.
+/// The selected files and directories; empty means everything.
 fn paths(workspace: &Workspace, typed: &[String]) -> anyhow::Result<Vec<RelPath>> {
     let local_paths = LocalPaths::to(workspace.path());
     let mut paths = Vec::new();
     for path in typed {
         match workspace.place_of(&local_paths.typed(path))? {
             Some(path) => paths.push(path),
-            // The root.
+            // This is the root.
             None => return Ok(Vec::new()),
         }
     }

@@ -1,4 +1,4 @@
-//! `surehand completions`: what a shell needs to complete our commands.
+//! `surehand completions`: the completion script for a shell.
 
 use std::process::ExitCode;
 

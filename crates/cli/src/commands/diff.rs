@@ -1,4 +1,4 @@
-//! `surehand diff`: what a change did, or exactly the lines of a session.
+//! `surehand diff`: the diff of a change, or exactly the lines of a session.
 
 use std::{
     io::{self, IsTerminal},
@@ -29,7 +29,7 @@ pub(crate) fn run(args: &DiffArgs) -> anyhow::Result<ExitCode> {
         _ => of_change(args, &workspace, &selection)?,
     };
     drop(workspace);
-    // A pipe gets it unchanged, so that it can be applied.
+    // A pipe gets it unchanged, so that the diff can be applied.
     match args.json || !io::stdout().is_terminal() {
         true => output::print_bytes(&text)?,
         false => pager::print(&String::from_utf8_lossy(&text), &args.pager)?,
@@ -115,7 +115,7 @@ fn note_git_trouble(work: &SessionWork) {
     }
 }
 
-/// Adds the files of a workspace. Says whether there are any.
+/// Adds the files of a workspace. Returns whether there are any.
 fn show(
     args: &DiffArgs,
     workspace: &Workspace,

@@ -18,12 +18,13 @@ pub(crate) fn run(args: &HelperArgs) -> anyhow::Result<ExitCode> {
         () if args.status => show_status(args.json)?,
         () if args.stop => stop(args.json)?,
         () => {
-            // Its own session, so that it outlives the terminal and the process group of the caller that needed it first.
+            // Its own session, so that it outlives the terminal and the process group of the caller that needed it
+            // first.
             let _ = rustix::process::setsid();
             let connect = Arc::new(fleet::connect);
             let options = ServeOptions { dir: fleet::runtime_dir()?, program: fleet::VERSION.to_owned(), idle: IDLE, connect };
             match serve(options) {
-                // Two callers may start it at the same time.
+                // Two callers may start it at once.
                 Ok(()) | Err(ServeError::RunsAlready) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -32,7 +33,7 @@ pub(crate) fn run(args: &HelperArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Starts it and ends, so that the helper is nobody's child.
+/// Starts the helper and ends, so that process 1 becomes the parent of the helper.
 fn detach() -> anyhow::Result<()> {
     let _ = rustix::process::setsid();
     fleet::background_command()?.arg("helper").spawn().context("cannot start the helper")?;

@@ -1,4 +1,5 @@
-//! `surehand hook`: answers an agent's hook. If Surehand fails, the agent continues, and the failure is logged for `surehand doctor`.
+//! `surehand hook`: answers an agent's hook. If Surehand fails, the agent continues, and the failure is logged for
+//! `surehand doctor`.
 
 use std::{
     io::Read,
@@ -13,10 +14,10 @@ use surehand_engine::SessionId;
 use crate::{args::HookArgs, fleet, hook_log, output, user_dirs, workspace};
 
 pub(crate) fn run(args: &HookArgs) -> anyhow::Result<ExitCode> {
-    // Some clients would show the message of a panic to the model.
+    // Some clients would show a panic message to the model.
     std::panic::set_hook(Box::new(|_| {}));
     let Some(client) = HookClient::named(&args.client) else {
-        // An older program with the hooks of a newer one must not deny anything.
+        // An older program that is called by the hooks of a newer one must not deny anything.
         let names: Vec<&str> = HookClient::ALL.iter().map(|client| client.name()).collect();
         let why = format!("no such client: {}; there are {}", args.client, names.join(", "));
         eprintln!("surehand hook: {why}");
@@ -36,7 +37,7 @@ pub(crate) fn run(args: &HookArgs) -> anyhow::Result<ExitCode> {
         eprintln!("{}", answer.stderr.trim_end());
     }
     if let Some(HookSession { session, home }) = answer.session {
-        // The client may kill a hook that panics, and has its answer already.
+        // The client already has its answer, and may kill a hook that panics.
         let _ = catch_unwind(AssertUnwindSafe(|| report(session, client, &home)));
     }
     Ok(ExitCode::from(answer.exit_code))

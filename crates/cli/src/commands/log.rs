@@ -29,7 +29,7 @@ pub(crate) fn run(args: &LogArgs) -> anyhow::Result<ExitCode> {
 
 /// A part of the log of one or more workspaces.
 struct Log {
-    /// With the root of another workspace, where it is not the one of the command.
+    /// With the root of the workspace, unless it is the current one.
     entries: Vec<(Option<PathBuf>, Activity)>,
     is_cut: bool,
     is_filtered: bool,
@@ -45,7 +45,7 @@ impl Log {
         let of = args.session.as_ref().map(|typed| workspace::find_session(&workspace, typed)).transpose()?;
         let filter = ActivityFilter { path, session: of, kinds: args.kind.clone() };
         let mut lists = vec![(None, workspace.activity(&filter, args.limit)?)];
-        // A session may have worked in several workspaces.
+        // A session may have worked in other workspaces, too.
         if let (Some(session), None) = (&filter.session, &filter.path) {
             for root in workspace::other_roots(session, workspace.path())? {
                 let there = workspace::open_read_only(&workspace::at(&root))?.activity(&filter, args.limit)?;
@@ -92,7 +92,7 @@ impl Log {
     }
 }
 
-/// What entries of the log are put into words with.
+/// Formats log entries as text.
 pub(super) struct Words<'a> {
     pub names: &'a SessionNames,
     pub local_paths: &'a LocalPaths,
@@ -157,7 +157,7 @@ impl Words<'_> {
     }
 }
 
-/// A session as people know it.
+/// A session's name for people.
 pub(super) fn who(names: &SessionNames, session: &SessionId) -> String {
     names.name(session)
 }
@@ -173,7 +173,6 @@ fn why_refused(code: &str) -> String {
     }
 }
 
-/// The names of the sessions of a workspace.
 pub(super) fn names(workspace: &Workspace) -> anyhow::Result<SessionNames> {
     Ok(workspace.session_names()?)
 }

@@ -11,7 +11,7 @@ use surehand_engine::core::EditDialect;
 
 use crate::{args::McpArgs, workspace};
 
-/// The variable with the token, unless another one is named.
+/// The variable that holds the token, unless `--token-env` names another one.
 const TOKEN: &str = "SUREHAND_MCP_TOKEN";
 
 /// Fixed, because clients are configured with the address.
@@ -64,7 +64,7 @@ fn token(args: &McpArgs) -> anyhow::Result<Option<(TokenOrigin, Token)>> {
     }
 }
 
-/// Parses an address: a host and a port, one of both, or neither.
+/// Parses an address: host and port, only one of them, or neither.
 fn address_of(typed: &str) -> anyhow::Result<SocketAddr> {
     if typed.is_empty() {
         return Ok((Ipv4Addr::LOCALHOST, DEFAULT_PORT).into());

@@ -1,4 +1,4 @@
-//! `surehand redo`: takes the last undo back.
+//! `surehand redo`: reverts the last undo.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! `surehand rescued`: what other programs wrote into a file while it was replaced.
+//! `surehand rescued`: text that other programs wrote into a file while it was being replaced.
 
 use std::{
     io::{self, IsTerminal},

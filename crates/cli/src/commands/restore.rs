@@ -1,4 +1,4 @@
-//! `surehand restore`: brings files back to what they were.
+//! `surehand restore`: restores files to an earlier state.
 
 use std::process::ExitCode;
 
@@ -31,7 +31,7 @@ pub(crate) fn run(args: &RestoreArgs) -> anyhow::Result<ExitCode> {
     };
     let restored = match is_wanted {
         true => {
-            // Only now is what is there kept first.
+            // Only this plan first saves the current content.
             let plan = session.plan_restore(&request)?;
             let restored = session.restore(&plan);
             Some((plan, restored))

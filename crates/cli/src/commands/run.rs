@@ -85,8 +85,8 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// Works on the shared tasks of a story until none is free. A task that is not done is given back, and ends the work; a
-/// task that another agent has taken over is left to it.
+/// Works on the shared tasks of a story until none is free. If a task does not get done, it is given back and the work
+/// ends. A task that another agent has taken over is left to that agent.
 fn work_on_shared_tasks(
     fleet: &FleetWork,
     cancel: &CancelToken,
@@ -145,13 +145,13 @@ fn resumed(args: &RunArgs, workspace: &Workspace) -> anyhow::Result<Option<Saved
     Ok(Some(found?))
 }
 
-/// How many turns of a script were played before. A further story has a script of its own.
+/// The number of turns of a script that were already played. Another story has a script of its own.
 fn turns_played(args: &RunArgs, workspace: &Workspace) -> anyhow::Result<u32> {
     let resumed = resumed(args, workspace)?.filter(|_| args.story.is_none());
     Ok(resumed.map_or(0, |saved| saved.turn - saved.story_turn.min(saved.turn)))
 }
 
-/// The requested model: a script, or the one of the command line or the settings.
+/// The model to use: a script, or the model of the command line or the settings.
 fn model(args: &RunArgs, remote: Option<Box<dyn ChatModel>>, workspace: &Workspace) -> anyhow::Result<Box<dyn ChatModel>> {
     if let Some(path) = &args.script {
         let script = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
@@ -169,8 +169,8 @@ fn model(args: &RunArgs, remote: Option<Box<dyn ChatModel>>, workspace: &Workspa
     );
 }
 
-/// Connects to the named model, if any. The workspace is opened later, because that starts threads, and the key must be out of the
-/// environment before.
+/// Connects to the configured model, if any. The workspace is opened later, because that starts threads, and before
+/// that the key must be out of the environment.
 fn connect(args: &RunArgs, keys: &Keys) -> anyhow::Result<Option<Box<dyn ChatModel>>> {
     let set = workspace::settings(&workspace::root(&args.place)?)?.model;
     let Some(name) = args.model.clone().or(set.name).filter(|_| args.script.is_none()) else { return Ok(None) };
@@ -200,9 +200,9 @@ fn connect(args: &RunArgs, keys: &Keys) -> anyhow::Result<Option<Box<dyn ChatMod
     Ok(Some(model::connect(&connection, &|name| keys.variable(name))?))
 }
 
-/// The first Ctrl-C finishes what has started; the second one exits at once.
+/// The first Ctrl-C lets started work finish; the second one exits at once.
 fn stop_on_signals(cancel: &CancelToken) -> anyhow::Result<()> {
-    // `nohup` starts a program that should outlive its terminal with this signal ignored.
+    // `nohup` starts a program with this signal ignored, so that the program outlives its terminal.
     let gone = Some(signal::SIGHUP).filter(|signal| !is_ignored(*signal));
     let all: Vec<i32> = [signal::SIGINT, signal::SIGTERM].into_iter().chain(gone).collect();
     for signal in &all {
@@ -219,16 +219,17 @@ fn stop_on_signals(cancel: &CancelToken) -> anyhow::Result<()> {
     thread::Builder::new().name("signals".to_owned()).spawn(wait).map(drop).context("signals")
 }
 
-/// Leaves the row of the status to it. Another thread may hold the lock of standard output for good.
+/// Moves to a new row, below the status. Does not use the lock of standard output, which another thread may hold
+/// forever.
 fn end_row() {
     let out = io::stdout();
     if out.is_terminal() {
-        // The process ends anyway.
+        // If this fails, nothing is left to do: the process ends.
         let _ = rustix::io::write(out, b"\n");
     }
 }
 
-/// Whether the parent process set a signal to be ignored. Assumed where `/proc` cannot be read.
+/// Whether the parent process set a signal to be ignored. Returns true where `/proc` cannot be read.
 fn is_ignored(signal: i32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
@@ -237,7 +238,7 @@ fn is_ignored(signal: i32) -> bool {
 
 struct RunObserver {
     view: RunDisplay,
-    /// Why the output failed.
+    /// The error of the output, if it failed.
     failed: Option<anyhow::Error>,
     cancel: CancelToken,
 }
@@ -248,7 +249,7 @@ impl RunObserver {
             return;
         }
         if let Err(error) = self.view.show(event) {
-            // A run that cannot be seen should end soon.
+            // A run without visible output should end soon.
             self.failed = Some(error);
             self.cancel.cancel();
         }

@@ -1,4 +1,4 @@
-//! `surehand run --fleet`: takes the shared tasks of a story one after the other, until none is left.
+//! `surehand run --fleet`: works on the shared tasks of a story one after another, until none is left.
 
 use std::{
     sync::{
@@ -17,7 +17,7 @@ use surehand_engine::{
     store::board::{BoardAnswer, BoardCall, BoardError, BoardTask, ClaimId, TaskChoice, TaskClaimRequest, TaskEnd},
 };
 
-/// How often a call is sent again if the board cannot be reached, and the pause before that.
+/// The number of attempts for a call if the board cannot be reached, and the pause between them, which grows with each.
 const ATTEMPTS: u32 = 5;
 const PAUSE: Duration = Duration::from_secs(2);
 
@@ -53,12 +53,12 @@ impl FleetWork {
         }
     }
 
-    /// Cancels the work on a task when the claim on it is lost, until the result is dropped.
+    /// Cancels the work on a task if its claim is lost. Stops watching when the result is dropped.
     pub(super) fn watch(&self, task: &BoardTask, cancel: &CancelToken) -> LossWatch {
         const LOOK_EVERY: Duration = Duration::from_millis(250);
         let (done, looked) = mpsc::channel::<()>();
         let (link, task, cancel) = (self.link.clone(), task.clone(), cancel.clone());
-        // Without the thread, the loss shows when the task ends.
+        // Without the thread, the loss is noticed when the task ends.
         let _ = thread::Builder::new().name("surehand-claim".to_owned()).spawn(move || {
             while looked.recv_timeout(LOOK_EVERY) == Err(RecvTimeoutError::Timeout) {
                 if has_lost(&link, &task) {
@@ -69,8 +69,8 @@ impl FleetWork {
         LossWatch { _done: done }
     }
 
-    /// Ends the claim on a task. If another agent has it meanwhile, that is said, and its work stands.
-    /// Returns whether the claim had not ended before.
+    /// Ends the claim on a task. If another agent holds the task by now, prints a warning, and that agent's work
+    /// stands. Returns whether the claim was still held.
     pub(super) fn end(&self, task: &BoardTask, end: TaskEnd) -> anyhow::Result<bool> {
         let Some(claim) = &task.claim else { return Ok(true) };
         match self.ask(&BoardCall::EndTask { task: task.id, fence: claim.fence, end }) {
@@ -82,7 +82,8 @@ impl FleetWork {
         }
     }
 
-    /// Every call may be repeated, so an outage costs time only.
+    /// Sends a call, several times if the board cannot be reached. Every call may be repeated, so an outage costs only
+    /// time.
     fn ask(&self, call: &BoardCall) -> anyhow::Result<BoardAnswer> {
         let mut attempt = 1;
         loop {
@@ -98,19 +99,19 @@ impl FleetWork {
     }
 }
 
-/// Another agent has the task, or a person has taken it back or closed it.
+/// Whether the claim has ended: another agent has the task, or a person has taken it back or closed it.
 fn is_over(error: &BoardError) -> bool {
     matches!(error, BoardError::LostClaim { .. } | BoardError::TaskClosed { .. } | BoardError::NoSuchTask(_))
 }
 
-/// Whether the claim on a task has ended meanwhile, as far as the local copy of the board says.
+/// Whether the claim on a task has ended, according to the local copy of the board.
 fn has_lost(link: &FleetLink, task: &BoardTask) -> bool {
     let (Some(copy), Some(claim)) = (link.kept_copy(), &task.claim) else { return false };
     let is_it = |lost: &LostClaim| lost.what == LostThing::Task(task.id) && lost.fence == claim.fence;
     copy.lost.iter().any(|lost| lost.agent == claim.by && is_it(lost))
 }
 
-/// Ends the thread of [`FleetWork::watch`] when it is dropped.
+/// Ends the thread of [`FleetWork::watch`] when dropped.
 pub(super) struct LossWatch {
     _done: mpsc::Sender<()>,
 }

@@ -41,10 +41,10 @@ pub(crate) fn run(args: &RunsArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// How much of a story is shown, in tokens.
+/// The part of a story that is shown, in tokens.
 const STORY: usize = 40;
 
-/// A run in two lines.
+/// Formats a run in two lines.
 pub(super) fn as_text(run: &PastRun, now: i64) -> String {
     let (id, ago) = (escape::name(&run.id), output::ago(now - run.last_active));
     let saved = match &run.saved {

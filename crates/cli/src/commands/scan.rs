@@ -1,4 +1,4 @@
-//! `surehand scan`: what has changed in the whole workspace since the last scan.
+//! `surehand scan`: the changes in the whole workspace since the last scan.
 
 use std::{
     io::{self, IsTerminal, Write},
@@ -29,7 +29,7 @@ pub(crate) fn run(args: &StateArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// How many paths of each kind are listed; the rest is counted.
+/// The number of paths of each kind that are listed; the rest are counted.
 const NAMED: usize = 20;
 
 fn as_text(scanned: &ScanReport, local_paths: &LocalPaths) -> String {
@@ -96,9 +96,9 @@ fn as_json(scanned: &ScanReport) -> Value {
     })
 }
 
-/// A progress line on the terminal for a scan that takes long.
+/// A progress line on the terminal, for a long scan.
 struct ProgressLine {
-    /// When to update it; `None` if the output is not a terminal.
+    /// The time of the next update; `None` if the output is not a terminal.
     next: Option<Mutex<Instant>>,
     began: Instant,
 }
@@ -112,14 +112,13 @@ impl ProgressLine {
     }
 
     fn show(&self, progress: ScanProgress) {
-        // If the lock is taken, another thread shows it.
+        // If the lock is taken, another thread shows the progress.
         let Some(Ok(mut next)) = self.next.as_ref().map(Mutex::try_lock) else { return };
         let now = Instant::now();
         if now < *next {
             return;
         }
         *next = now + Self::EVERY;
-        // Errors do not matter.
         let _ = write!(io::stderr(), "\r\x1b[2K{}", progress_text(progress, now - self.began));
     }
 

@@ -1,4 +1,4 @@
-//! `surehand self`: which version this is, how it was installed, and how to update and remove it.
+//! `surehand self`: the version, how it was installed, and how to update and remove it.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! Words for the work of a session, and for what of it is left out.
+//! Formats the work of a session, and the parts of it that are left out.
 
 use surehand_engine::{
     SessionId, Workspace,
@@ -9,19 +9,19 @@ use surehand_engine::{
 
 use crate::local_paths::LocalPaths;
 
-/// Whether any work of a session there is not left out.
+/// Whether a session has any work that is not left out.
 pub(super) fn has_work(workspace: &Workspace, session: &SessionId, base: WorkBase) -> Result<bool, SessionWorkError> {
     Ok(workspace.session_work(session, base)?.files.iter().any(SessionFile::is_changed))
 }
 
-/// What the work of a session is put into words with.
+/// Formats the work of a session as text.
 pub(super) struct WorkWords<'a> {
     pub names: &'a SessionNames,
     pub local_paths: &'a LocalPaths,
 }
 
 impl WorkWords<'_> {
-    /// What is left out of a file, a line each.
+    /// The parts of a file that are left out, one line each.
     pub(super) fn left(&self, file: &SessionFile) -> Vec<String> {
         let path = self.local_paths.shown(file.path_after.as_str());
         file.left.iter().map(|left| format!("{path}{}: {}", place(left), self.why(left))).collect()
@@ -72,7 +72,7 @@ impl WorkWords<'_> {
     }
 }
 
-/// Which lines of a file.
+/// The lines of a file that are left out.
 fn place(left: &LeftWork) -> String {
     let removed = match left.removed.len() {
         0 => None,

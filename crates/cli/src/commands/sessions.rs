@@ -1,4 +1,4 @@
-//! `surehand sessions`: who works here, what each has seen, and what of that has changed since.
+//! `surehand sessions`: the sessions of the workspace, what each has seen, and which of those files have changed since.
 
 use std::{process::ExitCode, sync::Arc};
 
@@ -44,11 +44,10 @@ pub(crate) fn run(args: &SessionsArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A session, as it is listed.
 struct Row {
     session: KnownSession,
     name: String,
-    /// By path.
+    /// Sorted by path.
     seen: Vec<RelPath>,
     stale: Vec<RelPath>,
 }

@@ -25,13 +25,13 @@ pub(crate) fn run(args: &ShowArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What is meant by an id.
+/// The entry or run that an id refers to.
 enum Named {
     Entry(Box<Activity>),
     Run(Box<PastRun>),
 }
 
-/// Finds what a person means. Only runs have turns.
+/// Finds the entry or run for an id. Only runs have turns.
 fn find(workspace: &Workspace, typed: &str, turn: Option<u32>) -> anyhow::Result<Named> {
     let typed = typed.trim();
     let run = past_runs::find(workspace, typed);
@@ -57,7 +57,6 @@ fn find(workspace: &Workspace, typed: &str, turn: Option<u32>) -> anyhow::Result
     }
 }
 
-/// What is printed.
 pub(super) struct Shown {
     pub text: String,
     pub json: Value,

@@ -1,5 +1,5 @@
-//! `surehand show RUN [TURN]`: what happened in a run, as a pipe would have got it, or all of one turn: the prompt, the answer, and
-//! each call with its arguments, its result and its diff.
+//! `surehand show RUN [TURN]`: the events of a run, as a pipe would have received them, or one whole turn: the prompt,
+//! the answer, and each call with its arguments, its result and its diff.
 
 use serde_json::{Value, json};
 use surehand_agent::{
@@ -47,7 +47,7 @@ fn known(turns: &[u32]) -> String {
     }
 }
 
-/// A part of a turn under its title. The bar keeps what a model wrote from passing for a title.
+/// A part of a turn under its title. The bar prevents text of a model from looking like a title.
 fn part(title: &str, body: &str) -> String {
     let lines: String = escape::prose(body).lines().map(|line| format!("| {line}\n")).collect();
     format!("\x1b[1m{title}\x1b[0m\n{lines}")
@@ -95,7 +95,7 @@ fn event(recorded: &RecordedEvent) -> String {
     }
 }
 
-/// The arguments of a call, with texts of several lines as lines.
+/// The arguments of a call. Multi-line strings are shown as lines.
 fn arguments_text(arguments: &Value) -> String {
     let Value::Object(fields) = arguments else {
         return arguments.as_str().map_or_else(|| arguments.to_string(), str::to_owned);

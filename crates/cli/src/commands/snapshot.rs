@@ -1,4 +1,4 @@
-//! `surehand snapshot`: the state of the repository as a model gets it.
+//! `surehand snapshot`: the state of the repository, as a model gets it.
 
 use std::process::ExitCode;
 

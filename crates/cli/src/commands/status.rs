@@ -18,7 +18,7 @@ use surehand_engine::{
 use super::log::who;
 use crate::{args::StateArgs, local_paths::LocalPaths, output, workspace};
 
-/// How many names of each kind are listed; the rest is counted.
+/// The number of names of each kind that are listed; the rest are counted.
 const MOST: usize = 10;
 
 pub(crate) fn run(args: &StateArgs) -> anyhow::Result<ExitCode> {
@@ -27,7 +27,7 @@ pub(crate) fn run(args: &StateArgs) -> anyhow::Result<ExitCode> {
     let last = workspace.log(&EventFilter::default(), 1)?.into_iter().next();
     let rescued = rescued(&workspace);
     let views = views_by_session(&workspace)?;
-    // The last change may be an undo, or undone.
+    // The last change may be an undo, or may be undone.
     let next_undo = workspace.net_changes(&ChangeSelection::Last(None))?.unwrap_or_default();
     let is_undoable = last.as_ref().is_some_and(|last| next_undo.iter().any(|file| file.changes.contains(&last.change)));
     let notices: Vec<String> = workspace.take_notices().iter().map(render::notice::notice).collect();
@@ -80,7 +80,7 @@ fn last_change(last: &LoggedChange, is_undoable: bool) -> String {
     format!("last change {} ({}, {ago}{hint})\n", last.change, last.tool)
 }
 
-/// How many files a session has seen, and how many of them are stale.
+/// The number of files that a session has seen, and of the stale ones among them.
 fn holder(holder: &SessionViews, local_paths: &LocalPaths, names: &SessionNames) -> String {
     let (files, name) = (render::count(holder.files, "file"), who(names, &holder.session));
     if holder.stale.is_empty() {

@@ -30,7 +30,7 @@ pub(crate) fn run(args: &UiArgs) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// Listens, and says where.
+/// Listens on the port, and prints the address.
 pub(super) fn announce(workspace: &Workspace, args: &PageArgs, json: bool) -> anyhow::Result<PageServer> {
     let server = PageServer::bind(args.port)?;
     let (root, url) = (workspace.path().display().to_string(), server.url());
@@ -48,7 +48,7 @@ pub(super) fn announce(workspace: &Workspace, args: &PageArgs, json: bool) -> an
     Ok(server)
 }
 
-/// Opens the workspace for changes or, where its state cannot be written, only to be looked at.
+/// Opens the workspace for changes, or read-only if its state cannot be written.
 fn open(place: &PlaceArgs) -> anyhow::Result<Arc<Workspace>> {
     workspace::open(place).or_else(|error| match workspace::open_read_only(place) {
         Ok(workspace) if workspace.state_report().paths.is_some() => Ok(workspace),
@@ -56,7 +56,7 @@ fn open(place: &PlaceArgs) -> anyhow::Result<Arc<Workspace>> {
     })
 }
 
-/// Asks the desktop to show an address.
+/// Asks the desktop to open an address.
 fn open_browser(url: &str) -> anyhow::Result<()> {
     let opener = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
     let mut command = Command::new(opener);
@@ -92,7 +92,7 @@ fn last_session(workspace: &Workspace) -> anyhow::Result<SessionId> {
     Ok(last.id)
 }
 
-/// Writes a file that only its owner can read, and never over another.
+/// Writes a new file that only its owner can read. Never overwrites a file.
 fn write_new(path: &Path, text: &str) -> anyhow::Result<()> {
     let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let failed = || format!("{}: cannot be written", path.display());

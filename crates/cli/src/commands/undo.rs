@@ -1,4 +1,4 @@
-//! `surehand undo`: takes changes back.
+//! `surehand undo`: undoes changes.
 
 use std::{path::PathBuf, process::ExitCode};
 
@@ -30,7 +30,7 @@ pub(crate) fn run(args: &UndoArgs) -> anyhow::Result<ExitCode> {
     if elsewhere.is_empty() {
         return report(&session.undo(&request), session.workspace(), args.json);
     }
-    // Open all before changing any.
+    // Open all workspaces before changing any.
     let mut sessions = vec![(here, session)];
     for root in elsewhere {
         let session = Session::continued(workspace::open(&workspace::at(&root))?, SessionId("cli".to_owned()));
@@ -39,7 +39,7 @@ pub(crate) fn run(args: &UndoArgs) -> anyhow::Result<ExitCode> {
     undo_everywhere(sessions, &request, args.json)
 }
 
-/// Reports what an undo or redo did, or on standard error why it did nothing.
+/// Reports the result of an undo or redo. A refusal goes to standard error.
 pub(super) fn report(outcome: &Outcome, workspace: &Workspace, json: bool) -> anyhow::Result<ExitCode> {
     let text = words(outcome, workspace, json);
     if json {
@@ -53,11 +53,11 @@ pub(super) fn report(outcome: &Outcome, workspace: &Workspace, json: bool) -> an
     Ok(ExitCode::SUCCESS)
 }
 
-/// What was done or why nothing was, for a person. In JSON, all paths are relative to the root of the workspace.
+/// The result for a person, as text. In JSON, all paths are relative to the root of the workspace.
 fn words(outcome: &Outcome, workspace: &Workspace, json: bool) -> String {
     let local_paths = if json { LocalPaths::default() } else { LocalPaths::to(workspace.path()) };
     let names = workspace.session_names();
-    // It has happened, so it is reported in any case.
+    // The undo has happened, so it is reported even if the names cannot be read.
     let name = |session: &SessionId| names.as_ref().map_or_else(|_| session.to_string(), |names| names.name(session));
     let person = PersonWords { path: &|path| local_paths.shown(path), session: &name };
     let mut text = text_for_person(outcome, person);
@@ -70,7 +70,7 @@ fn words(outcome: &Outcome, workspace: &Workspace, json: bool) -> String {
     text
 }
 
-/// Takes back the changes of a session in each of its workspaces, and reports each result.
+/// Undoes the changes of a session in each of its workspaces, and reports each result.
 fn undo_everywhere(sessions: Vec<(PathBuf, Session)>, request: &UndoRequest, json: bool) -> anyhow::Result<ExitCode> {
     let mut outcomes: Vec<(PathBuf, Outcome, String)> = Vec::new();
     for (root, mut session) in sessions {
@@ -78,7 +78,7 @@ fn undo_everywhere(sessions: Vec<(PathBuf, Session)>, request: &UndoRequest, jso
         let text = words(&outcome, session.workspace(), json);
         outcomes.push((root, outcome, text));
     }
-    // It is an error only if there is nothing to take back in any of them.
+    // Nothing to undo is an error only if that is so in every workspace.
     if outcomes.iter().any(|(_, outcome, _)| !outcome.is_refused()) {
         let is_nothing =
             |outcome: &Outcome| outcome.refusal().is_some_and(|refusal| matches!(refusal.cause, Cause::CannotUndo { .. }));

@@ -1,4 +1,4 @@
-//! `surehand usage`: what is kept, and how large it is.
+//! `surehand usage`: the stored data, and its size.
 
 use std::{path::Path, process::ExitCode};
 
@@ -19,7 +19,7 @@ pub(crate) fn run(args: &UsageArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What is kept of the repository around the current directory.
+/// The data stored for the repository around the current directory.
 fn here(args: &UsageArgs) -> anyhow::Result<(Value, String)> {
     let workspace = workspace::open_read_only(&args.state.place)?;
     let Some(usage) = workspace.usage()? else {
@@ -35,7 +35,7 @@ fn here(args: &UsageArgs) -> anyhow::Result<(Value, String)> {
     Ok((json!({ "bytes": usage.bytes, "repositories": [state_as_json(&usage)] }), text))
 }
 
-/// What is kept for the user, also of repositories that are gone.
+/// The data stored for the user, including repositories that are gone.
 fn all() -> anyhow::Result<(Value, String)> {
     let home = user_dirs::state_home()?;
     let sessions = SessionRoots::usage(&home)?;
@@ -86,7 +86,7 @@ fn all() -> anyhow::Result<(Value, String)> {
     Ok((json, text))
 }
 
-/// A repository, with all that is kept of it.
+/// A repository, with all data that is stored for it.
 fn in_full(usage: &StateUsage) -> String {
     let mut text = format!("{}  {}\n", usage.path.display(), size(usage.bytes));
     let mut row = |name: &str, amount: KeptAmount, what: &str| {
@@ -122,7 +122,7 @@ fn in_full(usage: &StateUsage) -> String {
     text
 }
 
-/// The directories of a checkout that people ask about.
+/// The directories of a checkout that are listed one by one.
 const PARTS: [(&str, &str, &str); 3] = [
     ("rescued files", RESCUED, "see surehand rescued"),
     ("runs", "runs", "of surehand run"),
@@ -146,7 +146,6 @@ fn gone_line(checkout: &CheckoutUsage) -> String {
     format!("{} ({}): {why}, {}", checkout.name, checkout.root.display(), size(checkout.bytes))
 }
 
-/// A repository in a line.
 fn in_a_line(usage: &StateUsage) -> String {
     let roots: Vec<String> = usage.checkouts.iter().map(|checkout| checkout.root.display().to_string()).collect();
     let name = match (usage.checkouts.iter().find(|checkout| checkout.name == "main"), roots.first()) {
@@ -165,7 +164,7 @@ fn in_a_line(usage: &StateUsage) -> String {
     format!("{:>9}  {name}{gone}{trouble}\n", size(usage.bytes))
 }
 
-/// What is kept of work trees that are gone.
+/// The data stored for work trees that are gone.
 fn of_gone(usage: &StateUsage) -> KeptAmount {
     let gone = usage.checkouts.iter().filter(|checkout| checkout.presence != TreePresence::There);
     let (count, bytes) = gone.fold((0, 0), |(count, bytes), checkout| (count + 1, bytes + checkout.bytes));
@@ -182,7 +181,7 @@ fn board_line(board: &BoardUsage) -> String {
     format!("{:>9}  {of}{gone}\n", size(board.bytes))
 }
 
-/// The first of some paths, and how many more there are.
+/// The first few paths, and the number of the others.
 fn named(paths: &[impl AsRef<Path>]) -> String {
     let first = paths.first().map(|path| path.as_ref().display().to_string()).unwrap_or_default();
     if paths.len() > 1 { format!("{first} and {} more", paths.len() - 1) } else { first }

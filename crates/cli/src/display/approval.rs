@@ -1,6 +1,6 @@
-//! Asks whether a command may run or an edit may be made. Every line of it is behind a bar, so that nothing in it can pass for the question
-//! itself. Of a long one the beginning and the end are shown, with the number of rows between them, so that no part of it leaves the
-//! screen unnoticed.
+//! Asks whether a command may run or an edit may be made. Every line of the command or diff is behind a bar, so that
+//! nothing in it can look like the question itself. If it is long, the beginning and the end are shown, with the number
+//! of rows between them, so that no part of it leaves the screen unnoticed.
 
 use std::io::{self, Write};
 
@@ -20,16 +20,17 @@ use super::{
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ApprovalAnswer {
     Once,
-    /// Now and whenever the command comes again.
+    /// Allowed now and whenever the command comes again.
     Always,
-    /// Also when the input ends or the run is stopped at the question.
+    /// Refused; also when the input ends or the run is stopped at the question.
     No,
-    /// The model reads this text instead.
+    /// Refused, and the model reads this text instead.
     Instead(String),
     Nobody,
 }
 
-/// Asks about a command until the answer is clear. `hear` returns the next line that is typed, or `None` at the end of the input.
+/// Asks about a command until the answer is clear. `hear` returns the next line that the user types, or `None` at the
+/// end of the input.
 pub(super) fn ask(
     request: &CommandRequest<'_>,
     painter: Painter,
@@ -45,7 +46,7 @@ fn about_command(request: &CommandRequest<'_>, painter: Painter) -> Question {
     Question { title: "The model wants to run this command:", rows, notes, always: "always in this run" }
 }
 
-/// Asks about an edit in the same way.
+/// Like [`ask`], but about an edit.
 pub(super) fn ask_about_edit(
     request: &EditRequest<'_>,
     painter: Painter,
@@ -60,19 +61,19 @@ pub(super) fn ask_about_edit(
     Question { title, rows, notes: Vec::new(), always: "all edits in this run" }.ask(painter, out, hear)
 }
 
-/// The question for an answer to the model, which has asked in its text.
+/// The prompt after which the user answers a question of the model, which is in the model's text.
 pub(super) fn question_of_model(painter: Painter) -> String {
     let title = painter.paint(Style::BoldYellow, "? The model asks you.");
     format!("\n{title}\n  Your answer (Enter: it decides) > ")
 }
 
-/// A question about rows that must be judged.
+/// A question about rows that the user has to judge.
 struct Question {
     title: &'static str,
     rows: Vec<String>,
-    /// What is easily overlooked.
+    /// Warnings about parts that are easily overlooked.
     notes: Vec<String>,
-    /// What `a` stands for.
+    /// The meaning of the answer `a`.
     always: &'static str,
 }
 
@@ -128,7 +129,7 @@ impl Question {
         let (mut out, mut row) = (String::new(), 0);
         for (name, text) in parts {
             let length = 1 + name.len() + text.len();
-            // A narrow terminal breaks between two answers.
+            // A narrow terminal gets a line break between two answers.
             let gap = if row > 0 && row + length <= painter.room(0) { " " } else { "\n  " };
             row = if gap == " " { row + length } else { 1 + length };
             out.push_str(&format!("{gap}{}{text}", key(name)));
@@ -137,15 +138,14 @@ impl Question {
     }
 }
 
-/// How many rows of a command a question shows. With what is around them they fit on the smallest usual terminal, of 24 rows.
+/// The number of rows of a command that a question shows. With the rest of the question they fit on the smallest usual
+/// terminal, which has 24 rows.
 const SHOWN_ROWS: usize = 14;
 
-/// The command as rows of a terminal.
 fn rows(command: &str, painter: Painter) -> Vec<String> {
     command.split('\n').flat_map(|line| barred(line, None, painter)).collect()
 }
 
-/// A diff as rows of a terminal.
 fn diff_rows(diff: &FileDiff, painter: Painter) -> Vec<String> {
     let mut rows = vec![format!("  {}\n", diff::title(&DiffStat::of(diff), painter))];
     for hunk in diff.hunks() {
@@ -155,18 +155,18 @@ fn diff_rows(diff: &FileDiff, painter: Painter) -> Vec<String> {
     rows
 }
 
-/// A line as rows behind a bar, so that nothing in it can pass for the question itself.
+/// Splits a line into rows behind a bar, so that nothing in it can look like the question itself.
 fn barred(line: &str, style: Option<Style>, painter: Painter) -> Vec<String> {
     let line = escape::code(line);
     let rows = wrap::split_columns(&line, painter.room(4)).into_iter().enumerate().map(|(at, row)| {
-        // A line starts behind a whole bar, and continues behind a broken one.
+        // The first row of a line is behind a solid bar, its continuation behind a broken one.
         let bar = painter.paint(Style::Yellow, if at == 0 { "│" } else { "┊" });
         format!("  {bar} {}\n", style.map_or_else(|| row.to_owned(), |style| painter.paint(style, row)))
     });
     rows.collect()
 }
 
-/// Why a command is asked about that seems to be allowed.
+/// The reason for asking about a command that seems to be allowed.
 fn why(asked: AskedBecause) -> Option<&'static str> {
     match asked {
         AskedBecause::NotAllowed => None,
@@ -181,7 +181,7 @@ fn why(asked: AskedBecause) -> Option<&'static str> {
 
 const NAMED: usize = 8;
 
-/// What is easily overlooked in a command.
+/// Warnings about parts of a command that are easily overlooked.
 fn notes(command: &str) -> Vec<String> {
     let mut notes = Vec::new();
     let spelled = command.chars().filter(|c| *c != '\n' && escape::code(c.encode_utf8(&mut [0; 4])) == escape::spell(*c)).count();
@@ -203,7 +203,7 @@ fn notes(command: &str) -> Vec<String> {
     notes
 }
 
-/// Parses an answer. Only a clear yes is a yes; a stray key is no answer.
+/// Parses an answer. Only a clear yes is a yes, and a stray key is not an answer.
 fn understood(typed: &str) -> Option<ApprovalAnswer> {
     let typed = typed.trim();
     match typed.to_lowercase().as_str() {
@@ -313,7 +313,7 @@ mod tests {
         assert_eq!(answer, ApprovalAnswer::No);
         assert!(written.contains("  … 587 rows hidden\n") && written.contains("│ rm -r x\n"), "{written}");
         assert!(written.contains("s shows all 601 rows") && written.lines().count() <= 20, "{written}");
-        // What is in the middle is as easy to miss.
+        // The middle is as easy to overlook.
         let command = format!("ls{0}rm -r x{0}ls", "\n".repeat(300));
         let (answer, written) = asked_about(&command, &["s\n", "y\n"]);
         assert_eq!(answer, ApprovalAnswer::Once);

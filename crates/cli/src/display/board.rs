@@ -7,11 +7,10 @@ use surehand_engine::{
 
 use crate::{local_paths::LocalPaths, output::ago};
 
-/// How many lines of each part are shown.
+/// The number of lines that are shown of each part.
 const MOST: usize = 20;
 const MOST_HEADLINES: usize = 8;
 
-/// The board, for a person.
 pub(crate) fn as_text(board: &FleetOverview, local_paths: &LocalPaths) -> String {
     let mut text = head(board);
     text.push_str(&part("Agents", board.agents.iter().map(agent_line)));

@@ -1,4 +1,4 @@
-//! Summarizes a call by the one argument that people want to see. The model's words are escaped here; the caller truncates them.
+//! Summarizes a call by its most informative argument. Escapes the model's text; the caller truncates it.
 
 use serde_json::{Map, Value};
 use surehand_engine::{Tool, core::edit::patch, render::count};
@@ -7,7 +7,7 @@ use super::escape;
 
 const NAMED: usize = 3;
 
-/// Summarizes a call; empty if there is nothing to show.
+/// Returns an empty string if there is nothing to show.
 pub(super) fn summarize(tool: &str, arguments: &Value) -> String {
     let Value::Object(given) = arguments else { return no_object(arguments) };
     let known = Tool::named(tool).and_then(|tool| of_tool(tool, given));
@@ -32,7 +32,7 @@ fn of_tool(tool: Tool, given: &Map<String, Value>) -> Option<String> {
     }
 }
 
-/// Arguments that are not an object: malformed JSON, or another value.
+/// Summarizes arguments that are not an object: malformed JSON, or another value.
 fn no_object(arguments: &Value) -> String {
     match arguments {
         Value::Null => String::new(),
@@ -41,7 +41,7 @@ fn no_object(arguments: &Value) -> String {
     }
 }
 
-/// For other tools: the first argument with a usual name, else the first string.
+/// For unknown tools: the first argument with a usual name, else the first string.
 fn anything(given: &Map<String, Value>) -> String {
     if let Some(paths) = items(given, "paths") {
         let paths: Vec<&str> = paths.iter().filter_map(Value::as_str).collect();

@@ -1,4 +1,5 @@
-//! What a person sees of a command's output: its first lines as they come, and its last ones at the end.
+//! Selects the lines of a command's output that a person sees: the first ones as they arrive, and the last ones at the
+//! end.
 
 use surehand_agent::command;
 use surehand_engine::render::count;
@@ -9,28 +10,28 @@ use super::{
     wrap,
 };
 
-/// The output of the command that runs.
+/// The output of the running command.
 #[derive(Debug, Default)]
 pub(super) struct LiveOutput {
-    /// The call of the command.
+    /// The id of the command's call.
     call: String,
-    /// The lines that have come.
+    /// The number of lines so far.
     lines: usize,
-    /// Whether more came than the run passes on.
+    /// Whether the command printed more than the run passes on.
     is_muted: bool,
 }
 
-/// How much of the output of a command is shown.
+/// How much of a command's output is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum OutputDetail {
-    /// All that the run passes on.
+    /// Everything that the run passes on.
     All,
-    /// So many lines as they come, and so many at the end.
+    /// This many lines as they arrive, and this many at the end.
     Ends { first: usize, last: usize },
 }
 
 impl LiveOutput {
-    /// The lines to show of the next piece.
+    /// Takes the next piece of output, and returns the lines of it to show.
     pub(super) fn push(&mut self, call: &str, text: &str, detail: OutputDetail) -> Vec<String> {
         if self.call != call {
             *self = Self { call: call.to_owned(), ..Self::default() };
@@ -49,7 +50,7 @@ impl LiveOutput {
         shown
     }
 
-    /// The lines to show at the end, by the result of the command, which begins with how it ended.
+    /// The lines to show at the end. `result` is the result of the call, whose first line says how the command ended.
     pub(super) fn rest(&self, call: &str, result: &str, detail: OutputDetail) -> Vec<String> {
         let lines: Vec<&str> = result.lines().skip(1).collect();
         let came = if self.call == call { self.lines } else { 0 };
@@ -62,7 +63,7 @@ impl LiveOutput {
         let rest = &lines[from.min(lines.len())..];
         let hidden = match detail {
             OutputDetail::All => 0,
-            // A line that says that one line is missing may as well be that line.
+            // Instead of saying that one line is missing, show that line.
             OutputDetail::Ends { first, last } if rest.len() > last + first.saturating_sub(from) + 1 => rest.len() - last,
             OutputDetail::Ends { .. } => 0,
         };
@@ -90,7 +91,7 @@ fn is_note(line: &str, note: &str) -> bool {
     line == note.trim_end()
 }
 
-/// Lines of output for a terminal, indented and cut to its width.
+/// Formats lines of output for a terminal: indented, and truncated to its width.
 pub(super) fn dimmed(lines: &[String], painter: Painter) -> String {
     let line = |line: &String| format!("    {}\n", painter.paint(Style::Dim, &wrap::truncate(line, painter.room(4))));
     lines.iter().map(line).collect()

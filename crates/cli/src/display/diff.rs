@@ -1,4 +1,4 @@
-//! A diff as people want to see it pass by: which files, how many lines, the first of them in colour.
+//! Formats diffs for people: the files, the numbers of lines, and the first lines in colour.
 
 use surehand_engine::{
     core::file_diff::{DiffHunk, DiffKind, DiffRow, FileDiff, NO_NEWLINE, RowKind},
@@ -11,7 +11,7 @@ use super::{
     wrap,
 };
 
-/// Diffs in the form of `git diff` for plain lines: at most so many lines of them, without the lines for programs.
+/// The lines of diffs in git's format, without colours and without the `diff --git` lines; at most `most` lines.
 pub(crate) fn plain(diffs: &str, most: usize) -> Vec<String> {
     let lines: Vec<&str> = diffs.lines().filter(|line| !line.starts_with("diff --git ")).collect();
     let mut shown: Vec<String> = lines.iter().take(most).map(|line| escape::name(line)).collect();
@@ -21,12 +21,12 @@ pub(crate) fn plain(diffs: &str, most: usize) -> Vec<String> {
     shown
 }
 
-/// What diffs say about a file, without its lines.
+/// A summary of the diff of one file, without its lines.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct DiffStat {
-    /// The file; of one that was moved, from where to where.
+    /// For a moved file, the old and the new path.
     pub path: String,
-    /// What else happened to it: `new`, `deleted`, `binary`; mostly nothing.
+    /// `new`, `deleted`, `binary`, or usually empty.
     pub note: &'static str,
     pub added: usize,
     pub removed: usize,
@@ -48,13 +48,13 @@ impl DiffStat {
     }
 }
 
-/// A whole diff as people read it in a terminal: removed lines red, added ones green, places blue.
+/// A whole diff for a terminal, in colour.
 pub(crate) fn coloured(diff: &FileDiff) -> String {
     let headings = diff.headings().iter().map(|heading| coloured_line(Some(Style::Bold), heading)).collect::<String>();
     headings + &coloured_hunks(diff.hunks())
 }
 
-/// The same without the lines that name the file.
+/// Like [`coloured`], but without the lines that name the file.
 pub(crate) fn coloured_hunks(hunks: &[DiffHunk]) -> String {
     let mut out = String::new();
     for hunk in hunks {
@@ -88,7 +88,7 @@ fn painted(style: Option<Style>, text: &str, painter: Painter) -> String {
     style.map_or_else(|| text.to_owned(), |style| painter.paint(style, text))
 }
 
-/// Diffs in colour: for each file its name and numbers, and in all at most so many lines of them.
+/// Diffs in colour: the name and numbers of each file, and at most `most` lines in total.
 pub(crate) fn shown(files: &[FileDiff], most: usize, painter: Painter) -> String {
     let mut out = String::new();
     let (mut left, mut all) = (most, 0);
@@ -108,7 +108,7 @@ pub(crate) fn shown(files: &[FileDiff], most: usize, painter: Painter) -> String
     out
 }
 
-/// `src/a.rs (new) +3 -0`
+/// Formats `src/a.rs (new) +3 -0`.
 pub(crate) fn title(file: &DiffStat, painter: Painter) -> String {
     let note = if file.note.is_empty() { String::new() } else { format!(" ({})", file.note) };
     let (added, removed) = (format!("+{}", file.added), format!("-{}", file.removed));

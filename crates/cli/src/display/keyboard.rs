@@ -1,4 +1,4 @@
-//! Reads lines from the person at the terminal, also when standard input is redirected.
+//! Reads lines that the user types at the terminal, even if standard input is redirected.
 
 use std::{
     fs::File,
@@ -17,19 +17,18 @@ use rustix::{
 };
 use surehand_agent::CancelToken;
 
-/// The terminal. In its own line mode, except while its keys are taken.
+/// The terminal. In its own line mode, except between `take_keys` and `give_back_keys`.
 pub(crate) enum Keyboard {
     Standard(Stdin),
-    /// `/dev/tty`.
     Device(File),
 }
 
-/// How often cancellation is checked.
+/// The interval at which cancellation is checked.
 const LOOK_EVERY: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
 const NOW: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 
-/// The mode of the terminal before its keys were taken. A signal may end the process anywhere, so it is kept here.
+/// The mode of the terminal before its keys were taken. It is kept here because a signal may end the process anywhere.
 static BEFORE: Mutex<Option<Termios>> = Mutex::new(None);
 
 /// Restores the mode of the terminal before the process ends.
@@ -50,7 +49,7 @@ impl Keyboard {
 
     /// Discards what was typed before the question.
     pub(crate) fn forget(&self) {
-        // Without support for this, the old input is read.
+        // Where this is not supported, the old input is read.
         let _ = tcflush(self, QueueSelector::IFlush);
     }
 
@@ -67,8 +66,8 @@ impl Keyboard {
         Ok(Some(String::from_utf8_lossy(&typed).into_owned()))
     }
 
-    /// Has the terminal pass on each key at once without showing it, until [`Self::give_back_keys`]. Signals work as
-    /// before. A process in the background does nothing: it would be stopped.
+    /// Makes the terminal pass on each key at once without echoing it, until [`Self::give_back_keys`]. Signals work as
+    /// before. Does nothing in a background process, which would be stopped.
     pub(crate) fn take_keys(&self) {
         let Ok(mode) = tcgetattr(self) else { return };
         if !self.is_in_foreground() || !mode.local_modes.contains(LocalModes::ICANON) {
@@ -82,11 +81,11 @@ impl Keyboard {
         }
     }
 
-    /// Restores the mode of before.
+    /// Restores the mode from before [`Self::take_keys`].
     pub(crate) fn give_back_keys(&self) {
         let mut before = BEFORE.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(mode) = before.take_if(|_| self.is_in_foreground()) {
-            // If the terminal is gone, there is nothing to restore.
+            // If the terminal is gone, nothing needs to be restored.
             let _ = tcsetattr(self, OptionalActions::Now, &mode);
         }
     }
@@ -99,8 +98,8 @@ impl Keyboard {
         }
     }
 
-    /// Whether something was typed that this process may read. An error if this kind of file cannot be polled, because
-    /// a read would block.
+    /// Whether there is typed input that this process may read. Fails if this kind of file cannot be polled, because a
+    /// read would block.
     pub(crate) fn has_input(&self) -> io::Result<bool> {
         if !self.is_in_foreground() {
             return Ok(false);
@@ -111,7 +110,7 @@ impl Keyboard {
         }
     }
 
-    /// Waits a moment for something to be typed.
+    /// Waits for input, at most `LOOK_EVERY`.
     pub(crate) fn wait_a_moment(&self) -> io::Result<()> {
         if self.is_in_foreground() {
             return self.poll(LOOK_EVERY).map(drop);
@@ -120,7 +119,7 @@ impl Keyboard {
         Ok(())
     }
 
-    /// What was typed; `None` at the end of the input. Blocks if nothing was.
+    /// Reads what was typed; `None` at the end of the input. Blocks if there is no input.
     pub(crate) fn read_typed(&self) -> io::Result<Option<Vec<u8>>> {
         let mut buffer = [0; 4096];
         match read(self, &mut buffer) {
@@ -131,7 +130,7 @@ impl Keyboard {
         }
     }
 
-    /// What is there to read within this time; nothing if it is empty.
+    /// Waits for input at most this long; empty flags mean that there is none.
     fn poll(&self, time: Timespec) -> io::Result<PollFlags> {
         let mut polled = [PollFd::new(self, PollFlags::IN)];
         match poll(&mut polled, Some(&time)) {

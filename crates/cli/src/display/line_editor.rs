@@ -1,5 +1,5 @@
-//! A line that a person types while the run goes on. The terminal passes each key on at once and shows none, so the line
-//! is kept and drawn here. It is edited at its end only.
+//! A line that the user types while the run goes on. The terminal passes each key on at once without echoing it, so the
+//! line is kept and drawn here. It can only be edited at its end.
 
 use super::{
     escape,
@@ -7,18 +7,18 @@ use super::{
     wrap,
 };
 
-/// A longer line is not taken in any further.
+/// Further input is ignored when a line is this long, in bytes.
 const LONGEST: usize = 8_000;
 
 #[derive(Debug, Default)]
 pub(super) struct LineEditor {
     text: String,
-    /// The beginning of a character whose other bytes have not come.
+    /// The first bytes of a character whose other bytes have not arrived.
     rest: Vec<u8>,
 }
 
 impl LineEditor {
-    /// Takes in what was typed. Returns the lines that are complete, without empty ones.
+    /// Takes typed bytes. Returns the lines that are complete, without empty ones.
     pub(super) fn feed(&mut self, bytes: &[u8]) -> Vec<String> {
         self.rest.extend_from_slice(bytes);
         let typed = take_text(&mut self.rest);
@@ -55,27 +55,27 @@ impl LineEditor {
     }
 }
 
-/// What a line of the user begins with.
+/// The beginning of a line of the user.
 pub(super) const MARK: &str = "›";
 
-/// Takes the characters that are complete. Bytes that are none become U+FFFD.
+/// Takes the complete characters. Invalid bytes become U+FFFD.
 fn take_text(bytes: &mut Vec<u8>) -> String {
     let complete = match std::str::from_utf8(bytes) {
         Err(error) if error.error_len().is_none() => error.valid_up_to(),
         _ => bytes.len(),
     };
-    // An incomplete character behind broken ones is rare, and then lost.
+    // An incomplete character after invalid bytes is rare; it is lost.
     let text = String::from_utf8_lossy(&bytes[..complete]).into_owned();
     bytes.drain(..complete);
     text
 }
 
-/// Skips what a key such as an arrow sends. It comes in one piece.
+/// Skips the escape sequence of a key such as an arrow. It arrives in one piece.
 fn skip_sequence(keys: &mut std::str::Chars<'_>) {
     if !matches!(keys.next(), Some('[' | 'O')) {
         return;
     }
-    // The final character is none of the parameters.
+    // The final character is not one of the parameters.
     keys.find(|key| matches!(key, '@'..='~'));
 }
 

@@ -1,4 +1,5 @@
-//! Displays a run: on a terminal with a spinner and colours, as plain lines, or as JSON events. It shows and asks, and decides nothing.
+//! Displays a run: on a terminal with a spinner and colours, as plain lines, or as JSON events. It shows and asks, but
+//! decides nothing.
 
 mod approval;
 pub(crate) mod board;
@@ -42,11 +43,10 @@ pub(crate) enum DisplayMode {
     Json,
 }
 
-/// Whether a person is there to answer a question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Attendance {
     Attended,
-    /// The output goes to a file or a pipe, where a question would get lost.
+    /// The output goes to a file or a pipe, where nobody would see a question.
     Unattended,
 }
 
@@ -97,7 +97,7 @@ impl RunDisplay {
         }
     }
 
-    /// With colours and a status line, but without a keyboard. `width` is asked at each line.
+    /// With colours and a status line, but without a keyboard. `width` is called for each line.
     #[cfg(test)]
     pub(crate) fn terminal(out: Box<dyn Write + Send>, width: Box<dyn Fn() -> usize + Send>) -> Self {
         Self(DisplayKind::Terminal(RunTerminal::new(out, width)))
@@ -111,7 +111,6 @@ impl RunDisplay {
         Self(DisplayKind::Json(out))
     }
 
-    /// Shows what happened.
     pub(crate) fn show(&mut self, event: &RunEvent) -> anyhow::Result<()> {
         let shown = match &mut self.0 {
             DisplayKind::Terminal(terminal) => terminal.show(event),
@@ -125,7 +124,7 @@ impl RunDisplay {
         shown.context("standard output")
     }
 
-    /// Whether a question would be seen and can be answered.
+    /// Whether the user would see a question and can answer it.
     pub(crate) fn is_attended(&self) -> bool {
         match &self.0 {
             DisplayKind::Terminal(_) | DisplayKind::Plain { attendance: Attendance::Attended, .. } => Keyboard::find().is_some(),
@@ -133,13 +132,13 @@ impl RunDisplay {
         }
     }
 
-    /// Asks whether a command may run. Returns `Nobody` if the question would not be seen, and `No` if the run is stopped at it.
+    /// Asks whether a command may run. Returns `Unattended` if nobody would see the question, and `No` if the run is
+    /// stopped at it.
     pub(crate) fn ask(&mut self, request: &CommandRequest<'_>, cancel: &CancelToken) -> anyhow::Result<ApprovalAnswer> {
         let answer = self.put(|keyboard, painter, out| approval::ask(request, painter, out, &mut || keyboard.line(cancel)));
         Ok(answer.context("asking whether a command may run")?.unwrap_or(ApprovalAnswer::Nobody))
     }
 
-    /// Asks whether an edit may be made.
     pub(crate) fn ask_about_edit(&mut self, request: &EditRequest<'_>, cancel: &CancelToken) -> anyhow::Result<ApprovalAnswer> {
         let answer =
             self.put(|keyboard, painter, out| approval::ask_about_edit(request, painter, out, &mut || keyboard.line(cancel)));
@@ -151,19 +150,19 @@ impl RunDisplay {
         Ok(answer.context("asking whether an edit may be made")?.unwrap_or(ApprovalAnswer::Nobody))
     }
 
-    /// Reads the answer to a question that the model has asked in its text; `None` if nobody answers.
+    /// Reads the answer to a question in the model's text; `None` if there is none.
     pub(crate) fn answer(&mut self, cancel: &CancelToken) -> anyhow::Result<Option<String>> {
         let answer = self.put(|keyboard, painter, out| {
             out.write_all(approval::question_of_model(painter).as_bytes())?;
             out.flush()?;
             let typed = keyboard.line(cancel)?;
-            // Ctrl-C leaves the cursor behind the question.
+            // Ctrl-C leaves the cursor after the question.
             if typed.is_none() { out.write_all(b"\n").map(|()| None) } else { Ok(typed) }
         });
         Ok(answer.context("reading the answer")?.flatten())
     }
 
-    /// The lines that were typed in between since the last call.
+    /// The lines that the user has typed since the last call.
     pub(crate) fn take_words(&mut self) -> Vec<String> {
         match &mut self.0 {
             DisplayKind::Terminal(terminal) => terminal.take_words(),
@@ -172,7 +171,7 @@ impl RunDisplay {
         }
     }
 
-    /// Puts a question where it is seen; `None` if it would not be.
+    /// Asks a question where the user sees it; `None` if nobody would.
     fn put<T>(&mut self, ask: impl FnOnce(&Keyboard, Painter, &mut dyn Write) -> io::Result<T>) -> io::Result<Option<T>> {
         match &mut self.0 {
             DisplayKind::Terminal(terminal) => terminal.ask(ask),
@@ -186,7 +185,7 @@ impl RunDisplay {
     }
 }
 
-/// The lines that wait in a terminal in its own mode. A terminal that is gone has none.
+/// The lines that wait in a terminal in its own line mode. A terminal that is gone has none.
 fn lines_typed(keyboard: Keyboard) -> Vec<String> {
     let mut typed = Vec::new();
     while let Ok(true) = keyboard.has_input() {
@@ -199,13 +198,13 @@ fn lines_typed(keyboard: Keyboard) -> Vec<String> {
     text.lines().filter(|line| !line.trim().is_empty()).map(str::to_owned).collect()
 }
 
-/// Events of a transcript as plain lines.
+/// Formats events of a transcript as plain lines.
 pub(crate) fn replay(events: &[RecordedEvent]) -> String {
     let mut progress = RunProgress::default();
     let mut text = String::new();
     for RecordedEvent { event, json } in events {
         text.push_str(&plain_lines::format_event(event, &mut progress));
-        // An event that was read has its diffs only as text.
+        // An event read from a transcript has its diffs only as text.
         text.push_str(&plain_lines::diff_lines(json["diff"].as_str().unwrap_or_default()));
         progress.note(event);
     }
@@ -216,7 +215,6 @@ fn write(out: &mut dyn Write, text: &str) -> io::Result<()> {
     out.write_all(text.as_bytes()).and_then(|()| out.flush())
 }
 
-/// The current width of the terminal.
 pub(crate) fn columns() -> usize {
     const USUAL: usize = 80;
     let known = tcgetwinsize(io::stdout()).map(|size| usize::from(size.ws_col));

@@ -1,4 +1,5 @@
-//! Plain lines for pipes, logs and terminals without colours: one per event, and the whole text of the model.
+//! Formats events as plain lines for pipes, logs and terminals without colours: one line per event, and the whole text
+//! of the model.
 
 use surehand_agent::{RunEvent, command};
 use surehand_engine::render::{self, count, cut::cut};
@@ -12,10 +13,10 @@ use super::{
     terminal_lines::{changed_file, cut_off, next_steps, outcome, took},
 };
 
-/// How much of a story is shown. The transcript has all of it.
+/// The part of a story that is shown, in tokens. The transcript contains all of it.
 const STORY_TOKENS: usize = 200;
 
-/// The lines for an event after what came before.
+/// The lines for an event, given the progress so far.
 pub(super) fn format_event(event: &RunEvent, progress: &mut RunProgress) -> String {
     match event {
         RunEvent::Started { run, story, model, mode: made, session, after_turn } => {
@@ -74,15 +75,15 @@ pub(super) fn format_event(event: &RunEvent, progress: &mut RunProgress) -> Stri
     }
 }
 
-/// How many lines of a diff are shown.
+/// The number of lines of a diff that are shown.
 const DIFF_LINES: usize = 40;
 
-/// The lines of diffs in the form of `git diff`.
+/// Formats diffs in git's format.
 pub(super) fn diff_lines(diffs: &str) -> String {
     barred(&diff::plain(diffs, DIFF_LINES))
 }
 
-/// Lines of output. The bar keeps them from passing for lines of ours.
+/// Formats lines of output. The bar prevents them from looking like our own lines.
 fn barred(lines: &[String]) -> String {
     lines.iter().map(|line| format!("| {line}\n")).collect()
 }

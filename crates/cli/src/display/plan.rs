@@ -1,14 +1,14 @@
-//! The plan of a run: the whole list when tasks come or go, else those that are at another place than before.
+//! Formats the plan of a run: the whole list if tasks were added or removed, else only the tasks that have changed.
 
 use surehand_agent::event::PlannedTask;
 use surehand_engine::{core::TaskStatus, render::count};
 
 use super::escape;
 
-/// How many tasks of a list are shown.
+/// The number of tasks that are shown of a list.
 const SHOWN: usize = 12;
 
-/// The lines for a plan after the one that was shown before. `mark` stands for a status.
+/// The lines for a plan, given the plan that was shown last. `mark` is the text for a status.
 pub(super) fn lines(before: &[PlannedTask], now: &[PlannedTask], mark: impl Fn(TaskStatus) -> &'static str) -> Vec<String> {
     let line = |task: &PlannedTask| format!("{} {} {}", mark(task.status), task.id, escape::one_line(&task.description));
     let is_known = |task: &PlannedTask| before.iter().any(|known| known.id == task.id && known.description == task.description);
@@ -16,7 +16,7 @@ pub(super) fn lines(before: &[PlannedTask], now: &[PlannedTask], mark: impl Fn(T
         let moved = now.iter().filter(|task| !before.contains(task));
         return moved.map(line).collect();
     }
-    // A long list is shown from the first open task on.
+    // A long list is shown from its first open task on.
     let open = now.iter().position(|task| is_open(task.status)).unwrap_or_default();
     let from = if now.len() > SHOWN { open.min(now.len() - SHOWN) } else { 0 };
     let shown = &now[from..(from + SHOWN).min(now.len())];
@@ -32,7 +32,7 @@ pub(super) fn is_open(status: TaskStatus) -> bool {
     matches!(status, TaskStatus::Pending | TaskStatus::InProgress)
 }
 
-/// The mark of a status for a terminal.
+/// The text for a status on a terminal.
 pub(super) fn sign(status: TaskStatus) -> &'static str {
     match status {
         TaskStatus::Pending => "○",
@@ -42,7 +42,7 @@ pub(super) fn sign(status: TaskStatus) -> &'static str {
     }
 }
 
-/// The mark of a status for plain lines.
+/// The text for a status in plain lines.
 pub(super) fn word(status: TaskStatus) -> &'static str {
     match status {
         TaskStatus::Pending => "task:",

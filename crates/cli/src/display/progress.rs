@@ -19,28 +19,28 @@ pub(super) struct RunProgress {
     /// The turn after which a resumed run continued, else 0.
     pub after_turn: u32,
     pub turn: u32,
-    /// What all turns took.
+    /// The tokens and cost of all turns so far.
     pub total: TokenUsage,
-    /// The tasks that were shown last.
+    /// The tasks as last shown.
     pub plan: Vec<PlannedTask>,
-    /// The phase and task that were shown last.
+    /// The phase and task as last shown.
     pub told: Option<(RunPhase, Option<String>)>,
-    /// What is going on, during a turn.
+    /// The current activity; `None` between turns.
     pub status: Option<StatusLine>,
-    /// What the model says.
+    /// The text of the model.
     pub stream: TextStream,
-    /// The call that was shown last.
+    /// The id of the call that was shown last.
     pub call: Option<String>,
-    /// Whether the user can type something in between.
+    /// Whether the user can type during the run.
     pub listens: bool,
-    /// Whether the user was just asked about the edit that is made, and knows its diff.
+    /// Whether the user was just asked about the current edit, and so has seen its diff.
     pub is_diff_seen: bool,
-    /// What the command of that call prints.
+    /// The output of the current command.
     pub output: LiveOutput,
 }
 
 impl RunProgress {
-    /// Takes in an event. The model's text is tracked where it is written.
+    /// Updates the progress by an event. The model's text is tracked where it is written.
     pub(super) fn note(&mut self, event: &RunEvent) {
         match event {
             RunEvent::Started { session, after_turn, .. } => {

@@ -13,25 +13,23 @@ use super::{
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct StatusLine {
     pub turn: u32,
-    /// What it is for.
     pub phase: RunPhase,
-    /// What is waited for.
+    /// What the run is waiting for.
     pub doing: Doing,
-    /// The first open task.
     pub task: Option<String>,
     pub open: usize,
     pub completed: usize,
     pub prompt_tokens: usize,
-    /// What all turns before took.
+    /// The tokens and cost of all earlier turns.
     pub total: TokenUsage,
-    /// The last line that a running command has printed. It takes the place of the task.
+    /// The last line that a running command has printed. Shown instead of the task.
     pub output: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Doing {
     Thinking,
-    /// The model writes a call of this tool.
+    /// The model is writing a call of this tool.
     Writing(String),
     Running(String),
     Waiting,
@@ -39,13 +37,13 @@ pub(super) enum Doing {
 
 const FRAMES: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
 
-/// A task with less room than this is left out.
+/// A task is left out if it has less room than this, in columns.
 const SHORTEST_TASK: usize = 12;
 
-/// The task gets this much room before the numbers get any.
+/// The task gets this many columns before the numbers get any.
 const TASK_BEFORE_NUMBERS: usize = 24;
 
-/// Parts from this rank on are numbers that are shown elsewhere too.
+/// Parts of this rank and above are numbers that are also shown elsewhere.
 const NUMBERS: u8 = 3;
 
 /// Renders the status in one row.
@@ -62,7 +60,7 @@ pub(super) fn render(status: &StatusLine, frame: usize, time: Duration, painter:
     format!("{} {}", painter.paint(Style::Cyan, spinner), painter.paint(Style::Dim, &wrap::truncate(&joined(&parts), room)))
 }
 
-/// A higher rank is left out sooner.
+/// A part with a higher rank is left out sooner.
 struct StatusPart {
     rank: u8,
     text: String,

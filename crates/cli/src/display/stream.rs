@@ -1,11 +1,11 @@
-//! The model's text as it streams in. Leading and trailing line breaks are left out, however the text is split.
+//! Formats the model's text as it streams in. Leading and trailing line breaks are left out, however the text is split.
 
 use super::escape;
 
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct TextStream {
     state: StreamState,
-    /// Line breaks that are written only if text follows.
+    /// Line breaks that are only written if text follows.
     held: String,
 }
 
@@ -69,7 +69,6 @@ impl TextStream {
     }
 }
 
-/// Formats a whole text at once.
 pub(super) fn format_text(text: &str) -> String {
     let mut stream = TextStream::default();
     let text = stream.piece(text);

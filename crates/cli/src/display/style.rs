@@ -1,4 +1,4 @@
-//! Colours, and numbers as people read them.
+//! Colours, and numbers for people.
 
 use std::time::Duration;
 
@@ -51,7 +51,7 @@ impl Painter {
     }
 }
 
-/// `950`, `8.2k`, `123k`, `1.2M`
+/// Formats `950`, `8.2k`, `123k`, `1.2M`.
 pub(crate) fn abbreviate(number: u64) -> String {
     match number {
         0..1_000 => number.to_string(),
@@ -61,12 +61,12 @@ pub(crate) fn abbreviate(number: u64) -> String {
     }
 }
 
-/// `$0.21`, or four digits below a cent.
+/// Formats `$0.21`, or four digits below a cent.
 pub(crate) fn dollars(cost: f64) -> String {
     if cost > 0.0 && cost < 0.01 { format!("${cost:.4}") } else { format!("${cost:.2}") }
 }
 
-/// `12 s`, `3 min 05 s`, `1 h 02 min`
+/// Formats `12 s`, `3 min 05 s`, `1 h 02 min`.
 pub(crate) fn format_duration(time: Duration) -> String {
     let seconds = time.as_secs();
     match seconds {
@@ -76,19 +76,18 @@ pub(crate) fn format_duration(time: Duration) -> String {
     }
 }
 
-/// Seconds that may be negative or not a number.
+/// Converts seconds. Negative values and NaN become zero.
 pub(crate) fn duration(seconds: f64) -> Duration {
     Duration::try_from_secs_f64(seconds).unwrap_or_default()
 }
 
-/// `8.2k tokens in (6.1k cached), 350 out, $0.01`
+/// Formats `8.2k tokens in (6.1k cached), 350 out, $0.01`.
 pub(crate) fn format_usage(usage: &TokenUsage) -> String {
     let cached = if usage.cached > 0 { format!(" ({} cached)", abbreviate(usage.cached)) } else { String::new() };
     let cost = usage.cost.map(|cost| format!(", {}", dollars(cost))).unwrap_or_default();
     format!("{} tokens in{cached}, {} out{cost}", abbreviate(usage.input), abbreviate(usage.output))
 }
 
-/// The name of a phase.
 pub(crate) fn phase_name(phase: RunPhase) -> &'static str {
     match phase {
         RunPhase::Planning => "planning",

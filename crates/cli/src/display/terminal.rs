@@ -1,6 +1,7 @@
-//! The display of a run on a terminal: lines that stay, and below them a status line, or what the user types. A thread turns the spinner,
-//! another one listens to the keyboard, and every writer holds the lock of the screen. The cursor is never hidden. The mode of the terminal
-//! is changed while the run goes on, and restored at questions and at the end; only a process that is killed leaves that to the shell.
+//! Displays a run on a terminal: lines that stay, and below them a status line, or the line that the user types. One
+//! thread turns the spinner, another one listens to the keyboard, and every writer holds the lock of the screen. The
+//! cursor is never hidden. The mode of the terminal is changed during the run, and restored at questions and at the
+//! end; only a killed process leaves that to the shell.
 
 use std::{
     io::{self, Write},
@@ -22,7 +23,7 @@ use super::{
 
 pub(super) struct RunTerminal {
     shared: Arc<SharedScreen>,
-    /// The spinner and the listener.
+    /// The threads of the spinner and of the keyboard.
     threads: Vec<JoinHandle<()>>,
 }
 
@@ -37,13 +38,13 @@ const FRAME: Duration = Duration::from_millis(100);
 impl RunTerminal {
     pub(super) fn new(out: Box<dyn Write + Send>, width: Box<dyn Fn() -> usize + Send>) -> Self {
         let shared = Arc::new(SharedScreen { screen: Mutex::new(Screen::new(out, width)), bell: Condvar::new() });
-        // If the thread cannot start, there is no spinner.
+        // Without the thread, the spinner does not turn.
         let turning = Arc::clone(&shared);
         let spinner = thread::Builder::new().name("spinner".to_owned()).spawn(move || turning.turn()).ok();
         Self { shared, threads: spinner.into_iter().collect() }
     }
 
-    /// Listens to what the user types, from now to the end.
+    /// Starts to listen to the keyboard, until the end.
     pub(super) fn listening(mut self, keyboard: Keyboard) -> Self {
         self.shared.screen().progress.listens = true;
         let listening = Arc::clone(&self.shared);
@@ -60,7 +61,6 @@ impl RunTerminal {
         std::mem::take(&mut self.shared.screen().said)
     }
 
-    /// Shows what happened.
     pub(super) fn show(&mut self, event: &RunEvent) -> io::Result<()> {
         self.shared.screen().show(event, Instant::now())?;
         if matches!(event, RunEvent::Turn { .. }) {
@@ -69,7 +69,8 @@ impl RunTerminal {
         Ok(())
     }
 
-    /// Asks the user something; `None` if there is no keyboard. Holds the screen until the answer, with the terminal in its own mode.
+    /// Asks the user a question; `None` if there is no keyboard. Holds the screen until the answer, with the terminal
+    /// in its own line mode.
     pub(super) fn ask<T>(
         &mut self,
         ask: impl FnOnce(&Keyboard, Painter, &mut dyn Write) -> io::Result<T>,
@@ -82,12 +83,12 @@ impl RunTerminal {
         keyboard.forget();
         let painter = screen.painter();
         let answer = ask(&keyboard, painter, &mut screen.out)?;
-        // The time of the question does not count.
+        // The time spent on the question does not count.
         screen.turn_began += began.elapsed();
         Ok(Some(answer))
     }
 
-    /// The user has just seen the diff of the edit that follows.
+    /// Notes that the user has just seen the diff of the edit that follows.
     pub(super) fn note_diff_was_seen(&mut self) {
         self.shared.screen().progress.is_diff_seen = true;
     }
@@ -109,7 +110,7 @@ impl Drop for RunTerminal {
 }
 
 impl SharedScreen {
-    /// Locks the screen, also after a panic, so that the terminal is left clean.
+    /// Locks the screen, even after a panic, so that the terminal is left clean.
     fn screen(&self) -> MutexGuard<'_, Screen> {
         self.screen.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -130,7 +131,8 @@ impl SharedScreen {
         }
     }
 
-    /// Takes in what is typed. A question holds the screen and reads for itself, so the keys are taken, and read, only with the screen.
+    /// Reads what the user types. A question holds the screen and reads for itself, so keys are only taken and read
+    /// while holding the screen.
     fn listen(&self, keyboard: &Keyboard) -> io::Result<()> {
         loop {
             {
@@ -149,7 +151,7 @@ impl SharedScreen {
     }
 }
 
-/// What is on the terminal. Time is passed in.
+/// The content of the terminal. The time is passed in.
 struct Screen {
     out: Box<dyn Write + Send>,
     width: Box<dyn Fn() -> usize + Send>,
@@ -157,18 +159,18 @@ struct Screen {
     has_status: bool,
     frame: usize,
     turn_began: Instant,
-    /// When the model last sent text.
+    /// The time at which the model last sent text.
     spoke: Option<Instant>,
-    /// What the user is typing. It takes the place of the status.
+    /// The line that the user is typing. Shown instead of the status.
     editor: LineEditor,
-    /// The lines that the user has typed.
+    /// The lines that the user has typed, until they are taken.
     said: Vec<String>,
-    /// The end of the output that has to wait, because it is no whole line, and the user is typing below it.
+    /// The last part of the output, which has to wait because it is not a whole line and the user is typing below it.
     held: String,
     is_over: bool,
 }
 
-/// Erases the row.
+/// Erases the current row.
 const ERASE: &str = "\r\x1b[2K";
 
 /// The status is hidden while text streams, because it would flicker.
@@ -212,7 +214,7 @@ impl Screen {
         if is_drawn { self.write("", now) } else { Ok(()) }
     }
 
-    /// Takes in what the user has typed, and shows it.
+    /// Takes and shows what the user has typed.
     fn typed(&mut self, bytes: &[u8], now: Instant) -> io::Result<()> {
         let lines = self.editor.feed(bytes);
         // The model may be in the middle of a line.
@@ -256,7 +258,6 @@ impl Screen {
         self.out.flush()
     }
 
-    /// Leaves the cursor at the start of an empty row.
     fn leave(&mut self) -> io::Result<()> {
         self.progress.status = None;
         self.erase()

@@ -1,4 +1,4 @@
-//! The lines of a terminal for each event. They end with a line break, except pieces of the model's text.
+//! Formats events as the lines of a terminal. They end with a line break, except pieces of the model's text.
 
 use surehand_agent::{
     RunEvent, command,
@@ -26,7 +26,7 @@ const END_ROWS: usize = 20;
 /// The summary of a call gets at least this many columns, even if the terminal wraps the line.
 const ABOUT: usize = 24;
 
-/// Columns for a reason, which may be a whole web page.
+/// Limit in columns for a reason, which may be a whole web page.
 const REASON: usize = 240;
 
 const DIFF_LINES: usize = 20;
@@ -35,7 +35,7 @@ const OUTPUT: OutputDetail = OutputDetail::Ends { first: 10, last: 5 };
 
 const FILES: usize = 20;
 
-/// The lines for an event after what came before. Updates the model's text in `progress`.
+/// The lines for an event, given the progress so far. Updates the model's text in `progress`.
 pub(super) fn format_event(event: &RunEvent, progress: &mut RunProgress, painter: Painter) -> String {
     match event {
         RunEvent::Text { text } => return progress.stream.piece(text),
@@ -53,7 +53,7 @@ pub(super) fn format_event(event: &RunEvent, progress: &mut RunProgress, painter
         RunEvent::Turn { phase, task, completed, open, .. } => {
             work(progress, *phase, task.as_deref(), (*completed, *open), painter)
         }
-        // The user has typed it here.
+        // The user has typed it on this terminal.
         RunEvent::User { .. } => String::new(),
         RunEvent::Text { .. } | RunEvent::Calling { .. } | RunEvent::Reasoned { .. } => String::new(),
         RunEvent::Again { why, seconds } => again(why, *seconds, was_said, painter),
@@ -97,7 +97,7 @@ fn hint(painter: Painter) -> String {
     rows.iter().map(|row| dim(row, painter)).collect::<String>() + "\n"
 }
 
-/// A line that the user has typed.
+/// Formats a line that the user has typed.
 pub(super) fn words_of_user(text: &str, painter: Painter) -> String {
     let line: String = wrap::wrap_words(&format!("{MARK} {}", escape::one_line(text)), painter.room(0).max(1))
         .iter()
@@ -198,7 +198,6 @@ fn rows(text: &str, most: usize, indent: &str, painter: Painter) -> Vec<String> 
     shown
 }
 
-/// How a run ended.
 pub(super) fn outcome(stop: StopReason) -> &'static str {
     match stop {
         StopReason::Done => "done",
@@ -209,7 +208,7 @@ pub(super) fn outcome(stop: StopReason) -> &'static str {
     }
 }
 
-/// How a run ended, what it took, what it changed, and how to go on.
+/// The end of a run: the reason, time and tokens, changed files, and next steps.
 fn summary(progress: &RunProgress, stop: StopReason, text: &str, totals: &RunTotals, painter: Painter) -> String {
     let (sign, style) = if stop == StopReason::Done { ("✔", Style::Green) } else { ("■", Style::Yellow) };
     let mut out = format!("{} {}\n", painter.paint(style, sign), painter.paint(Style::Bold, outcome(stop)));
@@ -222,7 +221,7 @@ fn summary(progress: &RunProgress, stop: StopReason, text: &str, totals: &RunTot
     out
 }
 
-/// `7 turns, 9 calls (1 refused), 52.3k tokens in (40.1k cached), 3.1k out, $0.21, 1 min 03 s`
+/// Formats `7 turns, 9 calls (1 refused), 52.3k tokens in (40.1k cached), 3.1k out, $0.21, 1 min 03 s`.
 pub(super) fn took(totals: &RunTotals) -> String {
     let (turns, calls) = (count(totals.turns as usize, "turn"), count(totals.calls as usize, "call"));
     let refused = if totals.refused > 0 { format!(" ({} refused)", totals.refused) } else { String::new() };
@@ -296,7 +295,7 @@ mod tests {
         RunEvent::Result { id: "1".to_owned(), tool: "edit_file".to_owned(), is_error, text: text.to_owned(), diff: Vec::new() }
     }
 
-    /// What is written for an event after others.
+    /// The lines for an event after other events.
     fn after(before: &[RunEvent], event: &RunEvent) -> String {
         let mut progress = RunProgress::default();
         for event in before {

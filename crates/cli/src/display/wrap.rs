@@ -1,5 +1,5 @@
-//! Measures and wraps text for a terminal. Widths are never underestimated: a line that is too short does no harm, one that is too long takes
-//! two rows. Expects text without control characters.
+//! Measures and wraps text for a terminal. Widths are never underestimated: a line that is too short does no harm, but
+//! one that is too long takes two rows. Expects text without control characters.
 
 /// The columns of a character, at most. Joiners and marks count as one.
 fn columns(c: char) -> usize {
@@ -12,7 +12,6 @@ fn columns(c: char) -> usize {
     }
 }
 
-/// The columns of a text, at most.
 pub(super) fn width(text: &str) -> usize {
     text.chars().map(columns).sum()
 }
@@ -69,7 +68,7 @@ pub(crate) fn wrap_words(line: &str, room: usize) -> Vec<String> {
     rows
 }
 
-/// Splits a line into full rows. Joined, they are the line again.
+/// Splits a line into full rows, which together are the line again.
 pub(super) fn split_columns(line: &str, room: usize) -> Vec<&str> {
     let mut rows = Vec::new();
     let mut rest = line;
@@ -84,7 +83,7 @@ pub(super) fn split_columns(line: &str, room: usize) -> Vec<&str> {
     rows
 }
 
-/// The bytes that fit, at least one character.
+/// The number of bytes that fit, at least one character.
 fn at_least_one(text: &str, room: usize) -> usize {
     fitting(text, room).max(text.chars().next().map_or(0, char::len_utf8))
 }

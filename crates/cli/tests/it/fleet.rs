@@ -88,7 +88,8 @@ impl Machine {
         self
     }
 
-    /// Moves the clock of all processes on this machine, and starts the helper, which gets no such environment otherwise.
+    /// Moves the clock of all processes on this machine, and starts the helper, which gets no such environment
+    /// otherwise.
     fn move_clock(&mut self, seconds: i64) {
         let (source, library) = (self.at("clock.c"), self.at("clock.so"));
         fs::write(&source, CLOCK.replace("OFFSET", &seconds.to_string())).unwrap();
@@ -164,8 +165,8 @@ impl Machine {
         serde_json::from_str(&self.run(place, &["board", "--json"], "", &[])).unwrap()
     }
 
-    /// An edit by Claude Code in this checkout: the hook before it, which shows the unread lines and is asked again, the
-    /// edit, and the hook after it. Returns what the model reads after the first answer.
+    /// An edit by Claude Code in this checkout: the hook before it, which shows the unread lines and is asked again,
+    /// the edit, and the hook after it. Returns what the model reads after the first answer.
     fn claude_edits(&self, place: &str, session: &str, (path, old, new): (&str, &str, &str), more: &[(&str, &str)]) -> String {
         let file = self.at(place).join(path);
         let hook = |event: &str| {

@@ -1,4 +1,5 @@
-//! What an agent's command destroys of a person's uncommitted work comes back: every byte, every permission, every link.
+//! What an agent's command destroys of a person's uncommitted work comes back: every byte, every permission, every
+//! link.
 #![expect(clippy::disallowed_methods, reason = "tests play the other programs")]
 
 use std::{

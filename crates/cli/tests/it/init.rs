@@ -1384,7 +1384,8 @@ fn nothing_is_coloured_where_nobody_sees_it() {
     }
 }
 
-/// `npx` and `uvx` start a program from a cache that they may empty: the clients get a copy, which a newer version replaces.
+/// `npx` and `uvx` start a program from a cache that they may empty: the clients get a copy, which a newer version
+/// replaces.
 #[test]
 fn a_program_in_a_cache_is_copied_for_the_clients() {
     let machine = Machine::new();

@@ -1,4 +1,5 @@
-//! The server over standard input and output, beyond its tools: prompts, roots, dialects, the log, and sessions that hooks share.
+//! The server over standard input and output, beyond its tools: prompts, roots, dialects, the log, and sessions that
+//! hooks share.
 #![expect(clippy::disallowed_methods, reason = "tests play the other programs")]
 
 use std::{
@@ -407,7 +408,8 @@ fn a_client_that_reads_late_gets_every_byte() {
     for id in 0..4 {
         let params = json!({ "name": "read_file", "arguments": { "path": "large.txt" } });
         client.send(&json!({ "jsonrpc": "2.0", "id": 10 + id, "method": "tools/call", "params": params }));
-        // The server cannot get rid of the answer before this one is sent, and has to go on with it after this one came.
+        // The server cannot get rid of the answer before this one is sent, and has to go on with it after this one
+        // came.
         client.send(&json!({ "jsonrpc": "2.0", "id": 20 + id, "method": "ping" }));
     }
     let mut answers: Vec<Value> = (0..8).map(|_| client.receive()).collect();
@@ -436,8 +438,8 @@ fn the_tools_and_the_rules_are_short() {
     assert!(all < 2000, "{all} tokens, of which {rules} for the rules: {of_tools:?}");
 }
 
-/// Removes a directory in which a server works. What it writes meanwhile may keep a directory from being empty, as `rm -rf` may find,
-/// too: then this tries again, until nothing is left.
+/// Removes a directory in which a server works. What it writes meanwhile may keep a directory from being empty, as `rm
+/// -rf` may find, too: then this tries again, until nothing is left.
 fn remove_for_good(root: &Path) {
     let until = Instant::now() + Duration::from_secs(60);
     while let Err(error) = fs::remove_dir_all(root) {

@@ -1,5 +1,5 @@
-//! Two servers, the hooks of two clients, the command line and a run work on one workspace. After every act all of them know the same, and so
-//! does whoever reads `repostate.json`; also when one of them has just been killed.
+//! Two servers, the hooks of two clients, the command line and a run work on one workspace. After every act all of them
+//! know the same, and so does whoever reads `repostate.json`; also when one of them has just been killed.
 #![expect(clippy::disallowed_methods, reason = "tests play the other programs")]
 
 use std::{

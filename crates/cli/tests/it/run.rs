@@ -1,4 +1,5 @@
-//! `surehand run` as a process, with a model behind real HTTP: what it does to files, what it writes down, what it says, and how it ends.
+//! `surehand run` as a process, with a model behind real HTTP: what it does to files, what it writes down, what it
+//! says, and how it ends.
 #![expect(clippy::disallowed_methods, reason = "tests lay out files, and play the other program")]
 
 use std::{
@@ -962,7 +963,8 @@ fn unprivileged(stage: &Stage, server: &ModelServer) -> Command {
     command
 }
 
-/// An unprivileged user is another case than root: what keeps commands out also changes who may look at our own files in `/proc`.
+/// An unprivileged user is another case than root: what keeps commands out also changes who may look at our own files
+/// in `/proc`.
 #[test]
 fn an_unprivileged_user_has_the_same_protection_and_can_work() {
     if !rustix::process::geteuid().is_root() {

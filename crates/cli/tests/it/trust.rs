@@ -1,5 +1,5 @@
-//! What a clone, an archive or another user can put in our way: nothing of it is believed, run or deleted. Each test lays out an attack
-//! with real git and goes through the real program.
+//! What a clone, an archive or another user can put in our way: nothing of it is believed, run or deleted. Each test
+//! lays out an attack with real git and goes through the real program.
 #![expect(clippy::disallowed_methods, reason = "tests play the attacker")]
 
 use std::{

@@ -1,5 +1,5 @@
-//! The model of the demo. It can write the service, but it knows only what its prompt shows, and repeats what is not shown. It is the same
-//! for every mode, and does not know which one it is in.
+//! The model of the demo. It can write the service, but it knows only what its prompt shows, and repeats work that is
+//! not shown. It is the same for every mode, and does not know which mode it runs in.
 
 use serde_json::{Value, json};
 use surehand_agent::{
@@ -17,7 +17,7 @@ use super::{
 /// A model that remembers nothing from one prompt to the next.
 #[derive(Debug, Default)]
 pub(super) struct ForgetfulModel {
-    /// How often it was asked. Varies what it writes, as chance does with a real model.
+    /// The number of calls to the model. Varies what it writes, as chance does with a real model.
     asked: u64,
 }
 
@@ -83,7 +83,7 @@ mod tests {
 
     use super::*;
 
-    /// What the model does when this is all it is shown.
+    /// Checks the model's next calls when the prompt shows only this.
     #[track_caller]
     fn check(shown: &str, expected: &[(&str, &str)]) {
         let prompt = Prompt { messages: vec![ChatMessage::User(shown.to_owned())], ..Prompt::default() };

@@ -1,6 +1,7 @@
-//! `surehand demo --ui`: a story in a temporary workspace, shown on the page while it happens. Two agents and an editor work
-//! on the service that the other demo writes. One agent edits what it has not seen and what has changed since, is refused
-//! and repairs that; the editor saves a file while an edit replaces it, and its text is rescued.
+//! `surehand demo --ui`: a story in a temporary workspace, shown on the page while it happens. Two agents and an editor
+//! work on the service that the other demo writes. One agent edits files that it has not read or that have changed
+//! since; the edits are refused, and the agent repairs them. The editor saves a file while an edit replaces it, and its
+//! text is rescued.
 
 use std::{
     io::{self, IsTerminal, Write},
@@ -50,7 +51,7 @@ pub(super) fn run(args: &DemoArgs) -> anyhow::Result<ExitCode> {
         played
     });
     surehand_ui::serve(workspace, server, None)?;
-    // A story that is not over ends at once, before its directory goes.
+    // An unfinished story ends at once, before its directory is removed.
     cancel.cancel();
     playing.join().expect("the story does not panic")?;
     Ok(ExitCode::SUCCESS)
@@ -58,9 +59,9 @@ pub(super) fn run(args: &DemoArgs) -> anyhow::Result<ExitCode> {
 
 struct Stage {
     workspace: Arc<Workspace>,
-    /// The time between two acts, so that a person can follow.
+    /// The time between two acts, long enough for a person to follow.
     pace: Duration,
-    /// Says that the page was closed before the end.
+    /// Set when the page is closed before the end.
     cancel: CancelToken,
 }
 
@@ -86,7 +87,7 @@ impl Stage {
         Ok(())
     }
 
-    /// A run of the agent writes the service, so that there is something to work on.
+    /// Lets a run of the agent write the service, so that there is something to work on.
     fn run_of_the_agent(&self) -> anyhow::Result<()> {
         let settings = RunSettings {
             mode: ContextMode::Snapshot,
@@ -158,7 +159,8 @@ impl Stage {
         done(&session.edit(&edit))
     }
 
-    /// An editor has a file open, and saves to it after an edit has replaced it: that text would be lost.
+    /// An editor has a file open, and saves to it after an edit has replaced it. Without the rescue, that text would be
+    /// lost.
     fn rescue(&self, session: &mut Session) -> anyhow::Result<()> {
         self.read(session, "log.go")?;
         let mut editor = open_to_write(&self.path("log.go")).context("log.go")?;
@@ -170,7 +172,7 @@ impl Stage {
         Ok(())
     }
 
-    /// What one session edits is stale for the other.
+    /// One session edits a file, which makes the other's view of it stale.
     fn stale_for_the_other(&self, session: &mut Session) -> anyhow::Result<()> {
         self.pause();
         done(&session.edit(&Edit::replace("main.go", "package main", "// Linkshort serves short links.\npackage main")))

@@ -1,5 +1,6 @@
-//! `surehand demo`: shows a refusal and a rescue. Then it plays a story with a model that forgets, while other programs
-//! save the same files: in both modes, and without Surehand for comparison. All of it is in temporary directories.
+//! `surehand demo`: shows a refusal and a rescue. Then it plays a story with a forgetful model while other programs
+//! save the same files: in both modes, and without Surehand for comparison. Everything happens in temporary
+//! directories.
 
 mod forgetful_model;
 mod live;
@@ -82,7 +83,7 @@ fn promised(mode: &str, played: &PlayedRun) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What the terminal can show. Without a locale, UTF-8 is assumed.
+/// The characters that the terminal can show. Without a locale, UTF-8 is assumed.
 fn glyphs() -> Glyphs {
     let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
     let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(variable);

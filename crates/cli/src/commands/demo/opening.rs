@@ -15,7 +15,7 @@ const SAVED: &str = "def greet(name):\n    name = name.strip()\n    print('hello
 /// The line that the late save adds.
 const LATE: &str = "greet('you')\n";
 
-/// Plays both, and returns what a person reads about it.
+/// Plays both, and returns the text that describes them.
 pub(super) fn play() -> anyhow::Result<String> {
     let (tree, state) = (tempfile::tempdir().context("a temporary directory")?, tempfile::tempdir()?);
     let open = || {
@@ -57,7 +57,7 @@ fn play_rescue(root: &Path, open: &dyn Fn() -> anyhow::Result<Arc<Workspace>>) -
         session.edit(&Edit::replace(FILE, "'hi'", "'good morning'")).result?;
         anyhow::Ok(())
     })?;
-    // Displaced files are checked when they are no longer open, at the latest at the end.
+    // Displaced files are checked once no process has them open, or at the end at the latest.
     drop(session);
     let workspace = open()?;
     let rescues = workspace.rescues();
@@ -77,7 +77,7 @@ fn play_rescue(root: &Path, open: &dyn Fn() -> anyhow::Result<Arc<Workspace>>) -
     ))
 }
 
-/// The width of a terminal that shows nothing wider.
+/// Width of the text, for terminals that are no wider.
 const WIDTH: usize = 79;
 
 fn paragraph(text: &str) -> String {

@@ -1,5 +1,5 @@
-//! The other programs that save the same files during a run: an editor, a formatter, a colleague. At the end it is checked whether their
-//! changes are still there.
+//! The other programs that save the same files during a run: an editor, a formatter, a colleague. At the end, the demo
+//! checks whether their changes are still there.
 
 use std::{
     collections::HashMap,
@@ -16,7 +16,7 @@ use super::{
 #[derive(Debug)]
 pub(super) struct OtherPrograms<'a> {
     root: &'a Path,
-    /// How often each tool was called on each file.
+    /// Number of calls of each tool on each file.
     done: HashMap<(String, String), usize>,
     saved: Vec<&'static OutsideChange>,
 }
@@ -101,7 +101,7 @@ pub(super) fn save(path: &Path, text: &str) -> io::Result<()> {
     fs::write(path, text)
 }
 
-/// Appends to a file through a handle that was opened before `meanwhile`, as a program does that keeps it open.
+/// Appends to a file through a handle that was opened before `meanwhile`, like a program that keeps the file open.
 #[expect(clippy::disallowed_methods, reason = "plays the other program")]
 pub(super) fn save_into_open_file(path: &Path, text: &str, meanwhile: impl FnOnce() -> anyhow::Result<()>) -> anyhow::Result<()> {
     let mut file = fs::OpenOptions::new().append(true).open(path)?;

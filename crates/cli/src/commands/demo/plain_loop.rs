@@ -1,5 +1,5 @@
-//! The story in a plain loop, for comparison: its tools write whatever they are given, and a long conversation is replaced by a summary
-//! without file names.
+//! The story in a plain loop, for comparison: its tools write whatever they are given, and a long conversation is
+//! replaced by a summary without file names.
 
 use std::{fs, path::Path};
 
@@ -19,7 +19,8 @@ use surehand_engine::{
 
 use super::{other_programs::save, play::WINDOW, story::STORY};
 
-/// The loop starts again after each summary and would never end, so this limit also decides how many writes are counted.
+/// The loop starts again after each summary and would never end, so this limit also decides how many writes are
+/// counted.
 const MOST_TURNS: u32 = 150;
 
 /// Plays the story. Returns whether the model finished.

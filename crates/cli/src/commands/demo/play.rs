@@ -18,7 +18,8 @@ use super::{
     tool_call::ToolCall,
 };
 
-/// The tokens of a conversation before it is folded: few, so that a short story shows what happens in a long one.
+/// Number of tokens at which a conversation is folded. It is small, so that a short story shows what happens in a long
+/// one.
 pub(super) const WINDOW: usize = 10_000;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,7 +61,7 @@ fn surehand(root: &Path, mode: ContextMode, observer: &mut DemoObserver<'_>) -> 
     Ok(AgentRun::new(workspace, STORY, settings, ports)?.run()?.stop == StopReason::Done)
 }
 
-/// Listens to a run for the other programs and the statistics.
+/// Passes the events of a run to the other programs and the statistics.
 struct DemoObserver<'a> {
     stats: RunStats,
     others: OtherPrograms<'a>,

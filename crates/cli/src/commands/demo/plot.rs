@@ -3,7 +3,7 @@
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Glyphs {
     Blocks,
-    /// Plain ASCII, three steps to a row.
+    /// Plain ASCII, with three steps per row.
     Ascii,
 }
 
@@ -16,8 +16,8 @@ pub(super) struct Canvas {
 
 const STEPS: usize = 8;
 
-/// One bar per value, or per group of values if there are more than columns. `bars` values take the whole width and `top` the whole height,
-/// so that several plots can share one scale. The first row is the top.
+/// One bar per value, or per group of values if there are more values than columns. `bars` values take the whole width,
+/// and `top` takes the whole height, so that several plots can share one scale. The first row is the top.
 pub(super) fn bars(values: &[usize], bars: usize, top: usize, canvas: Canvas) -> Vec<String> {
     let columns = columns(values, bars, canvas.width);
     let steps: Vec<usize> = columns.iter().map(|value| steps(*value, top, canvas.height)).collect();

@@ -1,4 +1,4 @@
-//! What a prompt shows: the open tasks, the files, and their lines. The model knows nothing else.
+//! Parses what a prompt shows: the open tasks, the files, and their lines. The model knows nothing else.
 
 use std::collections::BTreeMap;
 
@@ -15,13 +15,13 @@ pub(super) struct PromptContents<'a> {
 
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct ShownFile<'a> {
-    /// Anchors and lines. If a line appears twice, the last one is current.
+    /// Anchors and lines. If a line appears twice, the later one is current.
     pub rows: Vec<(&'a str, &'a str)>,
     pub is_whole: bool,
 }
 
 impl<'a> PromptContents<'a> {
-    /// Parses a prompt. Later parts are newer.
+    /// Parses a prompt. Later parts override earlier ones.
     pub(super) fn of(prompt: &'a Prompt) -> Self {
         let mut contents = Self::default();
         for message in &prompt.messages {
@@ -75,13 +75,13 @@ impl<'a> PromptContents<'a> {
     }
 }
 
-/// `3. [pending] words`.
+/// Parses `3. [pending] description`.
 fn task(line: &str) -> Option<(u32, &str)> {
     let (number, rest) = line.split_once(". ")?;
     Some((number.parse().ok()?, rest.strip_prefix('[')?.split_once("] ")?.1))
 }
 
-/// A line of a file with its anchor, `12#ab|text`; `Some(None)` for a removed line.
+/// Parses a line of a file with its anchor, `12#ab|text`; `Some(None)` for a removed line.
 fn row(line: &str) -> Option<Option<(&str, &str)>> {
     let is_gone = line.starts_with('-');
     let (anchor, text) = line.strip_prefix(['+', '-', ' ']).unwrap_or(line).split_once('|')?;
@@ -98,7 +98,7 @@ mod tests {
         Prompt { messages: vec![ChatMessage::User(text.to_owned())], ..Prompt::default() }
     }
 
-    /// A file, its lines, and whether that is all of it.
+    /// A file, its lines, and whether these are all of its lines.
     type FileRows<'a> = (&'static str, &'a [(&'a str, &'a str)], bool);
 
     #[track_caller]

@@ -11,7 +11,7 @@ use super::{other_programs::KeptChanges, tool_call::ToolCall};
 #[derive(Debug, Default)]
 pub(super) struct RunStats {
     pub prompts: Vec<usize>,
-    /// Whole-file writes, by path.
+    /// Number of whole-file writes, by path.
     pub writes: BTreeMap<String, usize>,
     pub reads: usize,
     pub refusals: usize,
@@ -30,7 +30,6 @@ pub(super) struct PlayedRun {
 }
 
 impl RunStats {
-    /// Counts what an event brings.
     pub(super) fn hear(&mut self, event: &RunEvent) {
         match event {
             RunEvent::Turn { prompt_tokens, .. } => self.prompts.push(*prompt_tokens),
@@ -49,12 +48,12 @@ impl RunStats {
         }
     }
 
-    /// The average number of writes of a written file.
+    /// The average number of writes per written file.
     pub(super) fn writes_per_file(&self) -> f64 {
         self.writes.values().sum::<usize>() as f64 / self.writes.len().max(1) as f64
     }
 
-    /// The median tokens of a prompt.
+    /// The median number of tokens of a prompt.
     pub(super) fn median(&self) -> usize {
         let mut sorted = self.prompts.clone();
         sorted.sort_unstable();

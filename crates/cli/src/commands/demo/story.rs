@@ -94,11 +94,10 @@ pub(super) fn draft(step: &StoryStep, number: u64) -> String {
     lines.join("\n") + "\n"
 }
 
-/// A change by another program.
 #[derive(Debug)]
 pub(super) struct OutsideChange {
     pub when: SaveTime,
-    /// The call that it comes before or after.
+    /// The call before or after which the change is made.
     pub call: CallMoment,
     pub path: &'static str,
     pub act: OutsideAct,
@@ -108,7 +107,7 @@ pub(super) struct OutsideChange {
 pub(super) struct CallMoment {
     pub tool: Tool,
     pub path: &'static str,
-    /// Which of these calls, from 1.
+    /// Which of these calls, counted from 1.
     pub time: usize,
 }
 
@@ -127,12 +126,12 @@ pub(super) enum OutsideAct {
     Top(&'static str),
     /// Inserts a line after the one that contains the first text.
     Add(&'static str, &'static str),
-    /// Replaces the first text by the second.
+    /// Replaces the first text with the second.
     Change(&'static str, &'static str),
 }
 
 impl OutsideAct {
-    /// The text that must be in the file at the end; otherwise the change was lost.
+    /// The text that must be in the file at the end; if it is missing, the change was lost.
     pub(super) fn trace(self) -> &'static str {
         let (Self::Make(text) | Self::Top(text) | Self::Add(_, text) | Self::Change(_, text)) = self;
         text.lines().last().unwrap_or_default()
@@ -159,7 +158,7 @@ pub(super) const OUTSIDE: &[OutsideChange] = &[
         "links.go",
         OutsideAct::Change("StatusFound", "StatusTemporaryRedirect"),
     ),
-    // The line of the model's anchor: no proof is possible, so the model must decide.
+    // This changes the line of the model's anchor: no proof is possible, so the model must decide.
     change(
         SaveTime::Before,
         CallMoment { tool: Tool::EditLines, path: "main.go", time: 3 },

@@ -1,4 +1,5 @@
-//! Checks each client: whether it is installed, which files guard its tools, whether its hooks and server work, and what cannot be guarded.
+//! Checks each client: whether it is installed, which files guard its tools, whether its hooks and server work, and
+//! what cannot be guarded.
 
 use std::path::{Path, PathBuf};
 
@@ -144,7 +145,7 @@ impl ClientFindings<'_> {
         }
         let mut dirs: Vec<String> = Vec::new();
         for (scope, path, _) in hooks {
-            // Each event has a file of its own, so the directory is shown.
+            // Each event has its own file, so the directory is shown.
             let path = if self.client == InitClient::Cline { path.parent().unwrap_or(path) } else { path };
             let place = format!("{} ({})", scope.in_words(), self.dirs.shown(path));
             if !dirs.contains(&place) {
@@ -169,8 +170,8 @@ impl ClientFindings<'_> {
         }))
     }
 
-    /// The files of a project may come from a clone, so their commands are not run: only this program is, with the arguments that `init` writes.
-    /// Other arguments are reported.
+    /// The files of a project may come from a clone, so their commands are not run. Only this program is run, with the
+    /// arguments that `init` writes. Other arguments are reported.
     fn not_tried(&self, words: &[String], arguments: &[&str]) -> Option<Check> {
         let is_plain = words.split_first().is_some_and(|(_, rest)| rest == arguments);
         let what = || format!("starts surehand with other arguments, which were not tried: {}", words.join(" ").escape_debug());

@@ -15,17 +15,17 @@ use serde_json::{Value, json};
 
 use crate::commands::init::clients::InitClient;
 
-/// As long as clients wait.
+/// The timeout that `init` sets for hooks.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Sends the start of a session and a read of a missing file. Returns the time of the slower one, in milliseconds.
+/// Sends a session start and a read of a missing file. Returns the time of the slower one, in milliseconds.
 pub(super) fn hook(client: InitClient) -> Result<u128, String> {
     let place = tempfile::tempdir().map_err(|error| format!("a temporary directory: {error}"))?;
     let mut slowest = 0;
     for (event, input) in samples(client, place.path()) {
         let arguments: Vec<&str> = ["hook", client.name()].into_iter().chain(event).collect();
         let mut command = this_program(&arguments, place.path())?;
-        // The settings are checked on their own: hooks work without them.
+        // The settings are checked separately: hooks work without them.
         command.env("XDG_CONFIG_HOME", place.path());
         for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("SUREHAND_")) {
             command.env_remove(name);
@@ -50,7 +50,7 @@ fn judge(output: &Output) -> Result<(), String> {
     if is_fine { Ok(()) } else { Err(format!("its answer is not JSON: {}", told.lines().next().unwrap_or_default())) }
 }
 
-/// What the client sends: the event, if it is an argument, and the input.
+/// The events that the client sends: the event name, if it is an argument, and the input.
 fn samples(client: InitClient, place: &Path) -> Vec<(Option<&'static str>, Value)> {
     let (path, cwd, session) = (place.join("missing.txt"), place, "surehand-doctor");
     let common = json!({ "session_id": session, "cwd": cwd, "transcript_path": null });
@@ -119,7 +119,7 @@ fn samples(client: InitClient, place: &Path) -> Vec<(Option<&'static str>, Value
     }
 }
 
-/// Initializes the server. Returns the time, in milliseconds.
+/// Initializes the server. Returns the time in milliseconds.
 pub(super) fn server() -> Result<u128, String> {
     let place = tempfile::tempdir().map_err(|error| format!("a temporary directory: {error}"))?;
     let hello = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
@@ -138,12 +138,12 @@ pub(super) fn server() -> Result<u128, String> {
 fn this_program(arguments: &[&str], place: &Path) -> Result<Command, String> {
     let mut command = Command::new(std::env::current_exe().map_err(|error| error.to_string())?);
     command.args(arguments).current_dir(place).env("XDG_STATE_HOME", place.join("state")).env_remove("SUREHAND_STATE_DIR");
-    // No agent is at work, so nobody else need know.
+    // No agent is at work, so the board need not know.
     command.env("SUREHAND_BOARD_ENABLED", "false");
     Ok(command)
 }
 
-/// Runs a command with this input. Returns the time, in milliseconds.
+/// Runs a command with this input. Returns the time in milliseconds.
 fn run(mut command: Command, input: &str) -> Result<(Output, u128), String> {
     let began = Instant::now();
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());

@@ -1,5 +1,5 @@
-//! `surehand doctor`: checks the program, the workspace and each client, and says how to fix problems. Opening the workspace runs recovery;
-//! nothing else is changed.
+//! `surehand doctor`: checks the program, the workspace and each client, and says how to fix problems. Opening the
+//! workspace runs recovery; nothing else is changed.
 
 mod client_checks;
 mod dry_run;
@@ -82,7 +82,6 @@ struct Check {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum CheckState {
     Ok,
-    /// Information only.
     Note,
     /// Works with limits.
     Warn,
@@ -157,7 +156,7 @@ fn this_program() -> Vec<Check> {
     vec![program, path]
 }
 
-/// Older failures are not reported.
+/// Older failures are not reported. In seconds.
 const NEWS: i64 = 7 * 24 * 3600;
 
 fn hook_failures() -> Check {

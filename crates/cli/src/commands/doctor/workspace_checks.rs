@@ -19,10 +19,10 @@ use surehand_engine::{
 use super::{Check, CheckState};
 use crate::{fleet, output, workspace};
 
-/// What the check of the settings is about. If it fails, hooks still work.
+/// The name of the settings check. If it fails, hooks still work.
 pub(super) const SETTINGS: &str = "settings";
 
-/// Less free space than this is a warning.
+/// Warns if less than this is free, in bytes.
 const ROOM: u64 = 100 << 20;
 
 pub(super) fn check(root: &Path) -> Vec<Check> {
@@ -56,7 +56,7 @@ fn settings(root: &Path) -> Vec<Check> {
     workspace::ignored_settings(&config).into_iter().map(warn).collect()
 }
 
-/// Opens the state, which recovers from crashes. Creates none.
+/// Opens the state, which recovers from crashes. Does not create it.
 fn state(root: &Path) -> Vec<Check> {
     let settings = match workspace::settings_of_hooks(root) {
         Ok((settings, _)) => settings,
@@ -109,7 +109,8 @@ fn state(root: &Path) -> Vec<Check> {
     checks
 }
 
-/// Whether the board can be reached, and how old the local copy of it is. Nothing waits for a board, so this is never a failure.
+/// Checks whether the board can be reached, and how old the local copy is. Nothing waits for a board, so this is never
+/// a failure.
 fn board(root: &Path) -> Check {
     let check = |state, what: String| Check::new("board", state, what);
     let Ok((settings, _)) = workspace::settings_of_hooks(root) else {
@@ -136,7 +137,7 @@ fn board(root: &Path) -> Check {
     }
 }
 
-/// State of release 0.1 in `.surehand`, or files that came with the repository.
+/// Finds state of release 0.1 in `.surehand`, or files that came with the repository.
 fn not_ours(root: &Path) -> Option<Check> {
     const KEPT: [&str; 9] = ["state.db", "journal", "staged", "locks", "outbox", "index", "hooks", "runs", "rescued"];
     let dir = root.join(EXPORT_DIR);
@@ -152,7 +153,7 @@ fn not_ours(root: &Path) -> Option<Check> {
     Some(Check::new("old state", CheckState::Warn, what).remedy(remedy))
 }
 
-/// A Surehand directory on the file system of the project, which the state may not be on.
+/// A Surehand directory on the file system of the project. The state may be on another one.
 fn staging_directory(state: &StatePaths, root: &Path) -> PathBuf {
     let device = |path: &Path| fs::metadata(path).map(|file| file.dev()).ok();
     let (staged, in_tree) = (state.checkout.join("staged"), root.join(EXPORT_DIR));
@@ -237,7 +238,7 @@ fn watching(root: &Path) -> Check {
     }
 }
 
-/// How the commands of `commands.allow` run, if there are any.
+/// How the commands of `commands.allow` run; `None` if there are none.
 fn commands(root: &Path) -> Option<Check> {
     const COMMANDS: &str = "commands";
     let config = workspace::settings(root).ok().filter(|config| !config.commands.allow.is_empty())?;

@@ -1,5 +1,5 @@
-//! Reads and writes the configuration files of clients. A backup is kept beside each file, and a file is replaced whole, and only if it is
-//! still what the user was shown.
+//! Reads and writes the configuration files of clients. A backup is kept beside each file. A file is replaced as a
+//! whole, and only if its content is still what the user was shown.
 
 use std::{
     fs,
@@ -12,7 +12,6 @@ use anyhow::{Context, ensure};
 use rustix::fs::{Mode, OFlags};
 use tempfile::NamedTempFile;
 
-/// The suffix of a backup.
 pub(super) const BACKUP: &str = ".surehand-backup";
 
 /// Reads a file; `None` if it does not exist.
@@ -30,7 +29,8 @@ pub(crate) fn read(path: &Path) -> anyhow::Result<Option<String>> {
     }
 }
 
-/// Reads a regular file. A clone may contain a link to a device, and an archive a pipe, which would never end.
+/// Reads a regular file. A clone may contain a link to a device, and an archive may contain a pipe, whose content would
+/// never end.
 fn read_file(path: &Path) -> io::Result<Vec<u8>> {
     const MOST_BYTES: u64 = 16 << 20;
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
@@ -67,7 +67,6 @@ fn backup_path(path: &Path, number: usize) -> PathBuf {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct WriteOptions {
-    /// Whether to keep a backup.
     pub keeps_copy: bool,
     pub is_program: bool,
 }
@@ -97,7 +96,7 @@ pub(crate) fn replace(path: &Path, before: Option<&str>, after: &str, manner: Wr
     Ok(backup)
 }
 
-/// Removes a file that `init` made, and the directories that are empty then, up to `top`.
+/// Removes a file that `init` created, and its parent directories as far as they are empty, up to `top`.
 #[expect(clippy::disallowed_methods, reason = "a file that init has made, not one of the workspace's")]
 pub(crate) fn remove(path: &Path, before: &str, top: &Path) -> anyhow::Result<()> {
     ensure!(read(path)?.as_deref() == Some(before), changed(path));
@@ -113,7 +112,7 @@ pub(crate) fn remove(path: &Path, before: &str, top: &Path) -> anyhow::Result<()
 /// Removes a backup that is no longer needed.
 #[expect(clippy::disallowed_methods, reason = "a copy that init has made")]
 pub(crate) fn forget(backup: &Path) {
-    // A backup that stays does no harm.
+    // A backup that cannot be removed does no harm.
     let _ = fs::remove_file(backup);
 }
 
@@ -126,7 +125,7 @@ fn parent(path: &Path) -> &Path {
 }
 
 enum FileAttributes<'a> {
-    /// A new file with this mode, less the umask.
+    /// A new file with this mode, minus the umask.
     Mode(u32),
     /// The mode and owner of this file.
     File(&'a fs::Metadata),
@@ -141,7 +140,7 @@ fn written(path: &Path, text: &str, like: FileAttributes<'_>) -> std::io::Result
     let mut builder = tempfile::Builder::new();
     let mut file = builder.prefix(".surehand-").permissions(fs::Permissions::from_mode(mode)).tempfile_in(parent(path))?;
     if let FileAttributes::File(like) = like {
-        // Only root can change the owner; for other users it is right already.
+        // Only root can change the owner; for other users it is already right.
         let _ = std::os::unix::fs::fchown(file.as_file(), Some(like.uid()), Some(like.gid()));
         file.as_file().set_permissions(fs::Permissions::from_mode(mode))?;
     }
@@ -150,7 +149,7 @@ fn written(path: &Path, text: &str, like: FileAttributes<'_>) -> std::io::Result
     Ok(file)
 }
 
-/// Writes a backup. Existing backups with another content are kept.
+/// Writes a backup. Existing backups with other content are kept.
 fn keep(path: &Path, text: &str, like: &fs::Metadata) -> std::io::Result<PathBuf> {
     let mut number = 1;
     loop {

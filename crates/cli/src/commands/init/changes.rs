@@ -1,4 +1,4 @@
-//! Plans the changes of a client's files. Reads the files, and writes nothing.
+//! Plans the changes to a client's files. Reads the files and writes nothing.
 
 use std::path::{Path, PathBuf};
 
@@ -28,16 +28,15 @@ pub(crate) struct ConfigChange {
     pub before: Option<String>,
     pub after: Option<String>,
     pub what: String,
-    /// Whether to keep a backup.
     pub keeps_copy: bool,
     pub is_program: bool,
-    /// A backup that equals the new content and can be removed.
+    /// An existing backup with the same content as `after`, which can be removed.
     pub old_copy: Option<PathBuf>,
     pub note: Option<String>,
 }
 
 impl ConfigChange {
-    /// A missing file that stays missing.
+    /// A missing file that is not created.
     pub(super) fn untouched(path: PathBuf, what: &str) -> Self {
         let (keeps_copy, is_program) = (false, false);
         Self { path, before: None, after: None, what: what.to_owned(), keeps_copy, is_program, old_copy: None, note: None }
@@ -57,7 +56,7 @@ impl ConfigChange {
         }
     }
 
-    /// The difference. It names the file `file`, because the path is not one of the workspace.
+    /// The diff of the change. It calls the file `file`, because the path is not one of the workspace.
     pub(crate) fn diff(&self) -> FileDiff {
         let name = RelPath::new("file").expect("a plain name");
         let content = |text: &Option<String>| text.as_ref().map(|text| Content::new(text.clone().into_bytes()));
@@ -65,7 +64,8 @@ impl ConfigChange {
     }
 }
 
-/// The changes for a client in a scope. The one of git's exclude file comes first: if it cannot be written, nothing else is.
+/// Plans the changes for a client in a scope. The change of git's exclude file comes first: if it cannot be written,
+/// nothing else is.
 pub(crate) fn plan(
     client: InitClient,
     scope: ConfigScope,
@@ -94,7 +94,7 @@ fn ensure_it_is_not_committed(file: &ConfigFile, dirs: &ConfigDirs) -> anyhow::R
     Ok(())
 }
 
-/// The change of a file. A malformed file that gets nothing is left alone.
+/// Plans the change of a file. A malformed file that needs nothing is left alone.
 fn step(file: &ConfigFile, dirs: &ConfigDirs, aim: InitAction) -> anyhow::Result<ConfigChange> {
     match wanted_step(file, dirs, aim) {
         Err(_) if aim == InitAction::Add && !is_required(file) => {
@@ -147,7 +147,7 @@ fn add(file: &ConfigFile, step: &mut ConfigChange) -> Result<(), SyntaxProblem> 
         step.note = Some("has another server called surehand, which was left alone".to_owned());
     }
     if step.before.is_some() || !after.is_empty() {
-        // A file with Surehand entries has a backup already, or `init` made it.
+        // A file with Surehand entries already has a backup, or `init` created it.
         step.keeps_copy = step.before.as_deref().is_some_and(|before| before != after) && is_nothing_of_ours(&ours);
         step.after = Some(after);
     }
@@ -171,7 +171,7 @@ fn remove(file: &ConfigFile, step: &mut ConfigChange) -> Result<(), SyntaxProble
     Ok(())
 }
 
-/// The backups of a file from before `init`.
+/// The backups of a file that date from before `init`: those without Surehand entries.
 fn originals(path: &Path, needs: &RequiredContent) -> Vec<(PathBuf, String)> {
     let is_original = |text: &str| found_in(needs, text).is_ok_and(|ours| is_nothing_of_ours(&ours));
     backup::backups(path).into_iter().filter(|(_, text)| is_original(text)).collect()
@@ -230,7 +230,8 @@ fn is_nothing_of_ours(ours: &FoundEntries) -> bool {
     ours.server.is_none() && ours.hooks.is_empty() && !ours.is_whole
 }
 
-/// The files of a client that belong to a scope. If two scopes share a file, git's exclude file tells which one it belongs to.
+/// The files of a client that belong to a scope. If two scopes share a file, git's exclude file decides which scope it
+/// belongs to.
 pub(crate) fn files_of(client: InitClient, scope: ConfigScope, dirs: &ConfigDirs) -> Vec<ConfigFile> {
     let request = InitRequest { program: program::NAME.to_owned(), with_server: false };
     let belongs = |file: &ConfigFile| {

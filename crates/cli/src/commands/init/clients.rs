@@ -1,4 +1,5 @@
-//! The table of clients: how each is found, its hook events, and what cannot be guarded. Names, events and patterns are those of the client.
+//! The table of clients: how to detect each, its hook events, and what cannot be guarded. Names, events and patterns
+//! are the client's own.
 
 use std::path::PathBuf;
 
@@ -25,28 +26,27 @@ pub(crate) enum InitClient {
     Vscode,
 }
 
-/// An event with the pattern of the tools that its hook is for; `None` stands for all.
+/// An event with the pattern of the tools that its hook is for; `None` means all tools.
 pub(crate) type EventMatcher = (&'static str, Option<&'static str>);
 
 pub(crate) struct ClientProfile {
-    /// On the command line and for `surehand hook`.
+    /// The name on the command line and for `surehand hook`.
     pub name: &'static str,
     pub title: &'static str,
     programs: &'static [&'static str],
-    /// The directory with the user's configuration.
     user_dir: UserDir,
-    /// The directory with the configuration of a project.
+    /// Relative to the root of the project.
     pub project_dir: &'static str,
     pub guard: ToolGuard,
     pub guarded: &'static str,
-    /// What cannot be guarded, or only in part.
+    /// What cannot be guarded, or only partly.
     pub limits: &'static [&'static str],
 }
 
 enum UserDir {
-    /// The directory that this variable names, or else this one in the user's home.
+    /// An environment variable with the path of the directory, and the directory in the user's home if it is not set.
     Home(&'static str, &'static str),
-    /// This one below `~/.config`.
+    /// Relative to `~/.config`.
     Config(&'static str),
 }
 
@@ -55,11 +55,11 @@ pub(crate) enum ToolGuard {
     Hooks {
         events: &'static [EventMatcher],
         form: HookForm,
-        /// Whether the input names the event; otherwise the command does.
+        /// Whether the input names the event. Otherwise the command does.
         names_event: bool,
     },
     Plugin,
-    /// It has only the MCP server.
+    /// The client has no hooks, only the MCP server.
     Nothing,
 }
 
@@ -67,7 +67,7 @@ pub(crate) enum ToolGuard {
 pub(crate) enum HookForm {
     /// Groups with a `matcher`, as in Claude Code, with the timeout in seconds.
     Groups,
-    /// The same with a name, and the timeout in milliseconds.
+    /// Like `Groups`, but with a name, and with the timeout in milliseconds.
     NamedGroups,
     Cursor,
     Copilot,
@@ -140,7 +140,7 @@ static PROFILES: [ClientProfile; 12] = [
         programs: &["gemini"],
         user_dir: UserDir::Home("", ".gemini"),
         project_dir: ".gemini",
-        // `PreCompress` comes before every call of the model, so it is not used.
+        // `PreCompress` is sent before every model call, so it is not used.
         guard: hooks(
             HookForm::NamedGroups,
             &[("SessionStart", None), ("BeforeAgent", None), ("BeforeTool", GEMINI_TOOLS), ("AfterTool", GEMINI_TOOLS)],
@@ -326,7 +326,7 @@ impl InitClient {
         }
     }
 
-    /// Whether its program or the user's configuration directory exists.
+    /// Whether the client's program or the user's configuration directory exists.
     pub(crate) fn is_installed(self, dirs: &ConfigDirs) -> bool {
         self.profile().programs.iter().any(|name| program::on_path(name).is_some()) || self.user_directory(dirs).is_dir()
     }

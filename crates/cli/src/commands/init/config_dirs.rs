@@ -7,11 +7,11 @@ use surehand_engine::GitCheckout;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, ValueEnum)]
 pub(crate) enum ConfigScope {
-    /// For you, in this project: files that git does not see.
+    /// For this user in this project: files that git does not see.
     Me,
-    /// For you, in every project.
+    /// For this user in every project.
     Everywhere,
-    /// For everybody who works in this project: files to commit.
+    /// For everyone who works in this project: files to commit.
     Project,
 }
 
@@ -58,22 +58,22 @@ impl ConfigDirs {
         Self { root, home, checkout: None, variable: |_| None }
     }
 
-    /// The absolute path that a variable of the environment holds.
+    /// The value of an environment variable, if it is an absolute path.
     pub(crate) fn variable(&self, name: &str) -> Option<PathBuf> {
         (self.variable)(name)
     }
 
-    /// The directory that a variable names, or else this one in the user's home.
+    /// The directory that a variable names, or by default this one in the user's home.
     pub(crate) fn in_home(&self, variable: &str, directory: &str) -> PathBuf {
         self.variable(variable).unwrap_or_else(|| self.home.join(directory))
     }
 
-    /// A directory among the user's configuration.
+    /// A directory of the user's configuration, `~/.config` by default.
     pub(crate) fn in_config(&self, directory: &str) -> PathBuf {
         self.in_home("XDG_CONFIG_HOME", ".config").join(directory)
     }
 
-    /// A path as people know it: from the root or from home.
+    /// A path for people: relative to the root or to the home directory.
     pub(crate) fn shown(&self, path: &Path) -> String {
         match (path.strip_prefix(&self.root), path.strip_prefix(&self.home)) {
             (Ok(path), _) => path.display().to_string(),

@@ -27,7 +27,7 @@ pub(crate) enum RequiredContent {
 #[derive(Debug, Clone)]
 pub(crate) struct OwnedFile {
     pub text: String,
-    /// Text that identifies it as written by `init`.
+    /// The file belongs to `init` if it contains this text.
     pub mark: &'static str,
     pub kind: OwnedFileKind,
     pub presence: Presence,
@@ -47,7 +47,7 @@ pub(crate) struct InitRequest {
     pub with_server: bool,
 }
 
-/// The timeout of a hook in seconds. It takes milliseconds, unless the disk or a lock keeps it waiting.
+/// The timeout of a hook in seconds. A hook takes milliseconds, unless the disk or a lock keeps it waiting.
 const PATIENCE: u64 = 30;
 
 /// The files that configure a client in a scope.
@@ -56,7 +56,7 @@ pub(crate) fn files(client: InitClient, scope: ConfigScope, dirs: &ConfigDirs, r
     let mut files = setting.hook_files();
     if let Some(file) = setting.server_file() {
         match (files.iter_mut().find(|other| other.path == file.path).map(|other| &mut other.needs), file.needs) {
-            // Some clients have hooks and servers in one file.
+            // Some clients keep hooks and servers in one file.
             (Some(RequiredContent::Json(wanted)), RequiredContent::Json(server)) => wanted.splice(0..0, server).for_each(drop),
             (_, needs) => files.push(ConfigFile { needs, ..file }),
         }
@@ -224,7 +224,7 @@ impl ClientSetup<'_> {
 
     fn server(&self, launch: &ServerLaunch) -> JsonNode {
         let arguments: &[&str] = match self.client {
-            // It may start the server outside of the project.
+            // VS Code may start the server outside the project.
             InitClient::Vscode => &["mcp", "--root", "${workspaceFolder}"],
             _ => &["mcp"],
         };
@@ -247,7 +247,7 @@ impl ClientSetup<'_> {
 
     fn continue_block(&self, path: PathBuf) -> ConfigFile {
         let words = self.launch().words(&["mcp".to_owned()]);
-        // JSON strings are YAML strings.
+        // JSON strings are valid YAML strings.
         let quoted: Vec<String> = words.iter().map(|word| serde_json::Value::from(word.as_str()).to_string()).collect();
         let text = format!(
             "# Written by `surehand init`.\nname: surehand\nversion: 1.0.0\nschema: v1\nmcpServers:\n  - name: surehand\n    command: {}\n    args: [{}]\n",
@@ -280,7 +280,7 @@ fn written(form: HookForm, command: &str, tools: Option<&str>) -> JsonNode {
     }
 }
 
-/// opencode accepts several names. An existing file is used.
+/// opencode accepts several file names. An existing file is used.
 fn opencode_settings(at_top: &Path, directory: &Path) -> PathBuf {
     let names = ["opencode.jsonc", "opencode.json"];
     let known = [at_top, directory].into_iter().flat_map(|place| names.iter().map(|name| place.join(name)));

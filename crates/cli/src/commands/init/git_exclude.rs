@@ -1,4 +1,5 @@
-//! The lines in `.git/info/exclude` that hide the files of one user from git. `.gitignore` belongs to the project and is not changed.
+//! Adds lines to `.git/info/exclude` that hide the files of one user from git. `.gitignore` belongs to the project and
+//! is not changed.
 
 use surehand_engine::GitCheckout;
 
@@ -16,7 +17,7 @@ struct ExcludePatterns {
     add: Vec<String>,
 }
 
-/// The change of the exclude file for the changes of a client.
+/// Plans the change of the exclude file that the changes of a client need.
 pub(super) fn step(
     scope: ConfigScope,
     dirs: &ConfigDirs,
@@ -37,7 +38,7 @@ pub(super) fn step(
             if step.keeps_copy {
                 patterns.add.push(copies);
             }
-            // A file with other content stays as visible as it was.
+            // A file with other content stays as visible to git as it was.
             let is_mine = !is_shared(file) || is_all_ours(file, step);
             if is_mine && !checkout.tracks(&file.path) {
                 patterns.add.push(pattern);
@@ -55,7 +56,7 @@ pub(super) fn step(
     Ok(is_changed.then(|| ConfigChange { after, before, ..ConfigChange::untouched(path, what) }))
 }
 
-/// Whether a file was set up for one user: git ignores it, or only its backups if it has other content.
+/// Whether a file was set up for one user: git ignores the file, or if the file has other content, only its backups.
 pub(super) fn is_mine(dirs: &ConfigDirs, file: &ConfigFile) -> bool {
     let Some(checkout) = &dirs.checkout else { return true };
     let text = backup::read(&checkout.exclude_file()).ok().flatten().unwrap_or_default();
@@ -69,7 +70,7 @@ fn patterns_of(checkout: &GitCheckout, file: &ConfigFile) -> Option<[String; 2]>
     Some([pattern, copies])
 }
 
-/// Whether `init` made a file, and it contains nothing else.
+/// Whether `init` created the file, and it contains nothing else.
 fn is_all_ours(file: &ConfigFile, step: &ConfigChange) -> bool {
     let Some(before) = &step.before else { return true };
     let has_nothing_else = match &file.needs {

@@ -1,5 +1,5 @@
-//! The Surehand entries of a JSON configuration: a server and hooks, and how to find them again. `config_files` decides which file needs
-//! what; `json_edit` changes a text without disturbing the rest.
+//! Adds, finds and removes the Surehand entries of a JSON configuration: a server and hooks. `config_files` decides
+//! which file needs which entries; `json_edit` edits the text.
 
 use jsonc_parser::ast::{Object, Value};
 
@@ -13,7 +13,7 @@ pub(crate) enum ConfigEntry {
     /// The version number that the client requires in the file.
     Version(u64),
     Server {
-        /// The path of the object that it is in.
+        /// The names of the nested objects that contain the server, from the root.
         table: Vec<String>,
         presence: Presence,
         launch: ServerLaunch,
@@ -24,7 +24,7 @@ pub(crate) enum ConfigEntry {
         client: &'static str,
         event: &'static str,
         command: String,
-        /// The pattern of its tools.
+        /// The pattern of the tools that the hook is for; `None` means all tools.
         tools: Option<&'static str>,
         value: JsonNode,
     },
@@ -33,12 +33,11 @@ pub(crate) enum ConfigEntry {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Presence {
     Required,
-    /// An existing entry is corrected, and a missing one not added.
+    /// An existing entry is corrected, but a missing one is not added.
     IfThere,
 }
 
 impl ConfigEntry {
-    /// Whether a missing entry is added.
     pub(crate) fn is_required(&self) -> bool {
         !matches!(self, ConfigEntry::Server { presence: Presence::IfThere, .. })
     }
@@ -56,15 +55,15 @@ pub(crate) const NAME: &str = "surehand";
 const HOOKS: &str = "hooks";
 const VERSION: &str = "version";
 const COMMANDS: [&str; 2] = ["command", "bash"];
-/// Where clients have the pattern of the tools.
+/// The names under which clients keep the pattern of the tools.
 const PATTERNS: [&str; 2] = ["matcher", "match"];
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct FoundEntries {
-    /// The command of the server, in words.
+    /// The command of the server as words.
     pub server: Option<Vec<String>>,
     pub hooks: Vec<InstalledHook>,
-    /// Another server has the name `surehand`.
+    /// A foreign server has the name `surehand`.
     pub name_is_taken: bool,
     pub is_whole: bool,
 }
@@ -72,21 +71,21 @@ pub(crate) struct FoundEntries {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct InstalledHook {
     pub event: String,
-    /// The index of its group, and its index in the group.
+    /// The index of the hook's group, and its index within the group.
     pub place: (usize, usize),
     pub words: Vec<String>,
-    /// Whether the client runs the command; otherwise a script of `init` does.
+    /// Whether the client runs the command from its settings. Otherwise a script of `init` runs it.
     pub is_in_settings: bool,
 }
 
 impl InstalledHook {
-    /// Whether it fails if the program is missing. Scripts look for the program themselves.
+    /// Whether the hook fails if the program is missing. Scripts check for the program themselves.
     pub(crate) fn is_unguarded(&self) -> bool {
         self.is_in_settings && !program::is_guarded(&self.words)
     }
 }
 
-/// Adds all entries. Existing entries stay in place, with a new path if the program has moved.
+/// Adds all entries. Existing entries stay where they are, with a new path if the program has moved.
 pub(crate) fn add(text: &str, wanted: &[ConfigEntry]) -> Result<String, SyntaxProblem> {
     let (mark, body) = byte_order_mark(text);
     let mut body = if wanted.iter().any(ConfigEntry::is_required) { with_root(body)? } else { body.to_owned() };
@@ -96,10 +95,10 @@ pub(crate) fn add(text: &str, wanted: &[ConfigEntry]) -> Result<String, SyntaxPr
     Ok(format!("{mark}{body}"))
 }
 
-/// Removes all entries. `originals` are the backups; without any, `init` made the file, and `None` means that it can be removed because
-/// nothing else is in it.
+/// Removes all entries. `originals` are the backups; without any, `init` created the file. `None` means that the file
+/// can be removed, because nothing else is in it.
 pub(crate) fn remove(text: &str, wanted: &[ConfigEntry], originals: &[String]) -> Result<Option<String>, SyntaxProblem> {
-    // Whether the server was requested is not recorded.
+    // Whether the server was requested is not recorded, so both are tried.
     for presence in [Presence::Required, Presence::IfThere] {
         let wanted: Vec<ConfigEntry> = wanted.iter().map(|one| one.with_presence(presence)).collect();
         if let Some(original) = originals.iter().find(|original| add(original, &wanted).as_deref() == Ok(text)) {
@@ -228,7 +227,8 @@ fn corrected_server(text: &str, server: Option<&Object<'_>>, launch: &ServerLaun
     }
 }
 
-/// Updates a hook that an older version wrote. An extended command stays, and so does a pattern with other tools.
+/// Updates a hook that an older version wrote. A command that the user extended stays, and so does a pattern with other
+/// tools.
 fn corrected_hook(
     text: &str,
     root: &Object<'_>,
@@ -251,7 +251,7 @@ fn corrected_hook(
     replaced(text, parts)
 }
 
-/// Whether a larger pattern has all tools of this one.
+/// Whether a pattern contains all tools of this one, and more.
 fn is_part(pattern: &str, of: &str) -> bool {
     pattern != of && pattern.split('|').all(|tool| of.split('|').any(|other| other == tool))
 }
@@ -268,7 +268,7 @@ fn wrong_kind(text: &str, value: &Value<'_>, name: &str, kind: &str) -> SyntaxPr
     SyntaxProblem { line: line_of(text, jsonc_parser::common::Ranged::start(value)), why: format!("{name} is not {kind}") }
 }
 
-/// The words of a command, which may be a line, a list, or a program with arguments.
+/// The words of a command, which may be written as one string, as a list, or as a program with arguments.
 fn command_words(entry: &Object<'_>) -> Vec<String> {
     let texts = |list: &jsonc_parser::ast::Array<'_>| -> Vec<String> {
         list.elements.iter().filter_map(Value::as_string_lit).map(|text| text.value.to_string()).collect()
@@ -284,11 +284,10 @@ fn command_words(entry: &Object<'_>) -> Vec<String> {
     words
 }
 
-/// A Surehand hook, and its position.
 struct HookPosition {
-    /// The indexes from the root through the hooks, the event and the list to the entry, and on into its group.
+    /// Indexes from the root through the hooks, the event and the list to the entry, and on into its group.
     path: Vec<usize>,
-    /// The length of the path to what `init` added: the hook, or the group if the hook is alone in it.
+    /// The length of the path to the part that `init` added: the hook, or the whole group if it contains no other hook.
     depth: usize,
     event: String,
     words: Vec<String>,
@@ -317,7 +316,7 @@ fn hooks(root: &Object<'_>, client: &str) -> Vec<HookPosition> {
                 }
             };
             let here = vec![at_hooks, at_event, at_entry];
-            // Some clients list commands, others groups with a matcher.
+            // Some clients list commands; others list groups with a matcher.
             let Some((at_group, group)) = member(entry, HOOKS).and_then(|(at, value)| Some((at, value.as_array()?))) else {
                 take(here, 3, entry);
                 continue;
@@ -362,7 +361,7 @@ fn follow<'v, 'a>(root: &'v Object<'a>, path: &[usize]) -> Option<&'v Value<'a>>
     Some(value)
 }
 
-/// The position of a remaining Surehand entry.
+/// The position of any Surehand entry that is still in the text.
 fn next_of_ours(text: &str, wanted: &[ConfigEntry]) -> Result<Option<Vec<usize>>, SyntaxProblem> {
     let Some(Value::Object(root)) = parse(text)? else { return Ok(None) };
     let path = wanted.iter().find_map(|one| match one {
@@ -380,7 +379,7 @@ fn next_of_ours(text: &str, wanted: &[ConfigEntry]) -> Result<Option<Vec<usize>>
     Ok(path)
 }
 
-/// Removes an item, and the containers that are empty then, unless a backup has them.
+/// Removes an item, and the containers that this leaves empty, unless a backup contains them.
 fn cut(text: &str, mut path: Vec<usize>, originals: &[String]) -> Result<String, SyntaxProblem> {
     let value = parse(text)?;
     let root = object(text, value.as_ref(), "the file")?;
@@ -437,7 +436,7 @@ fn was_there(originals: &[String], names: &[String]) -> bool {
     })
 }
 
-/// Removes the version number together with the last entry.
+/// Removes the version number if it is the only member left.
 fn without_version(text: &str, wanted: &[ConfigEntry], originals: &[String]) -> Result<String, SyntaxProblem> {
     let Some(Value::Object(root)) = parse(text)? else { return Ok(text.to_owned()) };
     let is_ours = wanted.iter().any(|one| matches!(one, ConfigEntry::Version(_))) && !was_there(originals, &[VERSION.to_owned()]);

@@ -1,5 +1,6 @@
-//! Adds and removes items of JSON objects and arrays in the text itself. Order, comments and indentation stay as they are, and removing an
-//! added item restores the text byte for byte. The syntax tree of `jsonc-parser` does not: it breaks one-line objects and drops blank lines.
+//! Adds and removes items of JSON objects and arrays in the text itself. Order, comments and indentation stay as they
+//! are, and removing an added item restores the text byte for byte. The syntax tree of `jsonc-parser` does not do that:
+//! it breaks one-line objects and drops blank lines.
 
 use std::{borrow::Cow, ops::Range};
 
@@ -47,7 +48,7 @@ struct GapContents {
     comments: Vec<Range<usize>>,
 }
 
-/// Parses a text, which may be empty. Comments and trailing commas are allowed, as most clients do.
+/// Parses a text, which may be empty. Accepts comments and trailing commas, as most clients do.
 pub(super) fn parse(text: &str) -> Result<Option<Value<'_>>, SyntaxProblem> {
     let options = ParseOptions {
         allow_comments: true,
@@ -87,12 +88,12 @@ impl Container {
         Self { open: whole.start(), close: whole.end() - 1, items }
     }
 
-    /// Whether it is empty, without a comment.
+    /// Whether it contains neither items nor comments.
     pub(super) fn is_bare(&self, text: &str) -> bool {
         self.items.is_empty() && text[self.open + 1..self.close].trim().is_empty()
     }
 
-    /// Whether it has comments outside of its items.
+    /// Whether it has comments outside its items.
     pub(super) fn has_comments(&self, text: &str) -> bool {
         let starts = self.items.iter().map(|item| item.start).chain([self.close]);
         let ends = [self.open + 1].into_iter().chain(self.items.iter().map(|item| item.end));
@@ -162,7 +163,7 @@ impl Container {
         let after = between(text, item.end, self.items.get(index + 1).map_or(self.close, |next| next.start));
         let gap = text[..item.start].trim_end_matches([' ', '\t', '\r', '\n']).len();
         let mut cuts = vec![(gap..item.end, String::new())];
-        // The last item has no comma after it, so the one before it goes.
+        // The last item may have no comma after it. Then the one before it goes.
         if let Some(comma) = after.comma.or(before.comma) {
             cuts.push((comma..comma + 1, String::new()));
         }
@@ -215,10 +216,10 @@ fn between(text: &str, from: usize, to: usize) -> GapContents {
     found
 }
 
-/// The end of the comments on the same line.
+/// The end of the comments that follow on the same line.
 fn behind_comments(text: &str, mut place: usize, comments: &[Range<usize>]) -> usize {
     for comment in comments {
-        // Comments before the comma are behind already.
+        // Comments before the comma are already passed.
         if comment.start < place {
             continue;
         }
@@ -230,19 +231,18 @@ fn behind_comments(text: &str, mut place: usize, comments: &[Range<usize>]) -> u
     place
 }
 
-/// The indentation of a line.
 fn line_indent(text: &str, place: usize) -> &str {
     let line = &text[text[..place].rfind('\n').map_or(0, |end| end + 1)..];
     &line[..line.len() - line.trim_start_matches([' ', '\t']).len()]
 }
 
-/// The indentation, if the position is the first on its line.
+/// The indentation before a position; `None` if anything else precedes it on its line.
 fn first_on_line(text: &str, place: usize) -> Option<&str> {
     let indent = line_indent(text, place);
     text[..place].ends_with(&format!("\n{indent}")).then_some(indent)
 }
 
-/// The indentation of one level: that of the first indented line.
+/// The indentation of one level, taken from the first indented line.
 fn unit(text: &str) -> &str {
     let indents = text.lines().filter(|line| !line.trim().is_empty()).map(|line| line_indent(line, 0));
     indents.into_iter().find(|indent| !indent.is_empty()).map_or("  ", |indent| match indent.strip_prefix('\t') {
@@ -341,7 +341,7 @@ mod tests {
         }
     }
 
-    /// Puts `"k": 1` in, and takes it out again.
+    /// Adds `"k": 1`, and removes it again.
     #[track_caller]
     fn check(text: &str, expected: &str) {
         let with = container(text).with_member(text, "k", &JsonNode::Number(1));

@@ -76,7 +76,6 @@ struct Setup {
     aim: InitAction,
     consent: Consent,
     shows_diff: bool,
-    /// Whether to print as it goes, and not JSON at the end.
     tells: bool,
 }
 
@@ -118,7 +117,7 @@ impl Setup {
         })
     }
 
-    /// The named clients; without names, the installed ones, or to remove, those that are set up.
+    /// The named clients. Without names: the installed ones, or for a removal, those that are set up.
     fn clients(&self, args: &InitArgs) -> Vec<InitClient> {
         let is_meant = |client: &InitClient| match self.aim {
             _ if !args.clients.is_empty() => args.clients.contains(client),
@@ -128,7 +127,8 @@ impl Setup {
         InitClient::all().filter(is_meant).collect()
     }
 
-    /// The scopes to work on: the requested one, else where the client is set up already, else `me`. To remove, all of the project.
+    /// The scopes to work on: the requested one, else those in which the client is already set up, else `me`. A removal
+    /// takes all scopes of the project.
     fn scopes(&self, client: InitClient) -> Vec<ConfigScope> {
         let has_any = |scope: &ConfigScope| has_any(client, *scope, &self.dirs);
         let here: Vec<ConfigScope> = [ConfigScope::Me, ConfigScope::Project].into_iter().filter(has_any).collect();
@@ -178,7 +178,8 @@ impl Setup {
         }
     }
 
-    /// Sets up one client. An error does not stop the others.
+    /// Sets up one client, or removes its setup. An error is part of the outcome, so that the other clients are still
+    /// handled.
     fn one(&self, client: InitClient, scope: ConfigScope) -> anyhow::Result<InitOutcome> {
         let outcome = |state, files| InitOutcome { client, scope, state, files };
         let steps = match plan(client, scope, &self.dirs, &self.request, self.aim) {
@@ -212,12 +213,13 @@ impl Setup {
         Ok(outcome(InitStatus::Done, files))
     }
 
-    /// Whether clients need the copy of a program from a cache. An older copy is replaced even if no configuration changes.
+    /// Whether to copy a program that runs from a package runner's cache. An outdated copy is replaced even if no
+    /// configuration changes.
     fn writes_copy(&self) -> bool {
         self.aim == InitAction::Add && self.consent != Consent::DryRun
     }
 
-    /// `None` if the changes may be written, else why not.
+    /// Returns `None` if the changes may be written, else the reason.
     fn may_write(&self) -> anyhow::Result<Option<InitStatus>> {
         Ok(match self.consent {
             Consent::Given => None,
@@ -244,7 +246,7 @@ impl Setup {
         Ok(copy)
     }
 
-    /// Why the requested server is not written, and what to do instead.
+    /// The reason that the requested server is not written, and what to do instead.
     fn server_by_hand(&self, client: InitClient, scope: ConfigScope) -> Option<&'static str> {
         let has_place = || files(client, scope, &self.dirs, &self.request).iter().any(wants_server);
         if self.aim == InitAction::Add && !client.has_hooks() && scope == ConfigScope::Project && !self.request.with_server {
@@ -263,7 +265,6 @@ impl Setup {
     }
 }
 
-/// Whether a person wants it.
 fn ask() -> anyhow::Result<bool> {
     Keyboard::find().map_or(Ok(false), |keyboard| question::ask_at(&keyboard, "  Write this?"))
 }

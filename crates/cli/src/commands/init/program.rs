@@ -1,4 +1,4 @@
-//! The commands that start Surehand in a client's configuration: how they are written and recognized.
+//! The commands that start Surehand in a client's configuration: writes and recognizes them.
 
 use std::path::{Path, PathBuf};
 
@@ -8,23 +8,23 @@ use crate::installation::{has_same_bytes, installer_of, keep_copy, kept_copy};
 
 pub(crate) const NAME: &str = "surehand";
 
-/// A script for `sh -c`, followed by the program and its arguments. Runs the program if it exists. Otherwise it prints nothing and reads the
-/// input, because Codex reports a hook that leaves its input unread as failed.
+/// A script for `sh -c`, followed by the program and its arguments. Runs the program if it exists. Otherwise it prints
+/// nothing and reads the input, because Codex reports a hook that leaves its input unread as failed.
 const HOOK_GUARD: &str = r#"command -v "$0" >/dev/null 2>&1 && exec "$0" "$@"; cat >/dev/null 2>&1; exit 0"#;
 
-/// The same for a server. Without the program it ends at once, so that no client waits.
+/// The guard of a server. Without the program it ends at once, so that no client waits.
 const SERVER_GUARD: &str = r#"command -v "$0" >/dev/null 2>&1 && exec "$0" "$@"; exit 0"#;
 
-/// Common to the guards of all versions.
+/// All versions of the guards contain this.
 const GUARD_MARK: &str = r#"exec "$0" "$@""#;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Program {
-    /// The name, if the PATH leads to this program, else the path.
+    /// The program's name, if the PATH leads to this program, else its path.
     pub word: String,
-    /// Why the name does not do.
+    /// The reason that the name alone is not enough.
     pub note: Option<String>,
-    /// The program to copy to the path that `word` is, before it is written anywhere.
+    /// The program to copy to the path in `word` before any client is configured.
     pub copied_from: Option<PathBuf>,
 }
 
@@ -49,7 +49,7 @@ impl Program {
         Ok(Self { word, note: Some(why), copied_from: None })
     }
 
-    /// Makes the copy that the clients are to start, if one is needed.
+    /// Makes the copy that the clients will start, if one is needed.
     pub(crate) fn copy(&self) -> anyhow::Result<()> {
         let copy = Path::new(&self.word);
         match &self.copied_from {
@@ -67,7 +67,7 @@ fn as_word(path: &Path) -> anyhow::Result<String> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ServerLaunch {
     pub program: String,
-    /// Whether it is started only if it exists.
+    /// Whether a missing program is skipped instead of failing.
     pub is_guarded: bool,
 }
 
@@ -78,7 +78,7 @@ impl ServerLaunch {
         words.chain(arguments.iter().map(String::as_str)).map(str::to_owned).collect()
     }
 
-    /// The corrected command of an existing server, with its arguments.
+    /// The corrected command of an existing server, which keeps its arguments.
     pub(crate) fn corrected(&self, words: &[String]) -> Vec<String> {
         self.words(started(words).get(1..).unwrap_or_default())
     }
@@ -88,7 +88,7 @@ pub(crate) fn is_same(one: &Path, other: &Path) -> bool {
     one.canonicalize().is_ok_and(|one| other.canonicalize().is_ok_and(|other| one == other))
 }
 
-/// The path of a program with this name or path.
+/// Finds a program by its name or path.
 pub(crate) fn resolve(word: &str) -> Option<PathBuf> {
     if word.contains('/') {
         return Some(PathBuf::from(word)).filter(|path| is_program(path));
@@ -96,7 +96,7 @@ pub(crate) fn resolve(word: &str) -> Option<PathBuf> {
     on_path(word)
 }
 
-/// The first program of this name on the PATH.
+/// Finds the first program with this name on the PATH.
 pub(crate) fn on_path(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     std::env::split_paths(&path).map(|directory| directory.join(name)).find(|path| is_program(path))
@@ -106,13 +106,13 @@ fn is_program(path: &Path) -> bool {
     path.is_file() && rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok()
 }
 
-/// The command of a hook, for any shell. `event` is for clients that do not name it in the input.
+/// The command of a hook, quoted for a shell. `event` is for clients that do not name it in the input.
 pub(crate) fn hook_command(program: &str, client: &str, event: Option<&str>) -> String {
     let event = event.map(|event| format!(" {event}")).unwrap_or_default();
     format!("sh -c {} {} hook {client}{event}", in_shell(HOOK_GUARD), in_shell(program))
 }
 
-/// The same as a script file.
+/// The content of a script file that runs a hook.
 pub(crate) fn hook_script(program: &str, client: &str, title: &str, event: &str) -> String {
     let program = in_shell(program);
     format!(
@@ -136,7 +136,7 @@ fn in_shell(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
-/// The program that a command starts, without variables and guard.
+/// The program and arguments that a command starts, without variables and guard.
 pub(crate) fn started(words: &[String]) -> &[String] {
     let is_variable = |word: &&String| word.split_once('=').is_some_and(|(name, _)| name.chars().all(is_of_a_name));
     let words = &words[words.iter().take_while(is_variable).count()..];
@@ -146,7 +146,7 @@ pub(crate) fn started(words: &[String]) -> &[String] {
     }
 }
 
-/// Whether a command does nothing if the program is missing.
+/// Whether the command does nothing if the program is missing.
 pub(crate) fn is_guarded(words: &[String]) -> bool {
     words.iter().any(|word| word.contains(GUARD_MARK))
 }
@@ -159,14 +159,14 @@ pub(crate) fn is_our_hook(words: &[String], client: &str) -> bool {
     is_ours(words) && started(words).windows(2).any(|pair| pair == ["hook", client])
 }
 
-/// Whether a command is exactly what some version of `init` writes for a hook.
+/// Whether a command is exactly one that some version of `init` writes for a hook.
 pub(crate) fn is_plain_hook(words: &[String], client: &str) -> bool {
     let has_variables = words.first().is_some_and(|word| word.contains('='));
     let is_plain = matches!(started(words), [_, hook, name] | [_, hook, name, _] if hook == "hook" && name == client);
     is_ours(words) && is_plain && !has_variables
 }
 
-/// Splits a plain command line into words. Quotes are removed; nothing is expanded.
+/// Splits a plain command line into words. Removes quotes, and expands nothing.
 pub(crate) fn words(line: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;

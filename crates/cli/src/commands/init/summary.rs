@@ -1,4 +1,5 @@
-//! What `surehand init` prints about a client: before writing, a line per file; afterwards, what was done and the next steps.
+//! Formats the output of `surehand init` about a client: before writing, a line per file; afterwards, the result and
+//! the next steps.
 
 use std::path::PathBuf;
 
@@ -30,7 +31,7 @@ pub(super) fn announcement(client: InitClient, scope: ConfigScope, steps: &[Conf
     text
 }
 
-/// Whether two files are shown in one line: scripts in one directory.
+/// Whether two files share one line of output: scripts in one directory.
 fn are_alike(one: &ConfigChange, other: &ConfigChange) -> bool {
     one.is_program && other.is_program && one.act() == other.act() && one.path.parent() == other.path.parent()
 }

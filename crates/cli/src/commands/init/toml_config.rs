@@ -1,5 +1,5 @@
-//! The Surehand server in a TOML configuration: a table at the end, removed by its lines. The rest stays byte for byte, which `toml_edit` does
-//! not promise: it normalizes line ends.
+//! Adds, finds and removes the Surehand server in a TOML configuration: a table at the end, removed line by line. The
+//! rest stays byte for byte, which `toml_edit` does not promise: it normalizes line ends.
 
 use std::{ops::Range, path::Path};
 
@@ -70,7 +70,7 @@ fn corrected(text: &str, entry: &toml::Spanned<DeValue<'_>>, launch: &ServerLaun
     text
 }
 
-/// Removes the server; `None` if `init` made the file and nothing else is in it.
+/// Removes the server; `None` if `init` created the file and nothing else is in it.
 pub(crate) fn remove(text: &str, server: &TomlServer, originals: &[String]) -> Result<Option<String>, SyntaxProblem> {
     let server = TomlServer { presence: Presence::Required, ..server.clone() };
     if let Some(original) = originals.iter().find(|original| add(original, &server).as_deref() == Ok(text)) {
@@ -91,7 +91,7 @@ pub(crate) fn remove(text: &str, server: &TomlServer, originals: &[String]) -> R
     let mut at = 0;
     for part in lines_of(text, parts) {
         rest.push_str(&text[at..part.start]);
-        // The blank line before a table goes with it.
+        // Also remove the blank line before a table.
         if text[part.clone()].trim_start().starts_with('[') {
             let apart = if rest.ends_with("\r\n\r\n") { 2 } else { usize::from(rest.ends_with("\n\n")) };
             rest.truncate(rest.len() - apart);
@@ -102,21 +102,21 @@ pub(crate) fn remove(text: &str, server: &TomlServer, originals: &[String]) -> R
     Ok((!rest.trim().is_empty() || !originals.is_empty()).then_some(rest))
 }
 
-/// The command of the server named `surehand`, in words.
+/// The command of the server named `surehand`, as words.
 pub(crate) fn find(text: &str) -> Result<Vec<String>, SyntaxProblem> {
     parse(text).map(|root| words(root.get_ref()))
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum HookTrust {
-    /// The user trusts it. Only Codex knows whether it has changed since.
+    /// The user trusts the hook. Only Codex knows whether it has changed since then.
     Trusted,
     SwitchedOff,
-    /// Codex does not run it.
+    /// Codex does not run the hook.
     Untold,
 }
 
-/// Reads the trust in a hook from the settings of Codex, by its name there.
+/// Reads from Codex's settings whether a hook is trusted, by its name there.
 pub(crate) fn leave_of_hook(text: &str, name: &str) -> HookTrust {
     let Ok(root) = parse(text) else { return HookTrust::Untold };
     let state = root.get_ref().get("hooks").and_then(|hooks| hooks.get_ref().get("state"));
@@ -130,7 +130,7 @@ pub(crate) fn leave_of_hook(text: &str, name: &str) -> HookTrust {
     }
 }
 
-/// The name of a hook in Codex: its file, event and position.
+/// Codex's name for a hook: its file, event and position.
 pub(crate) fn name_of_hook(file: &Path, hook: &InstalledHook) -> String {
     let mut event = String::new();
     for letter in hook.event.chars() {
@@ -169,7 +169,7 @@ fn words_of(entry: &toml::Spanned<DeValue<'_>>) -> Vec<String> {
 }
 
 fn quoted(text: &str) -> String {
-    // JSON escapes are TOML escapes.
+    // JSON escapes are valid TOML escapes.
     serde_json::Value::from(text).to_string()
 }
 
@@ -177,7 +177,7 @@ fn quoted_list(texts: &[String]) -> String {
     format!("[{}]", texts.iter().map(|text| quoted(text)).collect::<Vec<_>>().join(", "))
 }
 
-/// Collects the ranges of an entry: table headings, and keys with values.
+/// Collects the ranges of an entry: table headings, and keys with their values.
 fn gather(text: &str, key: Range<usize>, value: &toml::Spanned<DeValue<'_>>, parts: &mut Vec<Range<usize>>) {
     let span = value.span();
     let Some(table) = value.get_ref().as_table().filter(|_| !text[span.clone()].starts_with('{')) else {

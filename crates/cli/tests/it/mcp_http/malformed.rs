@@ -11,7 +11,8 @@ fn status_of(stream: &mut TcpStream, request: &[u8]) -> Option<u16> {
 
 /// The same, if nothing comes after these bytes.
 fn status_of_truncated(stream: &mut TcpStream, request: &[u8]) -> Option<u16> {
-    // Who calls is determined when the connection is accepted, and a stream that has ended has no owner: so wait for an answer first.
+    // Who calls is determined when the connection is accepted, and a stream that has ended has no owner: so wait for an
+    // answer first.
     stream.write_all(b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n").unwrap();
     let mut first = Vec::new();
     while !first.ends_with(b"served at /mcp") {

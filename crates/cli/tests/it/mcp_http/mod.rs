@@ -1,4 +1,5 @@
-//! The server over HTTP, as a process of its own, spoken to by hand: who is let in, whose session it is, and how it ends.
+//! The server over HTTP, as a process of its own, spoken to by hand: who is let in, whose session it is, and how it
+//! ends.
 #![expect(clippy::disallowed_methods, reason = "tests play the other programs")]
 
 use std::{

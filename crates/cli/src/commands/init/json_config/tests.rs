@@ -387,7 +387,8 @@ proptest! {
 
     #[test]
     fn after_an_edit_only_ours_goes(text in configuration()) {
-        // Another version put other words in, so that the copy does not tell what it was: it is taken out piece by piece.
+        // Another version put other words in, so that the copy does not tell what it was: it is taken out piece by
+        // piece.
         let with = add(&text, &everything("/other/surehand")).unwrap();
         let rest = remove(&with, &everything("surehand"), std::slice::from_ref(&text)).unwrap().unwrap();
         prop_assert_eq!(meaning(&rest), meaning(&text));
