@@ -1,4 +1,4 @@
-//! The kept inputs: some for each kind of situation, and those that once broke a law.
+//! The stored inputs: some for each kind of situation, and those that once broke a law.
 
 use std::{fs, path::PathBuf};
 

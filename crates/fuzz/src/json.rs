@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use crate::source::Source;
 
-/// Any small value.
+/// A random value, with little nesting.
 pub(crate) fn any(source: &mut Source<'_>, depth: usize) -> Value {
     match source.below(if depth == 0 { 8 } else { 10 }) {
         0 => Value::Null,

@@ -42,11 +42,10 @@ const LINES: &[&str] = &[
 /// A line with its identity.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Line {
-    /// Its identity.
+    /// Equal for lines with the same identity, even if their text differs.
     pub id: u32,
-    /// Without its ending.
+    /// Without the line ending.
     pub text: String,
-    /// How it ends.
     pub ending: LineEnding,
 }
 
@@ -61,9 +60,9 @@ pub(crate) struct Page {
 /// The line endings of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Endings {
-    /// All the same one.
+    /// Every line ends with `\n`.
     Lf,
-    /// All the same one.
+    /// Every line ends with `\r\n`.
     CrLf,
     /// Each line has its own.
     Mixed,
@@ -186,8 +185,8 @@ impl Page {
         page
     }
 
-    /// Gives lines the identity of lines of an older page where nothing distinguishes them: lines that occur once in
-    /// both pages, and equal runs between two of these (or the edges of the file).
+    /// Gives lines the identity of lines of an older page if nothing distinguishes them: lines that occur once in both
+    /// pages, and equal runs between two such lines (or the edges of the file).
     pub(crate) fn recognise(&mut self, old: &Page) {
         let once = |page: &Page| {
             let mut counts: HashMap<String, (usize, usize)> = HashMap::new();

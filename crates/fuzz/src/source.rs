@@ -1,5 +1,5 @@
-//! The random choices that a target draws from its bytes. Nothing fails: after the last byte come zeros, so every input
-//! is a situation, and a shorter one is a simpler one.
+//! The random choices that a target draws from its bytes. Nothing fails: after the last byte the source returns zeros,
+//! so every input is a situation, and a shorter input is a simpler one.
 
 /// Bytes that are consumed from the front.
 #[derive(Debug, Clone)]
@@ -53,7 +53,6 @@ impl<'a> Source<'a> {
         taken
     }
 
-    /// The remaining bytes.
     pub(crate) fn rest(&mut self) -> &'a [u8] {
         self.take(usize::MAX)
     }

@@ -1,7 +1,7 @@
-//! Replays every kept input and some hundreds of mutations of them, the same ones every time.
+//! Replays every stored input and some hundreds of mutations of it, the same ones every time.
 //!
-//! `FUZZ_MUTATIONS` and `FUZZ_SEED` try more of them and others. Without coverage this finds less than `cargo fuzz`,
-//! but needs nothing installed.
+//! `FUZZ_MUTATIONS` and `FUZZ_SEED` try more and different ones. Without coverage this finds less than `cargo fuzz`,
+//! but it needs no installation.
 #![expect(clippy::disallowed_methods, reason = "keeps an input that broke a law")]
 
 use std::{

@@ -1,8 +1,8 @@
-//! Closes what a hook leaks on purpose.
+//! Closes files that a hook leaks on purpose.
 
 use std::sync::Arc;
 
-/// Drops the value that a hook leaked. A hook leaves closing its files to the end of the process; a test that plays
+/// Drops the value that a hook leaked. A hook leaves it to the end of the process to close its files; a test that plays
 /// many hooks would run out of files. Pass another owner of the same value after the hook has answered: if exactly one
 /// more owner is left, that one was leaked.
 #[expect(unsafe_code, reason = "what was forgotten on purpose can be had back in no other way")]

@@ -23,24 +23,24 @@ use serde_json::Value;
 use crate::model_turn::{Ending, Framing, Reply};
 pub use crate::model_turn::{Speaks, Turn};
 
-/// A request.
+/// A request that the server received.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Request {
     /// The path, such as `/v1/messages`.
     pub path: String,
     /// Names in lower case, with values.
     pub headers: Vec<(String, String)>,
-    /// The body.
+    /// Parsed as JSON.
     pub body: Value,
 }
 
 impl Request {
-    /// A header.
+    /// The value of a header; `None` if the request has no such header.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
-    /// Its protocol.
+    /// The protocol, derived from the path and the body.
     pub fn speaks(&self) -> Speaks {
         let path = self.path.split('?').next().unwrap_or_default();
         if path.ends_with("/responses") {
@@ -50,7 +50,7 @@ impl Request {
     }
 
     /// All text for the model, including results of calls but not tools, for tests that look for a word in it.
-    pub fn told(&self) -> String {
+    pub fn prompt(&self) -> String {
         let mut texts = Vec::new();
         for part in ["system", "instructions", "messages", "input"].map(|name| &self.body[name]) {
             gather(part, &mut texts);

@@ -6,14 +6,14 @@ use serde_json::{Value, json};
 
 use crate::model_server::Request;
 
-/// A model protocol.
+/// A protocol that the test model speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Speaks {
-    /// Chat completions.
+    /// OpenAI's chat completions.
     OpenAi,
-    /// Messages.
+    /// Anthropic's messages.
     Anthropic,
-    /// Responses.
+    /// OpenAI's responses.
     Responses,
 }
 
@@ -42,7 +42,7 @@ impl fmt::Debug for Rewrite {
     }
 }
 
-/// How a body goes over the line.
+/// How a body is sent.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Delivery {
     pub framing: Framing,
@@ -96,7 +96,7 @@ struct Script {
 #[derive(Debug, Clone, Copy, Default)]
 struct Shape {
     is_plain: bool,
-    /// Whether each call comes in one event, as local servers send it.
+    /// Whether each call is sent in one event, as local servers do it.
     has_whole_calls: bool,
     has_no_ids: bool,
     usage: Option<(u64, u64, u64)>,
@@ -105,17 +105,17 @@ struct Shape {
     bytes: Option<usize>,
 }
 
-/// What happens to an answer on its way.
+/// What happens to an answer in transit.
 #[derive(Debug, Clone, Default)]
 enum Fate {
-    /// It arrives completely.
+    /// The whole answer arrives.
     #[default]
     Whole,
     /// Half of it arrives, then this follows.
     Half(Ending),
     /// Half of it arrives, then an error of this kind with this message.
     Error(String, String),
-    /// So many bytes of it arrive, and the connection closes.
+    /// This many bytes arrive, and then the connection closes.
     Bytes(usize),
 }
 
@@ -126,20 +126,20 @@ pub(crate) enum Ending {
     Proper,
     /// By closing the connection.
     Closed,
-    /// Not at all.
+    /// The answer never arrives.
     Hangs,
 }
 
 /// The data on the wire.
 #[derive(Debug)]
 pub(crate) struct Reply {
-    /// `None` if there is no answer.
+    /// The HTTP status; `None` if there is no answer.
     pub status: Option<u16>,
     pub headers: Vec<(String, String)>,
     /// The body in the pieces in which it is sent.
     pub pieces: Vec<Vec<u8>>,
     pub ending: Ending,
-    /// What is sent repeatedly while the server hangs.
+    /// Bytes that are sent repeatedly while the server hangs.
     pub keep_alive: Option<Vec<u8>>,
     pub delivery: Delivery,
 }
@@ -228,7 +228,7 @@ impl Turn {
         self
     }
 
-    /// Reports no usage.
+    /// Leaves out the token counts.
     pub fn without_usage(mut self) -> Self {
         self.shape.has_no_usage = true;
         self
@@ -318,7 +318,7 @@ impl Turn {
         self
     }
 
-    /// Adds a header.
+    /// Adds a header to the answer.
     pub fn header(mut self, name: &str, value: &str) -> Self {
         self.headers.push((name.to_owned(), value.to_owned()));
         self
@@ -537,7 +537,7 @@ impl Wire<'_> {
         })
     }
 
-    /// Stands for a signature, or for encrypted reasoning.
+    /// A stand-in for a signature, or for encrypted reasoning.
     fn seal(&self) -> String {
         format!("sealed-{}-{}", self.number, self.script.thought)
     }

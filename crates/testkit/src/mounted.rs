@@ -39,7 +39,7 @@ impl Mounted {
         Self::image(megabytes, mkfs, &["mount", "-o", "loop"])
     }
 
-    /// The mount point.
+    /// The mount point, an absolute path.
     pub fn path(&self) -> &Path {
         &self.at
     }

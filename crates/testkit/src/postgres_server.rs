@@ -1,6 +1,6 @@
-//! A PostgreSQL server of a test, in a temporary directory. It is stopped when it is dropped, and dies with the test.
+//! A PostgreSQL server for a test, in a temporary directory. It is stopped when it is dropped, and dies with the test.
 //!
-//! The server is Debian's, `postgresql`. It refuses to run as root, so with root it runs as `nobody`.
+//! The server is Debian's, `postgresql`. It refuses to run as root; a test that runs as root starts it as `nobody`.
 
 use std::{
     fs,
@@ -103,8 +103,8 @@ impl PostgresServer {
         server
     }
 
-    /// Copies a running server, and starts the copy as its streaming replica. It asks for changes under this name, which
-    /// `synchronous_standby_names` of the primary can have.
+    /// Copies a running server, and starts the copy as its streaming replica. The replica asks for changes under this
+    /// name, which the primary may list in `synchronous_standby_names`.
     pub fn replica(primary: &Self, name: &str) -> Self {
         let home = new_home();
         let mut copy = program("pg_basebackup");
@@ -166,7 +166,7 @@ impl PostgresServer {
         self.wait_until_ready();
     }
 
-    /// Waits until it accepts connections. A server that was killed may first have to end what is left of it.
+    /// Waits until the server accepts connections. After a kill, it may first have to end leftover processes.
     fn wait_until_ready(&mut self) {
         let until = Instant::now() + LONG;
         while !self.ready() {
@@ -182,7 +182,7 @@ impl PostgresServer {
         command.status().unwrap().success()
     }
 
-    /// What the server has logged.
+    /// The server's log so far.
     pub fn log(&self) -> String {
         fs::read_to_string(self.home.path().join("log")).unwrap_or_default()
     }
@@ -192,9 +192,10 @@ impl PostgresServer {
         Pid::from_raw(i32::try_from(process.id()).unwrap()).unwrap()
     }
 
-    /// Kills it as a crash would: all its processes, without a word to anybody.
+    /// Kills all processes of the server without notice, as a crash would.
     pub fn kill(&mut self) {
-        // Stopped, it starts no more processes for connections. Each is in a session of its own, so the group has only one.
+        // A stopped server starts no more processes for connections. Each of those is in its own session, so the
+        // process group has only one process.
         kill_process(self.pid(), Signal::STOP).unwrap();
         let children = self.children();
         kill_process(self.pid(), Signal::KILL).unwrap();
@@ -227,7 +228,7 @@ impl PostgresServer {
         self.signal_all(Signal::STOP);
     }
 
-    /// Ends a [`freeze`](Self::freeze).
+    /// Lets the server continue after [`freeze`](Self::freeze).
     pub fn thaw(&self) {
         self.signal_all(Signal::CONT);
     }
@@ -264,7 +265,7 @@ impl PostgresServer {
         let path = self.home.path().join(name);
         let mut file = fs::File::options().create(true).truncate(true).write(true).open(&path).unwrap();
         file.write_all(text.as_bytes()).unwrap();
-        // A server does not take a key that others may read.
+        // PostgreSQL does not accept a key that others may read.
         fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
         if rustix::process::geteuid().is_root() {
             chown(&path, Some(NOBODY), Some(NOBODY)).unwrap();

@@ -1,11 +1,11 @@
-//! Random numbers from a seed, the same on every machine.
+//! Pseudo-random numbers from a seed, the same on every machine.
 
 /// A stream of random numbers (SplitMix64).
 #[derive(Debug, Clone)]
 pub struct Rng(u64);
 
 impl Rng {
-    /// Different seeds give different streams.
+    /// Creates a generator. Different seeds give different streams.
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }

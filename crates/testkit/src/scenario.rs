@@ -45,7 +45,7 @@ impl Scenario {
         Self { dir, steps }
     }
 
-    /// Its name.
+    /// The name of the folder.
     pub fn name(&self) -> String {
         self.dir.file_name().expect("a folder has a name").to_string_lossy().into_owned()
     }

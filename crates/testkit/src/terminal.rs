@@ -1,4 +1,4 @@
-//! A program on a pseudo-terminal that controls it, for tests of what a person sees and types.
+//! A program on a pseudo-terminal that controls it, for tests of interactive use.
 
 use std::{
     fs::File,
@@ -62,7 +62,7 @@ impl Terminal {
         Self { controller, child, screen, reader, passed: 0 }
     }
 
-    /// Waits until this is in the output, behind what was waited for before. Returns the output up to it.
+    /// Waits until the output contains this text, after the text of the previous wait. Returns the output up to it.
     #[track_caller]
     pub fn wait_for(&mut self, text: &str) -> String {
         let (screen, bell) = &*self.screen;
@@ -85,14 +85,14 @@ impl Terminal {
         self.controller.write_all(keys.as_bytes()).expect("the terminal is there");
     }
 
-    /// The mode of the terminal: whether it has lines and shows what is typed, as a shell expects it.
+    /// Whether the terminal is in the mode that a shell expects: line by line, with echo.
     pub fn has_its_own_mode(&self) -> bool {
         use rustix::termios::{LocalModes, tcgetattr};
         let modes = tcgetattr(&self.controller).expect("the terminal is there").local_modes;
         modes.contains(LocalModes::ICANON | LocalModes::ECHO)
     }
 
-    /// Waits until the program has ended. Returns whether it has left the terminal in its own mode.
+    /// Waits until the program has ended. Returns whether it has restored the mode of the terminal.
     pub fn wait_for_end(&mut self) -> bool {
         self.child.wait().expect("it is a child");
         self.has_its_own_mode()

@@ -15,7 +15,7 @@ pub struct Answer {
     pub text: String,
     /// Whether the call was refused.
     pub is_error: bool,
-    /// The result object.
+    /// The result object, as `--json` prints it.
     pub result: Value,
 }
 
@@ -24,7 +24,7 @@ pub trait ToolClient {
     /// The name in messages.
     fn name(&self) -> &'static str;
 
-    /// Calls a tool.
+    /// Calls a tool and waits for its answer.
     fn call(&mut self, tool: &str, arguments: &Value) -> Answer;
 }
 
@@ -88,7 +88,7 @@ impl McpClient {
         answer
     }
 
-    /// The process.
+    /// The process of the server, to signal or to wait for.
     pub fn process(&mut self) -> &mut Child {
         &mut self.child
     }

@@ -1,4 +1,4 @@
-//! What the architecture page says, checked against the tree.
+//! Checks the statements of ARCHITECTURE.md against the source tree.
 
 use std::{
     collections::BTreeMap,
@@ -153,7 +153,7 @@ fn lower_modules_of_the_engine_are_layers() {
     let page = fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
     let (_, rest) = page.split_once("A module imports only from modules before its arrow:\n\n").unwrap();
     let (table, _) = rest.split_once("\n\n").unwrap();
-    // What a layer is about stands in a second column.
+    // The second column describes the layer.
     let names = table.lines().filter_map(|line| line.trim_start().split("  ").next()).collect::<Vec<_>>().join(" ");
     let layers: Vec<Vec<&str>> = names.split('→').map(|layer| layer.split_whitespace().collect()).collect();
     assert_eq!(layers.iter().flatten().count(), 16, "{layers:?}");
@@ -200,9 +200,9 @@ fn sql_stays_in_the_store_and_protocol_types_in_the_adapters() {
 
 #[test]
 fn user_files_are_written_in_one_place() {
-    // The clippy configuration forbids the calls by name. Code that ships allows itself none, except for the demo,
-    // which plays another program, the stores, which have files of their own, the log of the hooks, what configures
-    // clients, and what removes old state: the gate is not about those files.
+    // The clippy configuration forbids these calls by name. Shipped code allows none of them, except for the demo,
+    // which plays another program, the stores, which have their own files, the log of the hooks, the code that
+    // configures clients, and the code that removes old state: the gate is not about those files.
     for file in sources(&root().join("crates")) {
         let name = file.strip_prefix(root()).unwrap().display().to_string();
         let text = fs::read_to_string(&file).unwrap();
@@ -238,7 +238,7 @@ fn what_shows_a_promise_exists() {
     let browser = fs::read_to_string(root().join("e2e/ui/stories.mjs")).unwrap();
     let names = page.lines().filter(|line| line.starts_with("| ")).flat_map(|line| line.split('`').skip(1).step_by(2));
     let mut count = 0;
-    // A command or a path is no name.
+    // Commands and paths are not names.
     for name in names.filter(|name| !name.contains(['/', '.', ' '])) {
         let is_scenario = root().join("scenarios").join(name).join("told.txt").exists();
         let is_test = tests.contains(&format!("fn {name}(")) || stories.contains(&format!("def {name}("));

@@ -24,14 +24,12 @@ const PATIENCE: Duration = Duration::from_secs(100);
 pub(crate) struct Answer {
     /// The text for the model.
     pub text: String,
-    /// The result object.
     pub result: Value,
 }
 
 /// How a call ended.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Reply {
-    /// The call succeeded.
     Done(Answer),
     /// The call was refused and changed nothing.
     Refused(Answer),
@@ -39,14 +37,13 @@ pub(crate) enum Reply {
     Unknown,
 }
 
-/// A running server.
 pub(crate) struct Client<'a> {
     workspace: &'a TestWorkspace,
     child: Child,
     input: Option<ChildStdin>,
     lines: Receiver<String>,
     next_id: u64,
-    /// Answers that came before the one that was waited for.
+    /// Answers that arrived before the one that was waited for.
     early: BTreeMap<u64, Value>,
     form: CallForm,
     killed: bool,
@@ -108,7 +105,8 @@ impl<'a> Client<'a> {
         })
     }
 
-    /// Sends calls together, and kills the server when `wait` returns, if there is one. Returns their answers in order.
+    /// Sends calls together, and kills the server when `wait` returns, if `wait` is given. Returns the answers in
+    /// order.
     pub(crate) fn call_together(&mut self, calls: &[(&str, Value)], wait: Option<impl FnOnce()>) -> Vec<Reply> {
         let requests: Vec<Request> = calls.iter().map(|(tool, arguments)| self.request_call(tool, arguments)).collect();
         self.write(&requests.iter().map(|request| request.line.as_str()).collect::<String>());
@@ -116,17 +114,15 @@ impl<'a> Client<'a> {
             wait();
             self.kill();
         }
-        // Answered in any order. What comes before the one that is waited for is kept.
+        // The server answers in any order. Answers that arrive too early are kept.
         let answer = |(request, (tool, arguments)): (&Request, &(&str, Value))| self.judge(request.id, tool, arguments);
         requests.iter().zip(calls).map(answer).collect()
     }
 
-    /// The process.
     pub(crate) fn id(&self) -> Pid {
         Pid::from_child(&self.child)
     }
 
-    /// Kills the server.
     pub(crate) fn kill(&mut self) {
         self.killed = true;
         let _ = self.child.kill();

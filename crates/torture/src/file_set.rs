@@ -1,4 +1,4 @@
-//! Files that only one client changes, in various encodings and with several hard links, and changes of them whose
+//! Files that only one client changes, in various encodings and with several hard links, and changes to them whose
 //! result is known to the byte. So the disk holds either the state before a change or the state after it; anything else
 //! is a violation.
 
@@ -55,7 +55,6 @@ pub(crate) struct SetChange {
     pub kind: &'static str,
     /// The tool to call.
     pub tool: &'static str,
-    /// Its arguments.
     pub arguments: Value,
     /// The files after it.
     pub after: Files,
@@ -63,7 +62,7 @@ pub(crate) struct SetChange {
 }
 
 impl FileSet {
-    /// Writes the files.
+    /// Creates the files on disk.
     pub(crate) fn lay_out(root: &Path, directory: &str, rng: &mut Rng) -> io::Result<Self> {
         let (first_line, units) = *rng.pick(WRITINGS);
         let mut file_set = Self {
@@ -95,7 +94,6 @@ impl FileSet {
         Ok(file_set)
     }
 
-    /// Its directory.
     pub(crate) fn directory(&self) -> &str {
         &self.directory
     }
@@ -158,7 +156,7 @@ impl FileSet {
         format!("{}/{name}", self.directory)
     }
 
-    /// The file whose name begins with a letter, wherever it has moved.
+    /// The file whose name begins with this letter, wherever it has been moved.
     fn find(&self, letter: char) -> Option<String> {
         let is_it =
             |path: &&String| !path.contains("/h/") && path.rsplit('/').next().is_some_and(|name| name.starts_with(letter));
@@ -313,7 +311,7 @@ impl FileSet {
             patch += &format!("*** Delete File: {old}\n");
             after.remove(&old);
         }
-        // The same content twice: the two files must not be confused.
+        // Both files have the same content; they must not be confused.
         let directory = *rng.pick(&["", "n0/", "n1/x/y/"]);
         for twin in ["", "b"] {
             let path = self.path(&format!("{directory}d{}{twin}.txt", self.change_count));

@@ -76,7 +76,7 @@ impl Kind {
 fn make_image(at: &Path, program: &str, arguments: &[&str]) -> Result<PathBuf, String> {
     let image = at.with_file_name("image");
     let file = File::create(&image).map_err(|error| error.to_string())?;
-    // Thin: only what is written takes space. It is as small as xfs allows.
+    // A sparse file, which takes only the space that is written. This is the smallest size that xfs allows.
     file.set_len(512 << 20).map_err(|error| error.to_string())?;
     mounts::tool(program, &[arguments, &[&image.display().to_string()]].concat())?;
     Ok(image)
@@ -87,7 +87,6 @@ fn mount_image(at: &Path, program: &str, arguments: &[&str]) -> Result<(), Strin
     mounts::tool("mount", &["-o", "loop", &image.display().to_string(), &at.display().to_string()])
 }
 
-/// Runs this part.
 pub(crate) fn run(torture: &Torture, name: &str) -> Result<Vec<PartOutcome>> {
     let mut outcomes = Vec::new();
     for kind in Kind::ALL {
@@ -129,7 +128,7 @@ fn try_out(torture: &Torture, kind: Kind, may_mount: Result<(), String>) -> Resu
     outcomes.map(Ok)
 }
 
-/// Copies a kept workspace out of the mount.
+/// Copies the workspace of a violation out of the mount.
 fn bring_out(violation: &mut Violation, dir: &Path) {
     let to = dir.join(violation.kept.file_name().unwrap_or_default());
     if to.exists() || Command::new("cp").arg("-a").arg(&violation.kept).arg(&to).status().is_ok_and(|status| status.success()) {

@@ -1,5 +1,5 @@
-//! Which features the file system of a directory has: atomic exchange of two files, and leases. Without them Surehand
-//! promises less, and the races leave out what it does not promise.
+//! The features of a directory's file system: atomic exchange of two files, and leases. Without them Surehand promises
+//! less, and the races leave out what it does not promise.
 
 use std::{
     fs::{self, File},
@@ -16,9 +16,9 @@ const FUSE: FsWord = 0x6573_5546;
 /// The features of a file system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FsFeatures {
-    /// `RENAME_EXCHANGE` works.
+    /// Whether `RENAME_EXCHANGE` works.
     pub exchange: bool,
-    /// Write leases work.
+    /// Whether write leases work.
     pub leases: bool,
 }
 

@@ -30,7 +30,6 @@ use crate::{
 /// How long one kind of fault is tried in one workspace.
 const LENGTH: Duration = Duration::from_secs(4);
 
-/// Runs this part.
 pub(crate) fn run(torture: &Torture, name: &str) -> Result<PartOutcome> {
     mounts::in_private(|may_mount| {
         torture.rounds(name, |round, rng, outcome| {

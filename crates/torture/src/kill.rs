@@ -27,7 +27,6 @@ use crate::{
 /// Kills in one workspace, before another one is set up with other files.
 const KILLS_IN_A_ROUND: usize = 12;
 
-/// Runs this part.
 pub(crate) fn run(torture: &Torture, name: &str) -> Result<PartOutcome> {
     let mut durations = Durations::default();
     torture.rounds(name, |round, rng, outcome| {
@@ -47,8 +46,8 @@ pub(crate) fn run(torture: &Torture, name: &str) -> Result<PartOutcome> {
     })
 }
 
-/// Durations of calls that were not killed, by kind and durability. A kill comes at a random instant between the start
-/// of a call and a while after its usual end.
+/// Durations of calls that were not killed, by kind and durability. A kill is timed at a random instant between the
+/// start of a call and some time after its usual end.
 #[derive(Default)]
 pub(crate) struct Durations(BTreeMap<(&'static str, &'static str), Vec<Duration>>);
 
@@ -125,8 +124,8 @@ impl Victim<'_> {
             0 => client.call_and_kill(change.tool, &change.arguments, || sleep(instant)),
             1 => client.call_and_kill(change.tool, &change.arguments, || wait_for_sight(&path)),
             _ => {
-                // The server waits a little for others to close a file, so a reader of some files delays it between the
-                // others.
+                // The server waits briefly for other programs to close a file, so a reader of some files delays it
+                // between the files.
                 let _readers = self.read_some(&change);
                 let later = Duration::from_micros(self.rng.within(0..10_000) as u64);
                 client.call_and_kill(change.tool, &change.arguments, || {
@@ -196,7 +195,7 @@ impl Victim<'_> {
         Ok(())
     }
 
-    /// Checks what must hold after a clean start.
+    /// Checks the state after a clean start.
     fn check(&mut self, change: &SetChange, reply: &Reply, directories: &BTreeSet<String>) {
         let what = format!("after a kill in {} {}", change.tool, change.arguments);
         let found = self.file_set.on_disk(&self.workspace.root());

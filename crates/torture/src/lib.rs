@@ -28,7 +28,7 @@ use surehand_testkit::rng::Rng;
 /// A run of the torture.
 #[derive(Debug, Clone)]
 pub struct Torture {
-    /// The `surehand` binary.
+    /// The path of the `surehand` binary.
     pub program: PathBuf,
     /// The seed of every choice.
     pub seed: u64,
@@ -36,16 +36,16 @@ pub struct Torture {
     pub time: Duration,
     /// The directory for the workspaces.
     pub dir: PathBuf,
-    /// Where progress goes.
+    /// Where to report progress.
     pub progress: Progress,
 }
 
-/// Where progress goes.
+/// Where to report progress.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Progress {
-    /// To standard error.
-    Told,
-    /// Nowhere.
+    /// On standard error.
+    Reported,
+    /// Progress is not reported.
     Silent,
 }
 
@@ -112,7 +112,7 @@ impl Torture {
     }
 
     fn tell(&self, outcome: &PartOutcome, until: Instant) {
-        if self.progress == Progress::Told {
+        if self.progress == Progress::Reported {
             let left = until.saturating_duration_since(Instant::now()).as_secs();
             eprintln!("{}: {}, {} violations, {left} s to go", outcome.name, outcome.tally, outcome.violations.len());
         }

@@ -27,7 +27,6 @@ const PAIRS: usize = 100;
 const PATIENCE: Duration = Duration::from_secs(20);
 const FILE: &str = "a.txt";
 
-/// Runs this part.
 pub(crate) fn run(torture: &Torture, name: &str) -> Result<PartOutcome> {
     torture.rounds(name, |round, rng, outcome| {
         let workspace = TestWorkspace::set(torture, name, round)?;
@@ -41,7 +40,8 @@ pub(crate) fn run(torture: &Torture, name: &str) -> Result<PartOutcome> {
     })
 }
 
-/// A server makes edits until it is killed or has made enough. Returns the number of the last one that is in the file.
+/// Lets a server make edits until it is killed or has made enough. Returns the number of the last edit that is in the
+/// file.
 fn live(workspace: &TestWorkspace, mut count: usize, rng: &mut Rng, tally: &mut Tally) -> Result<usize> {
     let path = workspace.root().join(FILE);
     let settings = Settings::any(rng);
@@ -88,7 +88,7 @@ fn wait(rng: &mut Rng) -> Duration {
     Duration::from_micros(rng.within(0..4_000) as u64)
 }
 
-/// What the other program does.
+/// The act of the other program.
 #[derive(Debug, Clone, Copy)]
 enum Change {
     Mode(u32),
@@ -135,7 +135,7 @@ impl Change {
     }
 }
 
-/// The attribute; `None` if there is none.
+/// The value of the attribute; `None` if the file does not have it.
 fn attribute(path: &Path) -> Option<Vec<u8>> {
     let mut value = vec![0; 32];
     match rustix::fs::getxattr(path, "user.torture", &mut value[..]) {

@@ -25,7 +25,6 @@ fn leave_shared() -> Result<(), String> {
         .map_err(|errno| format!("no right to mount: {}", io::Error::from(errno)))
 }
 
-/// Mounts a tmpfs.
 pub(crate) fn memory(at: &Path, options: &str) -> io::Result<()> {
     let options = std::ffi::CString::new(options).expect("options without a zero byte");
     Ok(mount("torture", at, "tmpfs", MountFlags::empty(), Some(options.as_c_str()))?)

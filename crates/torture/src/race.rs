@@ -69,7 +69,6 @@ impl Race<'_> {
     }
 }
 
-/// Runs this part.
 pub(crate) fn run(torture: &Torture, name: &str) -> Result<PartOutcome> {
     let capable = FsFeatures::of(&torture.dir)?;
     let has_git = Command::new("git").arg("--version").output().is_ok_and(|output| output.status.success());
@@ -124,7 +123,7 @@ fn play(workspace: &TestWorkspace, rng: &mut Rng, capable: FsFeatures, length: D
     Ok(tally)
 }
 
-/// Checks what must hold in the end besides the ledger.
+/// Checks the final state, except for the ledger.
 fn check(race: &Race<'_>) {
     let root = race.workspace.root();
     race.workspace.check_state_is_tidy("in the end");
@@ -147,7 +146,7 @@ fn counts_well(text: &str) -> bool {
     first.strip_prefix("count ").and_then(|number| number.parse().ok()) == Some(rest.lines().count())
 }
 
-/// A wild file begins and ends with the same words.
+/// A whole `wild` file begins and ends with the same words.
 fn is_whole(text: &str) -> bool {
     let lines: Vec<&str> = text.lines().collect();
     let [first, _, last] = lines[..] else { return false };

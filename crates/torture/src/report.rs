@@ -1,10 +1,10 @@
-//! The report: what the torture did, where every token went, and which violations it found. Text and tables only.
+//! The report: what the torture did, where every token went, and the violations that it found. Only text and tables.
 
 use std::{fmt, path::PathBuf};
 
 use serde_json::{Value, json};
 
-/// Counts of events.
+/// Counts of calls, kills and other events.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Workspaces that were set up, and checked at the end.
@@ -84,25 +84,25 @@ pub struct Violation {
     pub round: usize,
     /// A description with the values.
     pub what: String,
-    /// The kept workspace.
+    /// The workspace that was kept for inspection.
     pub kept: PathBuf,
 }
 
 /// The outcome of one part, on one file system.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PartOutcome {
-    /// The part, and the file system if there are several.
+    /// The name of the part, followed by the file system if there are several.
     pub name: String,
-    /// What happened.
+    /// The events of all rounds.
     pub tally: Tally,
-    /// The violations.
+    /// In the order in which they were found.
     pub violations: Vec<Violation>,
     /// Tests that this machine cannot run, with the reason.
     pub skipped: Vec<String>,
 }
 
 impl PartOutcome {
-    /// An empty outcome.
+    /// An outcome without events.
     pub fn new(name: &str) -> Self {
         Self { name: name.to_owned(), tally: Tally::default(), violations: Vec::new(), skipped: Vec::new() }
     }

@@ -29,9 +29,7 @@ const SHOWN: usize = 700;
 /// Randomly chosen settings of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Settings {
-    /// `policy.durability`
     pub durability: &'static str,
-    /// `policy.on_change`
     pub on_change: &'static str,
     /// How its client calls it.
     pub form: CallForm,
@@ -41,7 +39,6 @@ impl Settings {
     /// For processes that only look or recover.
     pub(crate) const PLAIN: Self = Self { durability: "fast", on_change: "refuse", form: CallForm::Plain };
 
-    /// Random settings.
     pub(crate) fn any(rng: &mut Rng) -> Self {
         Self {
             durability: *rng.pick(&["fast", "full"]),
@@ -62,7 +59,6 @@ pub(crate) struct TestWorkspace {
 }
 
 impl TestWorkspace {
-    /// An empty workspace.
     pub(crate) fn set(torture: &Torture, part: &str, round: usize) -> Result<Self> {
         let (dir, part) = (&torture.dir, part.replace(|char: char| !char.is_ascii_alphanumeric(), "-"));
         let prefix = format!("surehand-torture-{part}-{}-{round}-", torture.seed);
@@ -80,7 +76,6 @@ impl TestWorkspace {
         self.home.path()
     }
 
-    /// The workspace.
     pub(crate) fn root(&self) -> PathBuf {
         self.home.path().join("root")
     }
@@ -90,7 +85,6 @@ impl TestWorkspace {
         self.home.path().join("stderr.log")
     }
 
-    /// Starts a server.
     pub(crate) fn server(&self, settings: Settings) -> Result<Client<'_>> {
         let root = self.root();
         Client::start(self, self.command(settings).args(["mcp", "--root"]).arg(root), settings.form)
@@ -110,7 +104,7 @@ impl TestWorkspace {
         command.envs(std::env::var_os("PATH").map(|path| ("PATH", path)));
         command.env("SUREHAND_BOARD_ENABLED", "false");
         command.env("SUREHAND_POLICY_DURABILITY", settings.durability).env("SUREHAND_POLICY_ON_CHANGE", settings.on_change);
-        // A read shows the whole file, so that it is known what was seen.
+        // A read shows the whole file, so that the session is known to have seen all of it.
         command.env("SUREHAND_LIMITS_READ_LINES", "1000000").env("SUREHAND_LIMITS_READ_BYTES", "100000000");
         let log = File::options().create(true).append(true).open(self.log());
         command.stderr(log.map_or_else(|_| Stdio::null(), Stdio::from));
@@ -133,7 +127,7 @@ impl TestWorkspace {
         Ok(())
     }
 
-    /// Records a violation. Its full text is kept with the workspace.
+    /// Records a violation. Its full text is stored with the workspace.
     pub(crate) fn violation(&self, what: String) {
         let mut wrong = self.wrong.lock().expect("no thread panics while it holds the list");
         if wrong.len() < TOLD {
@@ -143,7 +137,6 @@ impl TestWorkspace {
         }
     }
 
-    /// Whether there is a violation.
     pub(crate) fn is_spoilt(&self) -> bool {
         !self.wrong.lock().expect("no thread panics while it holds the list").is_empty()
     }

@@ -49,7 +49,6 @@ pub(crate) enum Pace {
 }
 
 impl Pace {
-    /// `quick` or `full`.
     pub(crate) fn pick<T>(self, quick: T, full: T) -> T {
         match self {
             Self::Quick => quick,
@@ -73,9 +72,7 @@ pub(crate) struct Bench {
 
 /// A running server with its workspace.
 pub(crate) struct Contender {
-    /// The connection.
     pub client: Client,
-    /// The workspace.
     pub root: PathBuf,
     /// How it is spoken to.
     pub dialect: ToolDialect,
@@ -212,7 +209,7 @@ impl Bench {
     pub(crate) fn workspace(&self) -> Result<PathBuf> {
         let directory = tempfile::Builder::new().prefix("workspace-").tempdir_in(self.directory.path());
         let directory = directory.context("a workspace")?.keep();
-        // The state is kept in the repository, as for most users.
+        // The state is stored in the repository, as for most users.
         surehand_testkit::make_repository(&directory);
         Ok(directory)
     }
@@ -243,7 +240,7 @@ fn try_out(launch: &Launch, root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Reports on stderr what is being measured, because a run takes a while.
+/// Reports on standard error what is being measured, because a run takes a while.
 fn progress(part: &str) {
     eprintln!("measuring {part} ...");
 }

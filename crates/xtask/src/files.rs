@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
-/// The token in the state `n`; all have the same length, so that an edit keeps the size of the file.
+/// The token for the state `n`. All tokens have the same length, so that an edit keeps the size of the file.
 pub(crate) fn token(n: usize) -> String {
     format!("token_{n:08}")
 }
@@ -22,7 +22,7 @@ pub(crate) fn content(seed: usize, size: usize) -> String {
     content_with(seed, size, &[0])
 }
 
-/// The same with these tokens, spread evenly.
+/// Like `content`, with these tokens, spread evenly.
 pub(crate) fn content_with(seed: usize, size: usize, tokens: &[usize]) -> String {
     let mut text = String::with_capacity(size + 60 * (tokens.len() + 1));
     let mut line = 0;
@@ -41,8 +41,7 @@ pub(crate) fn content_with(seed: usize, size: usize, tokens: &[usize]) -> String
     text
 }
 
-/// Whether what a server showed of a file is all of it, in whatever form: its first line, its last line, and no less
-/// text.
+/// Whether a server showed the whole file, in any format: its first line, its last line, and no less text.
 pub(crate) fn is_whole(shown: &str, seed: usize, size: usize) -> bool {
     shown.len() >= size && shown.contains(&name(seed, 0)) && shown.contains(last_line(seed).trim_end())
 }

@@ -1,4 +1,4 @@
-//! The machine under the benchmark: what it is, and what must be arranged for the numbers to repeat.
+//! The machine under the benchmark: its description, and the preparations that make the numbers repeatable.
 
 use std::fs;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::thread::available_parallelism;
 
 use anyhow::Result;
 
-/// One line about where the numbers come from.
+/// The machine in one line.
 pub(crate) fn describe() -> String {
     let cores = available_parallelism().map_or(1, usize::from);
     let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
@@ -20,11 +20,11 @@ fn short(kernel: &str) -> String {
     kernel.trim().split('.').take(2).collect::<Vec<_>>().join(".")
 }
 
-/// Keeps this program and the servers that it starts on one core. Left alone, the scheduler puts client and server now
-/// on one core and now on two, and waking an idle core costs more than a small call: the same server would seem four
-/// times as slow.
+/// Keeps this program and the servers that it starts on one core. Otherwise the scheduler puts client and server
+/// sometimes on one core and sometimes on two, and waking an idle core costs more than a small call: the same server
+/// would seem four times as slow.
 ///
-/// It is let go when what is given back goes out of scope.
+/// Dropping the result releases the core.
 pub(crate) fn pin() -> Result<Pinned> {
     #[cfg(target_os = "linux")]
     {
@@ -41,7 +41,7 @@ pub(crate) fn pin() -> Result<Pinned> {
     Ok(Pinned {})
 }
 
-/// A program that is kept on one core.
+/// Keeps this program on one core until it is dropped.
 pub(crate) struct Pinned {
     #[cfg(target_os = "linux")]
     allowed: rustix::thread::CpuSet,
@@ -55,10 +55,10 @@ impl Drop for Pinned {
     }
 }
 
-/// Asks ext4 to lay the directories in `directory` far apart, as it does below the root of a disk. Without a journal
+/// Asks ext4 to place the directories in `directory` far apart, as it does below the root of a disk. Without a journal,
 /// ext4 does not reuse the inodes of deleted files for some minutes and searches past all of them to create a file, so
-/// a run would be slowed down by what the run before it deleted. Other file systems know no such flag, and then nothing
-/// changes.
+/// the files that one run deletes would slow down the next. Other file systems do not know this flag, and nothing
+/// changes there.
 pub(crate) fn spread(directory: &Path) {
     #[cfg(target_os = "linux")]
     {
@@ -70,7 +70,7 @@ pub(crate) fn spread(directory: &Path) {
     }
 }
 
-/// Flushes what preparing the files has dirtied, so that the kernel does not do it while the clock runs.
+/// Flushes dirty pages from the preparation, so that the kernel does not write them while the clock runs.
 pub(crate) fn settle() {
     rustix::fs::sync();
 }

@@ -1,6 +1,6 @@
-//! Chores of this repository, run as `cargo xtask`. `torture` shows that nothing is lost. `fleet` measures what several
-//! agents need of each other. `bench` measures Surehand beside a bare server and beside the servers that people would
-//! pick; `floor` is that bare server, started by `bench`.
+//! Chores of this repository, run as `cargo xtask`. `torture` shows that nothing is lost. `fleet` measures the parts
+//! that several agents need. `bench` measures Surehand beside a bare server and beside other popular servers; `floor`
+//! is that bare server, started by `bench`.
 #![allow(clippy::print_stdout, reason = "the report goes to stdout, so that it can be piped into a file")]
 #![allow(clippy::disallowed_methods, reason = "the files it writes are its own")]
 
@@ -22,7 +22,7 @@ use crate::bench::peer::Wanted;
 use crate::bench::server::Profile;
 use crate::bench::{Bench, Pace};
 
-/// What was typed after `cargo xtask`.
+/// The command line of `cargo xtask`.
 #[derive(Parser)]
 #[command(name = "cargo xtask", about = "Chores of the Surehand repository")]
 struct Cli {
@@ -30,7 +30,6 @@ struct Cli {
     command: Command,
 }
 
-/// The chores.
 #[derive(Subcommand)]
 enum Command {
     /// Measure the server beside a bare one and beside the servers that people would pick; print a markdown report

@@ -9,14 +9,13 @@ use anyhow::Result;
 pub(crate) enum ServerId {
     /// The server under test.
     Surehand,
-    /// The bare server.
     Floor,
     /// A server that people would pick instead, by its place among them.
     Peer(usize),
 }
 
 impl ServerId {
-    /// All of them, with so many peers.
+    /// All servers, with this many peers.
     fn all(peers: usize) -> impl Iterator<Item = Self> {
         [Self::Surehand, Self::Floor].into_iter().chain((0..peers).map(Self::Peer))
     }
@@ -63,7 +62,7 @@ impl<T> PerServer<T> {
         [&self.surehand, &self.floor].into_iter().chain(&self.peers)
     }
 
-    /// What `reduce` makes of each.
+    /// Applies `reduce` to each value.
     pub(crate) fn map<U>(&self, reduce: impl Fn(&T) -> U) -> PerServer<U> {
         PerServer { surehand: reduce(&self.surehand), floor: reduce(&self.floor), peers: self.peers.iter().map(reduce).collect() }
     }
@@ -93,9 +92,8 @@ impl PerServer<Duration> {
 /// The percentiles of many calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Summary {
-    /// The median.
     pub p50: Duration,
-    /// What one call in twenty exceeds.
+    /// One call in twenty takes longer than this.
     pub p95: Duration,
     /// How many calls were measured.
     pub calls: usize,

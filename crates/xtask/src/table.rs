@@ -1,6 +1,7 @@
 //! Markdown tables and wrapped prose. The studies use this file too.
 
-/// A markdown table whose columns line up as plain text too; the first `left` columns are words, the rest numbers.
+/// A Markdown table whose columns are also aligned as plain text. The first `left` columns are words, the others
+/// numbers.
 pub(crate) fn table<S: AsRef<str>>(
     left: usize,
     header: impl AsRef<[S]>,

@@ -1,5 +1,4 @@
-//! `cargo xtask torture`: arguments, and the report on standard output. What is done to Surehand is in the crate
-//! `surehand-torture`.
+//! `cargo xtask torture`: the arguments, and the report on standard output. The crate `surehand-torture` does the work.
 
 use std::{env, path::PathBuf, time::Duration};
 
@@ -15,7 +14,7 @@ pub(crate) struct TortureArgs {
     /// What to do: kill, race, metadata, hostile, filesystems [default: all of them]
     #[arg(value_name = "PART", value_parser = part)]
     parts: Vec<Part>,
-    /// Every choice comes from it [default: 1]
+    /// The seed of every choice [default: 1]
     #[arg(long, default_value_t = 1, hide_default_value = true)]
     seed: u64,
     /// How long each part runs
@@ -45,7 +44,7 @@ pub(crate) fn run(args: TortureArgs) -> Result<()> {
     };
     let dir = args.dir.unwrap_or_else(env::temp_dir).canonicalize()?;
     let time = Duration::from_secs(args.seconds);
-    let torture = Torture { program, seed: args.seed, time, dir, progress: Progress::Told };
+    let torture = Torture { program, seed: args.seed, time, dir, progress: Progress::Reported };
     eprintln!("seed {}", torture.seed);
     let parts = if args.parts.is_empty() { Part::ALL.to_vec() } else { args.parts };
     let mut report = Report { seed: torture.seed, outcomes: Vec::new() };

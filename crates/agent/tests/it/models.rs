@@ -971,7 +971,7 @@ fn no_request_is_sent_after_a_cancellation() {
 
 #[test]
 fn a_turn_of_the_server_may_depend_on_what_it_was_asked() {
-    let turn = Turn::made(|request| Turn::text(if request.told().contains("result b") { "seen" } else { "not seen" }));
+    let turn = Turn::made(|request| Turn::text(if request.prompt().contains("result b") { "seen" } else { "not seen" }));
     for protocol in ALL {
         let server = ModelServer::start(vec![turn.clone()]);
         assert_eq!(ask(&mut *model(protocol, &server), &conversation()).0.unwrap().text, "seen");

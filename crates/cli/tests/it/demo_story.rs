@@ -1,5 +1,5 @@
-//! The story of `surehand demo`, finished by the program itself with a model behind a real server. The model is that of
-//! the demo, which knows only what its prompt shows.
+//! The story of `surehand demo`, finished by the program itself with a model behind a real server. The model is the one
+//! of the demo, which knows only what its prompt shows.
 
 #[path = "../../src/commands/demo/forgetful_model.rs"]
 mod forgetful_model;
@@ -24,11 +24,11 @@ use self::{
 };
 use crate::run::Stage;
 
-/// Answers as the model of the demo does, whatever protocol it is asked in.
+/// Answers like the demo's model, in any protocol.
 fn forgetful() -> Turn {
     let model = Arc::new(Mutex::new(ForgetfulModel::default()));
     Turn::made(move |request| {
-        let prompt = Prompt { messages: vec![ChatMessage::User(request.told())], ..Prompt::default() };
+        let prompt = Prompt { messages: vec![ChatMessage::User(request.prompt())], ..Prompt::default() };
         let answer = model.lock().unwrap().ask(&prompt, &CancelToken::default(), &mut |_| {}).unwrap();
         let arguments = |text: &str| serde_json::from_str::<Value>(text).unwrap();
         let calls: Vec<_> = answer.calls.iter().map(|call| (call.name.as_str(), arguments(&call.arguments))).collect();

@@ -1,5 +1,5 @@
-//! Two servers, the hooks of two clients, the command line and a run work on one workspace. After every act all of them
-//! know the same, and so does whoever reads `repostate.json`; also when one of them has just been killed.
+//! Two servers, the hooks of two clients, the command line and a run work in one workspace. After every act all of them
+//! know the same state, and so does every reader of `repostate.json`, even if one of them has just been killed.
 #![expect(clippy::disallowed_methods, reason = "tests play the other programs")]
 
 use std::{
@@ -34,7 +34,7 @@ fn json_of(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"))
 }
 
-/// A hook of a client, as it runs: one process for each event.
+/// Runs a hook of a client, one process per event.
 #[track_caller]
 fn hook(root: &Path, client: &str, fields: &Value) {
     let mut input = json!({ "session_id": client, "cwd": root, "transcript_path": root.join(".git/none.jsonl") });
@@ -48,7 +48,7 @@ fn hook(root: &Path, client: &str, fields: &Value) {
     assert!(output.status.success() && !said.contains("deny"), "{client}: {said}");
 }
 
-/// A run whose model answers when it is told to.
+/// A run whose model answers when the test sends it a turn.
 struct Run {
     child: Child,
     server: ModelServer,
@@ -73,17 +73,16 @@ impl Run {
         Self { child, server, turns, asked: 1 }
     }
 
-    /// Plays a turn, and gives what the model is told next.
+    /// Plays a turn, and returns the next prompt.
     fn play(&mut self, call: (&str, Value)) -> String {
         self.turns.send(Turn::calls(&[call])).unwrap();
         self.asked += 1;
         self.server.wait_for_requests(self.asked);
-        self.server.requests()[self.asked - 1].told()
+        self.server.requests()[self.asked - 1].prompt()
     }
 
-    /// What the model was told last.
-    fn told(&self) -> String {
-        self.server.requests()[self.asked - 1].told()
+    fn last_prompt(&self) -> String {
+        self.server.requests()[self.asked - 1].prompt()
     }
 }
 
@@ -94,17 +93,17 @@ impl Drop for Run {
     }
 }
 
-/// The workspace, whoever works in it, and what is known to be so.
+/// The workspace, its participants, and the state that all of them must know.
 struct Stage<'a> {
     root: &'a Path,
     servers: [McpClient; 2],
     run: Run,
-    /// What became of each file that was changed.
+    /// The status of each changed file.
     files: BTreeMap<String, &'static str>,
-    /// The open tasks of persons, by number.
+    /// The open tasks of people, by number.
     of_persons: BTreeMap<u64, String>,
     last_task: u64,
-    /// Those of the run.
+    /// The open tasks of the run, by number.
     of_run: BTreeMap<u64, String>,
     count: usize,
 }
@@ -117,7 +116,7 @@ impl<'a> Stage<'a> {
         Self { root, servers: [server(), server()], run, files, of_persons, last_task: 0, of_run, count: 0 }
     }
 
-    /// A name that was never used, and what to write there.
+    /// An unused name, and content for it.
     fn fresh(&mut self, who: &str) -> (String, String) {
         self.count += 1;
         (format!("{who}-{}.txt", self.count), format!("{}\n", self.count))
@@ -137,7 +136,7 @@ impl<'a> Stage<'a> {
             6 => self.person_adds_or_completes(rng),
             7..9 => self.run_acts(rng),
             9 => {
-                // Right after its last answer.
+                // Kill it right after its last answer.
                 let which = rng.within(0..2);
                 self.servers[which].process().kill().unwrap();
                 self.servers[which] = McpClient::start(Path::new(PROGRAM), self.root, FAST);
@@ -235,13 +234,13 @@ impl<'a> Stage<'a> {
             self.of_run.remove(&id);
         } else {
             let (path, content) = self.fresh("run");
-            let told = self.run.play(("write_file", json!({ "path": path, "content": content })));
-            assert!(self.root.join(&path).exists(), "{told}");
+            let prompt = self.run.play(("write_file", json!({ "path": path, "content": content })));
+            assert!(self.root.join(&path).exists(), "{prompt}");
             self.files.insert(path, "created");
         }
     }
 
-    /// Everybody knows the same, and it is so.
+    /// Checks that all participants know the same state, and that it is right.
     #[track_caller]
     fn all_agree(&mut self) {
         let exported: Value = serde_json::from_slice(&fs::read(self.root.join(".surehand/repostate.json")).unwrap()).unwrap();
@@ -261,10 +260,10 @@ impl<'a> Stage<'a> {
             }
         }
         let known: BTreeMap<String, &str> = self.files.clone();
-        let told: BTreeMap<String, String> = changed(&exported).into_iter().map(|(path, (status, _))| (path, status)).collect();
+        let listed: BTreeMap<String, String> = changed(&exported).into_iter().map(|(path, (status, _))| (path, status)).collect();
         assert!(
-            told.iter().map(|(path, status)| (path, status.as_str())).eq(known.iter().map(|(path, status)| (path, *status))),
-            "{told:?}\n{known:?}"
+            listed.iter().map(|(path, status)| (path, status.as_str())).eq(known.iter().map(|(path, status)| (path, *status))),
+            "{listed:?}\n{known:?}"
         );
         let words = |state: &Value| {
             let tasks = state["open_tasks"].as_array().unwrap().iter();
@@ -286,7 +285,7 @@ impl<'a> Stage<'a> {
             let shown: Value = serde_json::from_str(&answer.text[..answer.text.rfind('}').unwrap() + 1])
                 .unwrap_or_else(|error| panic!("{error}: {}", answer.text));
             assert_eq!(changed(&shown), changed(&exported));
-            // What the run has to do is not for them.
+            // The tasks of the run are hidden from them.
             assert_eq!(words(&shown), sorted(&mut self.of_persons.values()));
             assert_eq!(shown["story_id"], exported["story_id"]);
         }
@@ -303,16 +302,16 @@ fn all_processes_know_the_same_through_kills_and_restarts() {
             stage.act(&mut rng);
             stage.all_agree();
         }
-        // A person's task blocks the run, though the run was told nothing of it; that of another story does not.
+        // A person's task blocks the run, although the run was not notified of it. A task of another story does not.
         stage.last_task += 1;
         let blocking = stage.last_task;
         assert!(run(stage.root, &["tasks", "add", "one more thing"]).status.success());
         assert!(run(stage.root, &["tasks", "--story", "other", "add", "some day"]).status.success());
         let own: Vec<u64> = stage.of_run.keys().chain(stage.of_persons.keys()).copied().collect();
         stage.run.play(("update_tasks", json!({ "set": [{ "id": own, "status": "completed" }] })));
-        let told = stage.run.play(("done", json!({ "summary": "all done" })));
-        assert!(told.contains("one more thing"), "{told}");
-        assert!(stage.run.told().contains("some day (story other)"), "{told}");
+        let prompt = stage.run.play(("done", json!({ "summary": "all done" })));
+        assert!(prompt.contains("one more thing"), "{prompt}");
+        assert!(stage.run.last_prompt().contains("some day (story other)"), "{prompt}");
         stage.run.play(("update_tasks", json!({ "set": [{ "id": blocking, "status": "completed" }] })));
         stage.run.turns.send(Turn::calls(&[("done", json!({ "summary": "all done" }))])).unwrap();
         assert!(stage.run.child.wait().unwrap().success());

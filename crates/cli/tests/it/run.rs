@@ -1,5 +1,5 @@
-//! `surehand run` as a process, with a model behind real HTTP: what it does to files, what it writes down, what it
-//! says, and how it ends.
+//! `surehand run` as a process, with a model behind real HTTP: its effect on files, its transcript, its output, and its
+//! end.
 #![expect(clippy::disallowed_methods, reason = "tests lay out files, and play the other program")]
 
 use std::{
@@ -25,7 +25,6 @@ const PROGRAM: &str = env!("CARGO_BIN_EXE_surehand");
 const KEYS: [&str; 3] = ["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "SUREHAND_API_KEY"];
 pub(crate) const STORY: &str = "Make two a number.";
 
-/// A workspace.
 pub(crate) struct Stage(tempfile::TempDir);
 
 /// A process that has ended.
@@ -75,7 +74,7 @@ impl Stage {
         (ran, server.requests())
     }
 
-    /// The same, if it is done at the end.
+    /// Like `run`, but checks that the story is done at the end.
     #[track_caller]
     pub(crate) fn finishes(&self, turns: Vec<Turn>, words: &[&str]) -> (Ran, Vec<Request>) {
         let (ran, requests) = self.run(turns, words);
@@ -83,7 +82,7 @@ impl Stage {
         (ran, requests)
     }
 
-    /// The names of the runs, the oldest first.
+    /// The names of the runs, oldest first.
     fn runs(&self) -> Vec<String> {
         let entries = fs::read_dir(self.path(".git/surehand/checkouts/main/runs")).unwrap();
         let mut names: Vec<String> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
@@ -95,7 +94,7 @@ impl Stage {
         serde_json::from_str(&self.content(&format!(".git/surehand/checkouts/main/runs/{run}/run.json"))).unwrap()
     }
 
-    /// Every line of a transcript. None of them may be torn.
+    /// Every line of a transcript. None may be torn.
     #[track_caller]
     fn transcript(&self, run: &str) -> Vec<RunEvent> {
         events(&self.transcript_lines(run))
@@ -115,7 +114,7 @@ impl Stage {
         let is_kept = |event: &Value| event["event"] != "text" && event["event"] != "calling";
         let printed: Vec<Value> = values(&ran.out).into_iter().filter(is_kept).collect();
         assert_eq!(values(&self.transcript_lines(run)), printed);
-        // Each of them can be read.
+        // Every event can be read back.
         assert_eq!(self.transcript(run).len(), printed.len());
     }
 
@@ -139,7 +138,7 @@ impl Ran {
         events(&self.out)
     }
 
-    /// The run was started with `--json`: why and with which words it stopped.
+    /// The reason and text of the end of a run with `--json`.
     #[track_caller]
     fn stop(&self) -> (StopReason, String) {
         match self.events().pop() {
@@ -159,13 +158,13 @@ fn events(lines: &str) -> Vec<RunEvent> {
     values(lines).into_iter().map(|line| serde_json::from_value(line).unwrap()).collect()
 }
 
-/// Events with their diffs, which an [`RunEvent`] that was read does not have.
+/// Events with their diffs, which a parsed [`RunEvent`] does not have.
 #[track_caller]
 fn values(lines: &str) -> Vec<Value> {
     lines.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"))).collect()
 }
 
-/// What came of each call.
+/// The result of each call.
 fn results(events: &[RunEvent]) -> Vec<String> {
     let texts = events.iter().filter_map(|event| match event {
         RunEvent::Result { text, .. } => Some(text.clone()),
@@ -174,7 +173,7 @@ fn results(events: &[RunEvent]) -> Vec<String> {
     texts.collect()
 }
 
-/// Waits for what another process or thread does.
+/// Waits for another process or thread.
 #[track_caller]
 pub(crate) fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     let start = Instant::now();
@@ -184,7 +183,7 @@ pub(crate) fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// Waits until the server was asked so often.
+/// Waits until the server has received this many requests.
 #[track_caller]
 fn wait_for_requests(server: &ModelServer, count: usize) {
     wait_until("a request", || server.requests().len() >= count);
@@ -194,7 +193,7 @@ fn send(child: &Child, signal: Signal) {
     kill_process(Pid::from_child(child), signal).unwrap();
 }
 
-/// Whether a process whose number is in a file is gone, or dead and only not yet taken note of.
+/// Whether the process whose id is in a file is gone, or is a zombie.
 fn is_gone(pid: &str) -> bool {
     let stat = fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
     matches!(stat.rsplit(')').next().unwrap_or_default().trim_start().chars().next(), None | Some('Z' | 'X'))
@@ -205,7 +204,7 @@ fn names_of_tools(request: &Request) -> Vec<String> {
     tools.map(|tool| tool["function"]["name"].as_str().or(tool["name"].as_str()).unwrap().to_owned()).collect()
 }
 
-// What the model does.
+// The model's turns.
 
 pub(crate) fn read(path: &str) -> (&str, Value) {
     ("read_file", json!({ "path": path }))
@@ -272,13 +271,13 @@ fn tells_a_story(protocol: &str, speaks: Speaks) {
     assert_eq!(pieces.collect::<String>(), "Let me look at it.There it is.");
     let [first, second, third, fourth] = &requests[..] else { panic!("{} requests", requests.len()) };
     assert!(requests.iter().all(|request| request.speaks() == speaks && request.body["stream"] == true));
-    assert!(requests.iter().all(|request| request.told().contains(STORY)));
+    assert!(requests.iter().all(|request| request.prompt().contains(STORY)));
     assert!(
         names_of_tools(first).contains(&"update_tasks".to_owned()) && !names_of_tools(first).contains(&"edit_file".to_owned())
     );
     assert!(names_of_tools(third).contains(&"edit_file".to_owned()), "{:?}", names_of_tools(third));
-    assert!(!first.told().contains("1|one") && second.told().contains("1|one\n2|two\n"), "{}", second.told());
-    assert!(fourth.told().contains("1|one\n2|2\n") && !fourth.told().contains("|two"), "{}", fourth.told());
+    assert!(!first.prompt().contains("1|one") && second.prompt().contains("1|one\n2|two\n"), "{}", second.prompt());
+    assert!(fourth.prompt().contains("1|one\n2|2\n") && !fourth.prompt().contains("|two"), "{}", fourth.prompt());
 }
 
 #[test]
@@ -418,7 +417,7 @@ fn gives_up(trouble: Vec<Turn>, words: &[&str]) {
     }
     assert_eq!(stage.content("a.txt"), "one\ntwo\n");
     let (_, requests) = stage.finishes(vec![third, fourth], &["--resume"]);
-    assert!(requests[0].told().contains("2|two"), "{}", requests[0].told());
+    assert!(requests[0].prompt().contains("2|two"), "{}", requests[0].prompt());
     assert_eq!(stage.content("a.txt"), "one\n2\n");
 }
 
@@ -464,8 +463,8 @@ fn nonsense_of_the_model_is_answered_and_the_run_goes_on() {
         assert!(results[1].contains("not JSON"), "{results:?}");
         assert!(results[2].contains("must be a JSON object"), "{results:?}");
         assert!(results[3].contains("there is no tool \"launch_rocket\""), "{results:?}");
-        assert!(requests[3].told().contains("must be a JSON object"), "{}", requests[3].told());
-        assert!(requests[5].told().contains("You called no tool"), "{}", requests[5].told());
+        assert!(requests[3].prompt().contains("must be a JSON object"), "{}", requests[3].prompt());
+        assert!(requests[5].prompt().contains("You called no tool"), "{}", requests[5].prompt());
     }
 }
 
@@ -484,8 +483,12 @@ fn an_answer_that_is_cut_off_does_no_half_of_it() {
         ];
         let (ran, requests) = stage.finishes(turns, &[STORY, "--json", "--protocol", protocol]);
         assert!(results(&ran.events())[2].contains("cut off before the call was complete"), "{}", ran.out);
-        assert!(requests[3].told().contains("make it shorter") && requests[3].told().contains("2|two"), "{}", requests[3].told());
-        assert!(requests[4].told().contains("was cut off. Answer shorter"), "{}", requests[4].told());
+        assert!(
+            requests[3].prompt().contains("make it shorter") && requests[3].prompt().contains("2|two"),
+            "{}",
+            requests[3].prompt()
+        );
+        assert!(requests[4].prompt().contains("was cut off. Answer shorter"), "{}", requests[4].prompt());
         assert_eq!(stage.content("a.txt"), "one\n2\n");
         let cuts = ran.events().into_iter().filter(|event| *event == RunEvent::Cut { tokens: 10 }).count();
         assert_eq!(cuts, 2, "{}", ran.out);
@@ -500,7 +503,7 @@ fn an_answer_without_end_costs_its_limit_and_not_the_run() {
     let (ran, requests) = stage.finishes(turns, &[STORY]);
     assert_eq!(requests[0].body["max_tokens"], 50);
     assert!(ran.out.contains("the answer was cut off after "), "{}", ran.out);
-    assert!(requests[1].told().contains("was cut off. Answer shorter"), "{}", requests[1].told());
+    assert!(requests[1].prompt().contains("was cut off. Answer shorter"), "{}", requests[1].prompt());
 }
 
 #[test]
@@ -519,13 +522,13 @@ fn the_same_call_again_and_again_stops_the_run_within_ten_turns() {
         let (ran, requests) = stage().run(turns, &[STORY, "--yes", "--json", "--protocol", protocol]);
         assert_eq!((ran.code, ran.stop().0), (Some(1), StopReason::Stuck), "{protocol}, {call:?}: {}", ran.out);
         assert!(requests.len() <= 10, "{protocol}, {call:?}: {} turns", requests.len());
-        assert!(requests.iter().any(|request| request.told().contains("the run stops")), "the model is warned before");
+        assert!(requests.iter().any(|request| request.prompt().contains("the run stops")), "the model is warned before");
     }
 }
 
-// Ctrl-C.
+// Interruption.
 
-/// Starts a run, waits for a moment, sends signals and waits for the end.
+/// Starts a run, waits for `moment`, sends signals and waits for the end.
 #[track_caller]
 fn interrupted(stage: &Stage, server: &ModelServer, words: &[&str], moment: impl FnOnce()) -> Ran {
     let child = stage.command(&server.url(), words).spawn().unwrap();
@@ -544,7 +547,7 @@ fn stops_while_it_waits(hanging: Turn) {
     assert!(ran.out.contains("stopped, as you asked\n") && ran.out.contains("surehand run --resume\n"), "{}", ran.out);
     assert_eq!(stage.content("a.txt"), "one\ntwo\n");
     let (_, requests) = stage.finishes(vec![third, fourth], &["--resume"]);
-    assert!(requests[0].told().contains("1|one\n2|two\n"), "what was open is open: {}", requests[0].told());
+    assert!(requests[0].prompt().contains("1|one\n2|two\n"), "what was open is open: {}", requests[0].prompt());
     assert_eq!((stage.content("a.txt").as_str(), stage.runs().len()), ("one\n2\n", 1));
 }
 
@@ -564,7 +567,7 @@ fn ctrl_c_in_the_first_turn_leaves_a_run_that_goes_on() {
     assert_eq!(stage.content("a.txt"), "one\n2\n");
 }
 
-/// A command that writes down its processes, says that it has begun, and takes long.
+/// A command that records its processes, reports that it has begun, and takes long.
 const LONG: &str = "sleep 100 & echo $! > child; echo $$ > shell; mv shell started; wait";
 
 #[test]
@@ -583,9 +586,9 @@ fn ctrl_c_ends_a_command_with_all_its_processes_and_what_follows_is_not_done() {
     assert_eq!((stage.content("b.txt").as_str(), stage.path("c.txt").exists()), ("b\n", false));
     let last = Turn::calls(&[write("c.txt", "c\n"), complete(1)]);
     let (_, requests) = stage.finishes(vec![last, done()], &["--resume"]);
-    let told = requests[0].told();
-    assert!(told.contains("stopped: the run was interrupted"), "{told}");
-    assert!(told.contains("not carried out: the run was stopped") && told.contains("b.txt"), "{told}");
+    let prompt = requests[0].prompt();
+    assert!(prompt.contains("stopped: the run was interrupted"), "{prompt}");
+    assert!(prompt.contains("not carried out: the run was stopped") && prompt.contains("b.txt"), "{prompt}");
     assert_eq!(stage.content("c.txt"), "c\n");
 }
 
@@ -625,7 +628,7 @@ fn with_nohup_a_run_outlives_its_terminal() {
 #[test]
 fn a_second_ctrl_c_does_not_wait() {
     let stage = stage();
-    // It does not end when it is asked to, so that the first Ctrl-C takes its time.
+    // It ignores the request to end, so that the first Ctrl-C takes its time.
     let stubborn = "trap '' TERM INT; echo $$ > shell; mv shell started; sleep 100";
     let server = ModelServer::start(vec![Turn::calls(&[shell(stubborn)])]);
     let mut child = stage.command(&server.url(), &[STORY, "--yes", "--json"]).spawn().unwrap();
@@ -642,7 +645,7 @@ fn a_second_ctrl_c_does_not_wait() {
     stage.finishes(whole_story(), &["--resume"]);
 }
 
-// Kill.
+// Kills.
 
 #[test]
 fn a_run_that_was_killed_while_it_waited_goes_on() {
@@ -657,13 +660,13 @@ fn a_run_that_was_killed_while_it_waited_goes_on() {
         child.kill().unwrap();
         child.wait().unwrap();
         let (_, requests) = stage.finishes(rest, &["--resume"]);
-        assert_eq!(requests[0].told().contains("2|two"), turns_before > 0, "{}", requests[0].told());
+        assert_eq!(requests[0].prompt().contains("2|two"), turns_before > 0, "{}", requests[0].prompt());
         assert_eq!(stage.content("a.txt"), "one\n2\n");
         assert_eq!(stage.place(&stage.only_run())["turn"], 4);
     }
 }
 
-/// lock, stage, begin, check, swap, verify, end
+/// The steps: lock, stage, begin, check, swap, verify, end.
 const STEPS_OF_EDIT: usize = 7;
 
 #[track_caller]
@@ -680,23 +683,26 @@ fn killed_at_step(step: usize, mode: &str) {
         .open(stage.path(&format!(".git/surehand/checkouts/main/runs/{run}/transcript.jsonl")))
         .unwrap();
     transcript.write_all(b"{\"event\":\"resu").unwrap();
-    // The model looks at what it is told before it does anything.
+    // The model reads its prompt before it does anything.
     let next = Turn::made(|request| {
         let mut calls = vec![read("a.txt"), complete(1)];
-        if !request.told().contains("2|2\n") {
+        if !request.prompt().contains("2|2\n") {
             calls.insert(1, edit("a.txt", "two", "2"));
         }
         Turn::calls(&calls)
     });
     let (_, requests) = stage.finishes(vec![Turn::calls(&[read("a.txt")]), next, done()], &["--resume", "--mode", mode]);
-    let told = requests[0].told();
-    assert!(told.contains("The last turn was interrupted"), "{told}");
+    let prompt = requests[0].prompt();
+    assert!(prompt.contains("The last turn was interrupted"), "{prompt}");
     assert!(requests.iter().all(is_well_formed));
     assert_eq!(stage.content("a.txt"), "one\n2\n");
     assert!(stage.transcript(&run).len() > 10);
     assert_eq!(stage.place(&run)["stop"], "done");
     if step + 1 == STEPS_OF_EDIT {
-        assert!(told.contains("a.txt") && requests[1].told().contains("2|2\n"), "what was committed is in the state: {told}");
+        assert!(
+            prompt.contains("a.txt") && requests[1].prompt().contains("2|2\n"),
+            "what was committed is in the state: {prompt}"
+        );
     }
 }
 
@@ -719,16 +725,16 @@ fn a_plan_that_was_made_before_a_kill_is_not_made_again() {
     wait_until("the command", || stage.path("started").exists());
     child.kill().unwrap();
     child.wait().unwrap();
-    // Nobody is there to end the command.
+    // No process is left to end the command.
     kill_process_group(Pid::from_raw(stage.content("started").trim().parse().unwrap()).unwrap(), Signal::KILL).unwrap();
     let turns = vec![Turn::calls(&[read("a.txt"), edit("a.txt", "two", "2"), complete(1)]), done()];
     let (_, requests) = stage.finishes(turns, &["--resume"]);
-    let told = requests[0].told();
-    assert!(told.contains("make it a number") && !told.contains("Planning."), "{told}");
+    let prompt = requests[0].prompt();
+    assert!(prompt.contains("make it a number") && !prompt.contains("Planning."), "{prompt}");
     assert!(names_of_tools(&requests[0]).contains(&"edit_file".to_owned()));
 }
 
-// Going on.
+// Resuming.
 
 #[track_caller]
 fn cannot_resume(stage: &Stage, words: &[&str], expected: &str) {
@@ -880,7 +886,7 @@ fn a_key_is_written_down_and_shown_nowhere() {
     }
 }
 
-/// Runs the story with a key and these turns, and gives its events and what the server was asked.
+/// Runs the story with a key and these turns, and returns its events and the requests to the server.
 #[track_caller]
 fn with_key(stage: &Stage, turns: Vec<Turn>, environment: &[(&str, &str)]) -> (Ran, Vec<Request>) {
     let server = ModelServer::start(turns);
@@ -910,7 +916,7 @@ fn a_command_does_not_get_the_key_under_any_name() {
     assert!(!names.lines().any(|name| ["OPENAI_API_KEY", "MY_KEY", "HEADER"].contains(&name)), "{names}");
 }
 
-/// Looks for a key wherever the system shows something of a process, and keeps what it finds in the directory `loot`.
+/// Looks for a key wherever the system shows something of a process, and saves its findings in the directory `loot`.
 const ATTACK: &str = r#"
 mkdir -p loot
 for file in environ cmdline task/*/environ task/*/cmdline; do
@@ -926,7 +932,7 @@ done < /proc/$1/maps
 true
 "#;
 
-/// The attack on a process that does nothing against it.
+/// Runs the attack on an unprotected process.
 fn attack_on_an_open_process() -> Vec<u8> {
     let place = tempfile::tempdir().unwrap();
     let mut victim = Command::new("sleep").arg("60").env("OPENAI_API_KEY", MARKER).spawn().unwrap();
@@ -950,7 +956,7 @@ fn a_command_cannot_read_the_key_from_our_process() {
     all.iter().for_each(|path| is_without_key(&fs::read(path).unwrap(), &path.display().to_string()));
 }
 
-/// A run as a user who owns the workspace and nothing else, with a copy of the program that this user can reach.
+/// A run as a user who owns nothing but the workspace, with a copy of the program that this user can reach.
 fn unprivileged(stage: &Stage, server: &ModelServer) -> Command {
     fs::copy(PROGRAM, stage.path("program")).unwrap();
     let chown = Command::new("chown").args(["-R", "65534:65534"]).arg(stage.0.path()).status().unwrap();
@@ -963,12 +969,12 @@ fn unprivileged(stage: &Stage, server: &ModelServer) -> Command {
     command
 }
 
-/// An unprivileged user is another case than root: what keeps commands out also changes who may look at our own files
-/// in `/proc`.
+/// An unprivileged user is a different case from root: the protection against commands also changes who may access our
+/// own files in `/proc`.
 #[test]
 fn an_unprivileged_user_has_the_same_protection_and_can_work() {
     if !rustix::process::geteuid().is_root() {
-        // The other tests are this one.
+        // As an unprivileged user, the other tests cover this case.
         eprintln!("not run: needs root");
         return;
     }
@@ -986,8 +992,8 @@ fn an_unprivileged_user_has_the_same_protection_and_can_work() {
     let content = ["a.txt", "b.txt", "d/c.txt"].map(|path| stage.content(path));
     assert_eq!(content, ["one\n2\n", "new\n", "new\n"].map(str::to_owned));
     let results = results(&ran.events());
-    let told = &results[results.len() - 2];
-    assert!(told.starts_with("exit code 0\n65534\n") && told.contains("which were ended"), "{told}");
+    let result = &results[results.len() - 2];
+    assert!(result.starts_with("exit code 0\n65534\n") && result.contains("which were ended"), "{result}");
     assert!(!stage.path("loot/opened").exists() && stage.path("loot/text").exists());
     fs::remove_file(stage.path("program")).unwrap();
     let mut all = Vec::new();
@@ -1024,8 +1030,8 @@ fn a_key_that_is_printed_read_or_said_is_redacted_everywhere() {
         assert!(results[2].starts_with("exit code 0\nKEY=…\nend\n…\nover\n"), "{results:?}");
         assert!(results[3].starts_with("exit code 0\n…\n"), "{results:?}");
         assert!(ran.events().contains(&RunEvent::Said { text: "It is …!".to_owned() }), "{}", ran.out);
-        let told = server.requests()[1].told();
-        assert!(told.contains("Do not use ….") && told.contains("KEY=…"), "{told}");
+        let prompt = server.requests()[1].prompt();
+        assert!(prompt.contains("Do not use ….") && prompt.contains("KEY=…"), "{prompt}");
     }
 }
 
@@ -1133,7 +1139,7 @@ fn a_key_that_cannot_be_had_is_told_before_anything_begins() {
 
 // Commands.
 
-/// What a command leaves behind, in every way there is to get away from it.
+/// A command tries every way to leave a process behind.
 #[test]
 fn nothing_of_a_command_is_alive_when_its_result_is_given() {
     let begun = "while ! test -s pid; do :; done";
@@ -1170,8 +1176,8 @@ fn a_process_that_has_become_another_users_is_told() {
     let ran = Ran::of(run.output().unwrap());
     let pid: i32 = stage.content("pid").trim().parse().unwrap();
     kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
-    let told = &results(&ran.events())[0];
-    assert!(told.contains("note: a process that it started could not be ended and still runs\n"), "{told}");
+    let result = &results(&ran.events())[0];
+    assert!(result.contains("note: a process that it started could not be ended and still runs\n"), "{result}");
 }
 
 #[test]
@@ -1180,8 +1186,8 @@ fn where_nobody_can_be_asked_commands_are_declined_and_the_model_is_told() {
         let stage = stage();
         let (_, requests) = stage.finishes(vec![Turn::calls(&[shell("touch made")]), done()], &words);
         assert!(!stage.path("made").exists());
-        let told = requests[1].told();
-        assert!(told.contains("the command was declined: it is not in the list of allowed commands"), "{told}");
+        let prompt = requests[1].prompt();
+        assert!(prompt.contains("the command was declined: it is not in the list of allowed commands"), "{prompt}");
     }
 }
 
@@ -1202,8 +1208,8 @@ fn what_the_settings_allow_runs_and_what_it_changed_is_named() {
     assert!(results[1].starts_with("exit code 0\nfixed\n") && results[1].contains("denied"), "{results:?}");
     assert!(results[1].contains("a.txt") && results[1].contains("new.txt"), "{results:?}");
     assert!(results[2].contains("declined"), "{results:?}");
-    assert!(requests[2].told().contains("1|2\n"), "{}", requests[2].told());
-    assert!(requests[2].told().contains("src/new.txt"), "{}", requests[2].told());
+    assert!(requests[2].prompt().contains("1|2\n"), "{}", requests[2].prompt());
+    assert!(requests[2].prompt().contains("src/new.txt"), "{}", requests[2].prompt());
     assert!(!stage.path("new.txt").exists());
 }
 
@@ -1215,11 +1221,11 @@ fn without_a_person_nothing_runs_without_confinement() {
     let turns = vec![Turn::calls(&[("run_command", unconfined)]), done()];
     let (_, requests) = stage.finishes(turns, &[STORY, "--json"]);
     assert!(!stage.path("made").exists());
-    let told = requests[1].told();
-    assert!(told.contains("there is no one to ask") && told.contains("--yes"), "{told}");
+    let prompt = requests[1].prompt();
+    assert!(prompt.contains("there is no one to ask") && prompt.contains("--yes"), "{prompt}");
 }
 
-// Others at work.
+// Changes by others.
 
 #[test]
 fn a_change_of_somebody_else_is_never_overwritten() {
@@ -1235,15 +1241,15 @@ fn a_change_of_somebody_else_is_never_overwritten() {
         let (ran, requests) = stage.finishes(turns, &[STORY, "--json", "--protocol", protocol]);
         let results = results(&ran.events());
         assert!(results[2].contains("modified since last read"), "{results:?}");
-        assert!(requests[3].told().contains("you had not seen the current content of a.txt"), "{}", requests[3].told());
-        assert!(requests[3].told().contains("2|two, as somebody else has it"), "{}", requests[3].told());
+        assert!(requests[3].prompt().contains("you had not seen the current content of a.txt"), "{}", requests[3].prompt());
+        assert!(requests[3].prompt().contains("2|two, as somebody else has it"), "{}", requests[3].prompt());
         assert_eq!(stage.content("a.txt"), "one\n2, as somebody else has it\n");
     }
 }
 
-/// The anchor of a line, as the model is shown it.
-fn anchor_of(told: &str, line: &str) -> String {
-    let row = told.lines().find(|row| row.ends_with(&format!("|{line}"))).unwrap_or_else(|| panic!("{line}: {told}"));
+/// The anchor of a line, as shown to the model.
+fn anchor_of(prompt: &str, line: &str) -> String {
+    let row = prompt.lines().find(|row| row.ends_with(&format!("|{line}"))).unwrap_or_else(|| panic!("{line}: {prompt}"));
     row.split('|').next().unwrap().to_owned()
 }
 
@@ -1255,7 +1261,7 @@ fn an_anchored_edit_is_repaired_where_the_lines_are_proven() {
     let moved = after.clone();
     let stale = Turn::made(move |request| {
         put(&path, &moved);
-        let at = anchor_of(&request.told(), "line 20");
+        let at = anchor_of(&request.prompt(), "line 20");
         Turn::calls(&[
             ("edit_lines", json!({ "path": "a.txt", "edits": [{ "op": "replace", "at": at, "text": "twenty" }] })),
             complete(1),
@@ -1269,11 +1275,11 @@ fn an_anchored_edit_is_repaired_where_the_lines_are_proven() {
         _ => None,
     });
     assert_eq!(repairs.collect::<Vec<_>>(), ["read_file", "edit_lines"]);
-    let told = requests[3].told();
-    assert!(told.contains("found by proof") && told.contains("|twenty"), "{told}");
+    let prompt = requests[3].prompt();
+    assert!(prompt.contains("found by proof") && prompt.contains("|twenty"), "{prompt}");
 }
 
-// What is shown.
+// Output.
 
 #[test]
 fn a_pipe_gets_plain_lines() {
@@ -1326,7 +1332,7 @@ fn a_story_may_come_from_standard_input() {
     let stage = stage();
     let (ran, requests) = with_input(&stage, b"Make two\na number.\n", whole_story(), &["-"]);
     assert_eq!(ran.code, Some(0), "{}", ran.err);
-    assert!(requests[0].told().contains("# Story\nMake two\na number.\n"), "{}", requests[0].told());
+    assert!(requests[0].prompt().contains("# Story\nMake two\na number.\n"), "{}", requests[0].prompt());
     let (ran, requests) = with_input(&stage, b"\xff\xfe", whole_story(), &["-"]);
     assert_eq!((ran.code, requests.len()), (Some(2), 0));
     assert!(ran.err.starts_with("error: the story from standard input: "), "{}", ran.err);
@@ -1352,8 +1358,12 @@ fn a_long_story_is_cut_in_the_prompt_and_kept_whole() {
         assert_eq!(ran.code, Some(0), "{}", ran.err);
         assert_eq!(stage.place(&stage.only_run())["story"], story);
         for request in &requests {
-            let told = request.told();
-            assert!(told.contains("word0 word1 ") && told.contains("…[+") && told.len() < 40_000, "{mode}: {} bytes", told.len());
+            let prompt = request.prompt();
+            assert!(
+                prompt.contains("word0 word1 ") && prompt.contains("…[+") && prompt.len() < 40_000,
+                "{mode}: {} bytes",
+                prompt.len()
+            );
         }
         assert!(ran.out.lines().nth(1).unwrap().len() < 2000, "{}", ran.out.len());
     }
@@ -1361,13 +1371,14 @@ fn a_long_story_is_cut_in_the_prompt_and_kept_whole() {
 
 // Conversations.
 
-/// Whether a provider would take it: every call has its result, right after it.
+/// Whether a provider would accept it: every call has its result right after it.
 #[track_caller]
 fn is_well_formed(request: &Request) -> bool {
     if request.speaks() == Speaks::Responses { has_paired_items(request) } else { has_paired_messages(request) }
 }
 
-/// The items of responses: results follow calls, and nothing but other calls and results comes between.
+/// Whether the items of the Responses protocol are paired: results follow their calls, with nothing but other calls and
+/// results between them.
 fn has_paired_items(request: &Request) -> bool {
     let items = request.body["input"].as_array().unwrap();
     let mut open: Vec<&str> = Vec::new();
@@ -1432,8 +1443,8 @@ fn a_conversation_that_gets_long_is_folded_and_goes_on() {
         let (ran, requests) = stage.finishes(turns, &[STORY, "--json", "--protocol", protocol]);
         assert!(requests.iter().all(is_well_formed), "{protocol}");
         assert!(ran.events().iter().any(|event| matches!(event, RunEvent::Folded { .. })), "{}", ran.out);
-        let told = requests[4].told();
-        assert!(told.contains("was folded into this state") && told.contains("make it a number"), "{told}");
+        let prompt = requests[4].prompt();
+        assert!(prompt.contains("was folded into this state") && prompt.contains("make it a number"), "{prompt}");
         assert!(results(&ran.events())[4].contains("was not read this session"), "{:?}", results(&ran.events()));
         assert_eq!(stage.content("a.txt"), "one\n2\n");
     }
@@ -1450,9 +1461,9 @@ fn a_conversation_goes_on_after_a_stop() {
         let (_, requests) = stage.finishes(turns, &[&["--resume"], &words[..]].concat());
         assert!(requests.iter().all(is_well_formed), "{:#}", requests[0].body);
         assert!(
-            requests[0].told().contains("Let me look at it.") && requests[0].told().contains("2|two"),
+            requests[0].prompt().contains("Let me look at it.") && requests[0].prompt().contains("2|two"),
             "{}",
-            requests[0].told()
+            requests[0].prompt()
         );
         assert_eq!(stage.content("a.txt"), "one\n2\n");
     }

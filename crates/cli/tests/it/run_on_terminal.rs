@@ -1,4 +1,4 @@
-//! `surehand run` on a terminal with a person: what they see, type and are asked.
+//! `surehand run` on a terminal with a person: what it shows and asks, and what the person types.
 
 use serde_json::Value;
 use surehand_testkit::{
@@ -13,7 +13,7 @@ fn on_terminal(stage: &Stage, server: &ModelServer, words: &[&str]) -> Terminal 
     Terminal::start(&stage.command(&server.url(), words), 100)
 }
 
-/// The end of a run, after which the terminal is as it was.
+/// Waits for the end of a run, and checks that the mode of the terminal is restored.
 #[track_caller]
 fn ends(mut terminal: Terminal, code: i32) -> String {
     let mode = terminal.wait_for_end();
@@ -22,7 +22,7 @@ fn ends(mut terminal: Terminal, code: i32) -> String {
     output
 }
 
-/// Turns of which the second one waits until something is told.
+/// Turns of which the second one waits until the file `go` exists.
 fn waiting_in_the_second(stage: &Stage, turns: Vec<Turn>) -> Vec<Turn> {
     let path = stage.path("go");
     let waits = |(number, turn): (usize, Turn)| {
@@ -48,9 +48,9 @@ fn a_question_of_the_model_is_answered_at_the_terminal() {
     terminal.wait_for("it decides) > ");
     terminal.type_keys("tabs, please\r");
     ends(terminal, 0);
-    let told = server.requests()[1].told();
-    assert!(told.contains("asked \"Tabs or spaces?\": tabs, please"), "{told}");
-    assert!(server.requests()[0].told().contains("If only the user can decide something, ask"));
+    let prompt = server.requests()[1].prompt();
+    assert!(prompt.contains("asked \"Tabs or spaces?\": tabs, please"), "{prompt}");
+    assert!(server.requests()[0].prompt().contains("If only the user can decide something, ask"));
 }
 
 #[test]
@@ -58,8 +58,8 @@ fn in_a_pipe_the_model_is_told_that_nobody_answers() {
     for words in [&[STORY][..], &[STORY, "--json"]] {
         let (ran, requests) = stage().finishes([vec![Turn::text("Tabs or spaces?")], whole_story()].concat(), words);
         assert!(ran.out.contains("there is no one to answer it"), "{}", ran.out);
-        assert!(requests[1].told().contains("there is no one to answer it"), "{}", requests[1].told());
-        assert!(!requests[0].told().contains("If only the user can decide"));
+        assert!(requests[1].prompt().contains("there is no one to answer it"), "{}", requests[1].prompt());
+        assert!(!requests[0].prompt().contains("If only the user can decide"));
     }
 }
 
@@ -72,20 +72,20 @@ fn a_line_that_is_typed_reaches_the_next_prompt_and_survives_a_resume() {
     terminal.wait_for("type a line to tell the model something");
     server.wait_for_requests(2);
     terminal.type_keys("use tebs\x7f\x7f\x7fabs");
-    // Until Enter, the line is where the status was.
+    // Until Enter, the line is shown in place of the status.
     terminal.wait_for(" use tabs");
     terminal.type_keys("\r");
     terminal.wait_for("the model reads it in its next turn");
     stage.put("go", "");
     server.wait_for_requests(3);
-    assert!(server.requests()[2].told().contains("After turn 2: use tabs\n"), "{}", server.requests()[2].told());
+    assert!(server.requests()[2].prompt().contains("After turn 2: use tabs\n"), "{}", server.requests()[2].prompt());
     terminal.type_keys("\x03");
     ends(terminal, 130);
     let user: Vec<Value> =
         stage.transcript_values(&stage.only_run()).into_iter().filter(|event| event["event"] == "user").collect();
     assert_eq!(user, [serde_json::json!({ "event": "user", "text": "use tabs", "answers": null })]);
     let (_, requests) = stage.finishes(vec![third, fourth], &["--resume"]);
-    assert!(requests[0].told().contains("After turn 2: use tabs\n"), "{}", requests[0].told());
+    assert!(requests[0].prompt().contains("After turn 2: use tabs\n"), "{}", requests[0].prompt());
 }
 
 #[test]
@@ -95,12 +95,12 @@ fn a_line_typed_into_a_plain_terminal_is_heard_too() {
     let mut terminal = Terminal::start(stage.command(&server.url(), &[STORY]).env("NO_COLOR", "1"), 80);
     server.wait_for_requests(2);
     terminal.type_keys("use tabs\r");
-    // The terminal shows what is typed.
+    // The terminal echoes what is typed.
     terminal.wait_for("use tabs");
     stage.put("go", "");
     terminal.wait_for("you: use tabs");
     ends(terminal, 0);
-    assert!(server.requests()[2].told().contains("After turn 2: use tabs\n"));
+    assert!(server.requests()[2].prompt().contains("After turn 2: use tabs\n"));
 }
 
 #[test]
@@ -128,7 +128,7 @@ fn an_edit_is_shown_and_asked_about() {
     terminal.type_keys("y\r");
     let output = ends(terminal, 0);
     assert_eq!((stage.content("a.txt").as_str(), output.matches("+2").count()), ("one\n2\n", 1), "{output}");
-    assert!(server.requests()[3].told().contains("nothing was written: an Arabic number"));
+    assert!(server.requests()[3].prompt().contains("nothing was written: an Arabic number"));
 }
 
 #[test]
@@ -167,9 +167,9 @@ fn a_run_that_is_done_takes_a_further_story() {
         let number = stage.place(&run)["former_stories"].as_u64().unwrap() as u32 + 2;
         let turns = vec![plan(), Turn::calls(&[complete(number)]), done()];
         let (_, requests) = stage.finishes(turns, words);
-        let told = requests[0].told();
-        assert!(told.contains(&format!("# Story\n{}\n", words[0])), "{told}");
-        assert!(told.contains("as the story, which is over: Make two a number."), "{told}");
+        let prompt = requests[0].prompt();
+        assert!(prompt.contains(&format!("# Story\n{}\n", words[0])), "{prompt}");
+        assert!(prompt.contains("as the story, which is over: Make two a number."), "{prompt}");
     }
     assert_eq!((stage.only_run(), stage.place(&run)["turn"].as_u64()), (run.clone(), Some(10)));
     let tasks = |story: &str| {

@@ -58,7 +58,7 @@ impl Reader {
     fn disturb(&mut self, source: &mut Source<'_>) {
         let before = self.now.content();
         self.now = self.now.changed(source);
-        // Lines that came and went unseen cannot be distinguished.
+        // Lines that were added and removed unseen cannot be distinguished.
         self.now.recognise(&self.seen);
         self.story.push_str(&format!("changed by somebody else: {before:?} -> {:?}\n", self.now.content()));
     }

@@ -15,17 +15,17 @@ mod tokens;
 
 /// A law with the material for its inputs.
 pub struct Target {
-    /// Its name.
+    /// The name on the command line, and of the directory with its inputs.
     pub name: &'static str,
     /// Panics if these bytes break a law.
     pub run: fn(&[u8]),
-    /// The words of its inputs.
+    /// Words that mutations insert into inputs.
     pub words: &'static [&'static str],
     /// Longer inputs take too long.
     pub most_bytes: usize,
 }
 
-/// All targets.
+/// The table of targets.
 pub const TARGETS: &[Target] = &[
     Target { name: "patch", run: patch::run, words: patch::WORDS, most_bytes: 1_000 },
     Target { name: "anchors", run: anchors::run, words: &[], most_bytes: 200 },

@@ -60,7 +60,7 @@ pub(super) fn run(data: &[u8]) {
     }
 }
 
-/// A patch of any words, on two files.
+/// A patch of arbitrary words, on two files.
 fn any(source: &mut Source<'_>) {
     let endings = Endings::draw(source);
     let pages = [Page::draw(source, 12, endings), Page::draw(source, 4, endings)];

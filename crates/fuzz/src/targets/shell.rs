@@ -71,7 +71,6 @@ pub(super) const WORDS: &[&str] = &[
     "git status",
 ];
 
-/// A random command.
 fn command(source: &mut Source<'_>) -> String {
     if source.flag() {
         return String::from_utf8_lossy(source.until_zero(300)).into_owned();

@@ -130,7 +130,7 @@ fn damage(source: &mut Source<'_>, files: &[PathBuf]) {
     put(file, &content);
 }
 
-/// The complete state of another tree, as it comes along when a repository is copied.
+/// Copies the complete state of another tree into this one, as copying a repository does.
 fn transplant(sandbox: &Sandbox) {
     let other = Sandbox::new();
     work(&mut Session::continued(other.open().expect("a workspace"), SessionId("s".to_owned())));
@@ -176,7 +176,7 @@ const TARGETS: &[&str] = &[
     ".git/surehand/state.db",
 ];
 
-/// Writes what an attacker who knows our formats would write, wherever it may be read.
+/// Writes what an attacker who knows our formats would write, into any place that may be read.
 fn forge(source: &mut Source<'_>, sandbox: &Sandbox) {
     let dirs = state_directories(sandbox);
     let dir = &dirs[source.below(dirs.len())];

@@ -14,7 +14,7 @@ use surehand_testkit::{rng::Rng, state_of};
 
 use crate::{Torture, mounts, test_workspace::TestWorkspace, tree};
 
-/// The user `nobody`, to whom file modes apply.
+/// The user `nobody`, who is bound by file modes.
 const NOBODY: u32 = 65_534;
 
 /// A kind of fault.
@@ -35,7 +35,6 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// All of them.
     pub(super) const ALL: [Kind; 6] =
         [Kind::FullDisk, Kind::NoInodes, Kind::NoGrowth, Kind::ReadOnly, Kind::NoRights, Kind::NoState];
 
@@ -93,7 +92,7 @@ impl Kind {
         Ok(())
     }
 
-    /// Unmounts what was mounted. If there is a violation, a copy of the files is kept.
+    /// Unmounts the mounted file systems. If there is a violation, a copy of the files is kept.
     pub(super) fn leave(self, workspace: &TestWorkspace) -> Result<()> {
         let mounted = match self {
             Kind::FullDisk | Kind::NoInodes => workspace.root(),
@@ -124,13 +123,13 @@ fn as_nobody() -> (&'static str, [&'static str; 3]) {
 pub(super) enum Fault {
     /// Files that fill the space.
     Filled(PathBuf),
-    /// A process whose limit is lifted.
+    /// A process whose limit is lifted at the end.
     Limited(Pid),
     /// A file system that becomes writable again.
     Remounted(PathBuf),
     /// A path that gets its mode back.
     Changed(PathBuf, Permissions),
-    /// Nothing to do.
+    /// Nothing has to be undone.
     Passed,
 }
 
@@ -178,7 +177,6 @@ impl Fault {
         }
     }
 
-    /// Ends it.
     pub(super) fn end(self, workspace: &TestWorkspace) -> io::Result<()> {
         match self {
             Self::Filled(filler) if filler.is_dir() => fs::remove_dir_all(filler),

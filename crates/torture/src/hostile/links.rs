@@ -31,7 +31,6 @@ use crate::{
 /// The content of the files outside, which no answer may contain.
 const SECRET: &str = "what-is-outside";
 
-/// Runs this part.
 pub(super) fn run(workspace: TestWorkspace, rng: &mut Rng, length: Duration, outcome: &mut PartOutcome) -> Result<()> {
     let file_set = FileSet::lay_out(&workspace.root(), "ring", rng).with_context(|| workspace.root().display().to_string())?;
     let outside = Outside::lay_out(&workspace, &file_set)?;
@@ -49,7 +48,7 @@ pub(super) fn run(workspace: TestWorkspace, rng: &mut Rng, length: Duration, out
     Ok(())
 }
 
-/// Reads, searches and changes files while the links come and go.
+/// Reads, searches and changes files while the links are swapped.
 fn work(patient: &mut Patient<'_>, swapper: &Swapper, until: Instant) -> Result<()> {
     let mut client = patient.workspace.server(Settings::any(patient.rng))?;
     while Instant::now() < until && !patient.workspace.is_spoilt() {

@@ -22,10 +22,9 @@ use crate::{
     tree,
 };
 
-/// How often a refused call is sent again. The refusal shows what changed.
+/// The number of attempts for a refused call. The refusal shows what changed.
 const ATTEMPTS: usize = 3;
 
-/// An agent.
 pub(super) struct Agent<'a> {
     race: &'a Race<'a>,
     who: usize,
@@ -38,7 +37,6 @@ pub(super) struct Agent<'a> {
 }
 
 impl<'a> Agent<'a> {
-    /// A new agent.
     pub(super) fn new(race: &'a Race<'a>, who: usize, mut rng: Rng) -> Self {
         let settings = Settings::any(&mut rng);
         Self { race, who, number: 0, rng, durations: Durations::default(), settings, client: None, tally: Tally::default() }
@@ -289,7 +287,7 @@ impl<'a> Agent<'a> {
     }
 }
 
-/// What an answer says about the token in the call.
+/// The fate of the token in a call, according to the answer.
 fn fate(reply: &Reply) -> Fate {
     match reply {
         Reply::Done(_) => Fate::Written,

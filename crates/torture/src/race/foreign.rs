@@ -20,7 +20,6 @@ use super::{
 };
 use crate::report::Tally;
 
-/// Another program.
 pub(super) struct Foreign<'a> {
     race: &'a Race<'a>,
     directory: &'static str,

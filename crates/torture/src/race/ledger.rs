@@ -7,7 +7,7 @@ use std::{
 
 use crate::{report::Tally, test_workspace::TestWorkspace, tree};
 
-/// The token of a write. All have the same length, so that one can overwrite another.
+/// The token of a write. All tokens have the same length, so that one can overwrite another.
 pub(super) fn token(who: usize, number: usize) -> String {
     format!("T-{who:02}-{number:07}.")
 }
@@ -37,7 +37,7 @@ pub(super) enum Fate {
 /// The destination of a token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Target {
-    /// The files. The token goes into all of them or none, if only Surehand writes there.
+    /// The written files. If only Surehand writes there, the token goes into all of them or none.
     pub paths: Vec<String>,
     /// Whether only Surehand writes there. Then a refused token is in no file, and a written one is in no other file.
     pub is_quiet: bool,

@@ -16,13 +16,13 @@ use crate::measurement::{PerServer, ServerId, Summary};
 /// The call that is repeated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// The same unchanged file.
+    /// Reads the same unchanged file.
     Read,
     /// Another file with every call, round-robin.
     ReadOther,
     /// Replaces a token, and the next edit restores it.
     Edit,
-    /// Replaces a token by a new one, so that no version of the file comes twice.
+    /// Replaces a token by a new one, so that no version of the file occurs twice.
     EditNew,
     /// As `Edit`, with ours and the floor not syncing.
     EditFast,
@@ -67,9 +67,8 @@ impl Kind {
 
 /// A file size and the number of calls.
 pub(super) struct Size {
-    /// For people.
+    /// The size in the report.
     pub label: &'static str,
-    /// In bytes.
     pub bytes: usize,
     /// The number of files for `ReadOther`.
     files: usize,
@@ -182,7 +181,6 @@ impl Workload {
         if self.kind.is_read() { Ok(()) } else { contender.check(&self.edit(track.turn - 1)) }
     }
 
-    /// One timed call.
     fn call(&self, contender: &mut Contender, turn: usize) -> Result<Duration> {
         if !self.kind.is_read() {
             return Ok(contender.edit(&self.edit(turn))?.took());

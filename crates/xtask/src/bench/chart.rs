@@ -14,7 +14,6 @@ pub(super) enum Tone {
     Ours,
     /// The bare server, which is too simple for real use.
     Floor,
-    /// Another server.
     Peer,
 }
 
@@ -31,14 +30,13 @@ impl Tone {
 pub(super) struct Bar {
     /// The name of the server.
     pub label: String,
-    /// What it looks like.
     pub tone: Tone,
-    /// The median.
+    /// The median of the calls.
     pub time: Duration,
 }
 
 pub(super) struct Group {
-    /// The size.
+    /// The size of the files.
     pub label: &'static str,
     /// From top to bottom.
     pub bars: Vec<Bar>,
@@ -47,7 +45,6 @@ pub(super) struct Group {
 pub(super) struct Panel {
     /// The kind of call.
     pub title: &'static str,
-    /// The sizes.
     pub groups: Vec<Group>,
 }
 
@@ -77,7 +74,7 @@ const MARGIN: f64 = 16.0;
 const NAMES: f64 = 104.0;
 /// Width of the numbers right of the longest bar.
 const NUMBERS: f64 = 60.0;
-/// Between two panels.
+/// The gap between two panels.
 const GUTTER: f64 = 24.0;
 /// Height of a bar and from one to the next.
 const BAR: f64 = 11.0;
@@ -102,7 +99,7 @@ text{font-family:system-ui,-apple-system,'Segoe UI',Helvetica,Arial,sans-serif;f
 @media(prefers-color-scheme:dark){text{fill:#e6edf3}.note,.axis,.value{fill:#9198a1}.value{stroke:#0d1117}.strong{fill:#58a6ff}\
 .grid{stroke:#2d333b}.ours{fill:#58a6ff}.peer{fill:#656c76}.floor{stroke:#9198a1}}";
 
-/// Draws the panels side by side, all with the same axis.
+/// Draws the panels side by side, with the same axis.
 pub(super) fn draw(title: &str, note: &str, panels: &[Panel]) -> String {
     let times = || panels.iter().flat_map(|panel| &panel.groups).flat_map(|group| &group.bars).map(|bar| bar.time);
     let (least, most) = (times().min().unwrap_or_default(), times().max().unwrap_or_default());

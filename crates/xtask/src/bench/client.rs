@@ -47,7 +47,7 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    /// The round trip.
+    /// The time from the request to the answer.
     pub(crate) fn took(&self) -> Duration {
         self.ended - self.began
     }
@@ -195,7 +195,7 @@ impl Client {
         Ok(ended)
     }
 
-    /// Adds the server's name and what it wrote to stderr.
+    /// Adds the server's name and its standard error.
     fn explain(&self, error: anyhow::Error) -> anyhow::Error {
         match fs::read_to_string(&self.log) {
             Ok(log) if !log.trim().is_empty() => anyhow!("{}: {error:#}\nstderr: {}", self.name, log.trim()),

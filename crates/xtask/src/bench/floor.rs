@@ -29,7 +29,7 @@ pub(crate) fn serve(root: &Path, durability: Durability) -> Result<()> {
     let mut output = io::stdout().lock();
     let mut line = Vec::new();
     while input.read_until(b'\n', &mut line).context("stdin")? > 0 {
-        // The complete answer goes out in one write.
+        // The complete answer is written in one call.
         output.write_all(floor.answer(&line)?).context("stdout")?;
         output.flush().context("stdout")?;
         line.clear();
@@ -37,7 +37,7 @@ pub(crate) fn serve(root: &Path, durability: Durability) -> Result<()> {
     Ok(())
 }
 
-/// The served directory, and buffers that are kept from call to call to spare allocations.
+/// The served directory, and buffers that are reused to save allocations.
 struct Floor {
     root: OwnedFd,
     durability: Durability,
@@ -231,8 +231,8 @@ fn say(text: &str, answer: &mut Vec<u8>) {
     escape(text.as_bytes(), answer, |_| ());
 }
 
-/// Appends text for the inside of a JSON string and calls `next_line` after every line break. One pass writes the
-/// answer as it goes out; building the text first and having it serialised would touch a large file twice more.
+/// Appends text for the inside of a JSON string and calls `next_line` after every line break. The answer is written in
+/// one pass; building the text first and serialising it would pass over a large file twice more.
 fn escape(text: &[u8], answer: &mut Vec<u8>, mut next_line: impl FnMut(&mut Vec<u8>)) {
     let mut copied = 0;
     for (at, &byte) in text.iter().enumerate() {

@@ -26,7 +26,6 @@ pub(crate) struct GoingBack {
 }
 
 pub(crate) struct GoingBackRow {
-    /// The command.
     pub label: &'static str,
     /// The number of files in the repository.
     pub files: usize,
@@ -102,10 +101,10 @@ fn restores(server: &Path, root: &Path, rounds: usize) -> Result<GoingBackRow> {
 
 /// Lines of a file that is changed often.
 const LINES: usize = 10_000;
-/// How often.
+/// The number of changes to the file.
 const CHANGES: usize = 1_000;
 
-/// Blame beside `git blame`, and an undo of a change with hundreds of others before and after it, which takes lines back.
+/// Blame beside `git blame`, and an undo by lines of a change with hundreds of others before and after it.
 fn history_of_a_file(server: &Path, root: &Path, rounds: usize) -> Result<[GoingBackRow; 2]> {
     let text: String = (0..LINES).map(|line| format!("line {line}.\n")).collect();
     create(root, "often.txt", &text)?;

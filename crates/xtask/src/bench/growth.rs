@@ -28,7 +28,7 @@ pub(crate) struct Growth {
     pub files: usize,
     /// The files of the peers.
     pub files_of_peers: usize,
-    /// Reads, then edits.
+    /// One row for reads, one for edits.
     pub rows: [(&'static str, PerServer<Windows>); 2],
     /// Resident memory of the servers in KiB, after the calls that all of them make.
     pub resident_kib: PerServer<u64>,

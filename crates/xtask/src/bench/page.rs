@@ -1,5 +1,5 @@
-//! The page of the benchmark in the documentation. The measurements stand between two marks; the text around them is
-//! written by hand and kept.
+//! Updates the benchmark page of the documentation. The measurements are between two marks; the text around them is
+//! written by hand and stays.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,5 @@
-//! Other servers that people use: the list, and the installation of each by name and version below a directory that is
-//! kept between runs. `server` starts them, `tool_dialect` speaks to them.
+//! Other servers in use: the list, and the installation of each by name and version below a directory that is reused.
+//! `server` starts them, `tool_dialect` translates calls for them.
 
 use std::ffi::OsString;
 use std::fs;
@@ -22,14 +22,11 @@ pub(crate) enum Wanted {
     All,
 }
 
-/// Where a package comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Registry {
-    /// `npm install`.
     Npm,
     /// `pip install` into an environment of its own.
     PyPi,
-    /// `cargo install`.
     Crates,
 }
 
@@ -53,9 +50,8 @@ pub(crate) struct Peer {
     pub package: &'static str,
     /// The version of the package.
     pub version: &'static str,
-    /// Where it comes from.
     pub registry: Registry,
-    /// What it runs on, and what else is installed for that, by name and version.
+    /// The runtime, and what else is installed for it, by name and version.
     pub runtime: &'static str,
     with: &'static [&'static str],
     /// Whether an edit is synced before it is acknowledged.
@@ -64,7 +60,7 @@ pub(crate) struct Peer {
     pub dialect: ToolDialect,
     /// How it learns its workspace.
     pub root: RootBy,
-    /// The command line; words that start with `./` are in its directory.
+    /// The command line. Words that start with `./` are relative to the server's directory.
     words: &'static [&'static str],
 }
 
@@ -134,13 +130,11 @@ pub(crate) static PEERS: [Peer; 5] = [
 ];
 
 pub(crate) struct LeftOut {
-    /// Which one.
     pub peer: &'static Peer,
-    /// Why.
     pub reason: String,
 }
 
-/// The wanted peers that are available, installed below `cache` if necessary, and the others with the reasons.
+/// The wanted peers that are available, installed below `cache` if necessary, and the others, each with the reason.
 pub(crate) fn gather(wanted: Wanted, cache: &Path) -> (Vec<&'static Peer>, Vec<LeftOut>) {
     let (mut ready, mut left_out) = (Vec::new(), Vec::new());
     let all: &[Peer] = if wanted == Wanted::None { &[] } else { &PEERS };

@@ -1,4 +1,4 @@
-//! The report as Markdown. `report::json` has the same numbers for programs, `chart` as a picture.
+//! The report as Markdown. `report::json` gives the same numbers as JSON, and `chart` a picture.
 
 mod json;
 
@@ -25,17 +25,15 @@ use crate::table::{table, wrap};
 
 /// Everything that was measured.
 pub(crate) struct Report {
-    /// Where the numbers come from.
+    /// The machine that was measured.
     pub machine: String,
     /// How much was measured.
     pub pace: Pace,
-    /// What the servers are called.
     pub names: PerServer<String>,
     /// The peers that took part.
     pub peers: Vec<&'static Peer>,
     /// The peers that did not.
     pub left_out: Vec<LeftOut>,
-    /// Round trips.
     pub calls: Vec<CallRow>,
     /// Round trips with server and client on one core.
     pub calls_on_one_core: Vec<CallRow>,
@@ -45,23 +43,17 @@ pub(crate) struct Report {
     pub writes: Vec<WriteRow>,
     /// Calls in a second.
     pub throughput: Vec<ThroughputRow>,
-    /// What else an edit may need.
+    /// Moving an edit to the current place of its lines, and undoing it.
     pub depth: Depth,
     /// Early and late calls of a long session.
     pub growth: Growth,
-    /// Starts.
     pub start: Vec<StartRow>,
-    /// Hooks.
     pub hook: Hook,
-    /// Searches.
     pub search: Search,
-    /// Scans.
     pub scan: Scan,
     /// The state as a model gets it.
     pub snapshot: Snapshot,
-    /// Checkpoints and restores.
     pub going_back: GoingBack,
-    /// Memory.
     pub memory: Memory,
     /// How long the whole run took.
     pub took: Duration,
@@ -336,7 +328,7 @@ impl Report {
         table(1, header, rows)
     }
 
-    /// Each kind of scan with what it is compared to.
+    /// Each kind of scan with its comparison.
     fn scan_rows(&self) -> [(&'static str, Summary, &'static str, Summary); 4] {
         let Scan { warm, warm_inside, git, bare, cold, sums, .. } = self.scan;
         [

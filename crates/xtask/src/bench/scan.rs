@@ -28,23 +28,22 @@ const IN_DIRECTORY: usize = 10;
 const RULES: &str = "target/\nnode_modules/\n/build\n*.log\n*.tmp\n*.o\n.DS_Store\n";
 
 pub(crate) struct Scan {
-    /// How many files there are.
     pub files: usize,
     /// A run of `surehand scan --json` in an unchanged tree, from start to end.
     pub warm: Summary,
-    /// The same without the start and the end of the process.
+    /// Without the start and the end of the process.
     pub warm_inside: Summary,
-    /// `git status --porcelain`.
+    /// The time of `git status --porcelain`.
     pub git: Summary,
     /// A walk that only stats each file.
     pub bare: Summary,
     /// The first scan, in which every file is hashed.
     pub cold: Summary,
-    /// `sha256sum` of all files, as many at once as there are cores.
+    /// The time of `sha256sum` over all files, with one process per core.
     pub sums: Summary,
 }
 
-/// Measures scans in turn with the others, and returns the tree.
+/// Measures the scans alternately with the comparisons, and returns the tree.
 pub(super) fn measure(bench: &Bench) -> Result<(Scan, PathBuf)> {
     let files = bench.pace.pick(20_000, 100_000);
     let root = bench.workspace()?;

@@ -22,9 +22,9 @@ pub(crate) fn locate(path: &Path) -> Result<PathBuf> {
 /// A profile of `Cargo.toml`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Profile {
-    /// What `cargo install` builds.
+    /// The profile of `cargo install`.
     Release,
-    /// What is packaged.
+    /// The profile of the packages.
     Dist,
 }
 
@@ -70,7 +70,7 @@ pub(crate) struct Launch {
     pub name: String,
     /// How it is spoken to.
     pub dialect: ToolDialect,
-    /// Where its stderr goes.
+    /// The file for its standard error.
     pub log: PathBuf,
     program: PathBuf,
     arguments: Vec<OsString>,
@@ -79,14 +79,14 @@ pub(crate) struct Launch {
 }
 
 impl Launch {
-    /// The server under test; its log goes to `directory`.
+    /// The server under test. Its log is written to `directory`.
     pub(crate) fn surehand(server: &Path, durability: Durability, directory: &Path) -> Self {
         let arguments = ["mcp", "--root"].map(OsString::from).into();
         let environment = settings(durability).into();
         Self { environment, ..Self::new("surehand", server, arguments, RootBy::Argument, directory) }
     }
 
-    /// The same with one of the user's settings changed.
+    /// The same server with one of the user's settings changed.
     pub(crate) fn with_setting(&self, name: &'static str, value: &'static str) -> Self {
         let mut launch = self.clone();
         launch.environment.push((name, value));

@@ -11,9 +11,8 @@ use crate::files::{text, token, token_line};
 
 /// A call that is ready to send.
 pub(crate) struct Call {
-    /// The tool.
+    /// The name of the tool.
     pub tool: &'static str,
-    /// Its arguments.
     pub arguments: Value,
 }
 
@@ -30,14 +29,13 @@ pub(crate) struct Edit {
     pub path: String,
     /// The old state of the token.
     pub from: usize,
-    /// The new state.
     pub to: usize,
 }
 
 /// The tools of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ToolDialect {
-    /// Our own; the floor has the same.
+    /// Surehand's own tools; the floor has the same ones.
     Surehand,
     /// The official filesystem server, and servers with the same tools.
     Filesystem,
@@ -45,7 +43,7 @@ pub(crate) enum ToolDialect {
     TextEditor,
     /// The crate `hashline`: lines by number and hash, answers as JSON.
     Hashline,
-    /// `mcp-hashline-edit-server`: the same as text.
+    /// `mcp-hashline-edit-server`: lines by number and hash, answers as text.
     HashlineEdit,
 }
 

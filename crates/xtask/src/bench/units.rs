@@ -4,12 +4,10 @@ use std::time::Duration;
 
 use crate::measurement::ratio;
 
-/// In microseconds.
 pub(super) fn micros(duration: Duration) -> String {
     format!("{:.0}", duration.as_secs_f64() * 1e6)
 }
 
-/// In milliseconds.
 pub(super) fn millis(duration: Duration) -> String {
     format!("{:.2}", duration.as_secs_f64() * 1e3)
 }

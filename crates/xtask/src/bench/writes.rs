@@ -21,7 +21,7 @@ const MOST_FOR_PEERS: usize = 1 << 20;
 /// The tokens of two edits are so far apart that no state of the one is a state of the other.
 const APART: usize = 100_000;
 
-/// What was found.
+/// The times of one change on each server.
 pub(crate) struct WriteRow {
     /// The kind of call.
     pub label: String,
@@ -29,12 +29,11 @@ pub(crate) struct WriteRow {
     pub times: PerServer<Option<Summary>>,
 }
 
-/// What is written.
 #[derive(Clone, Copy)]
 enum Change {
     /// All tokens of a file.
     Edits,
-    /// A file of so many bytes as a whole.
+    /// Writes a whole file of this many bytes.
     Whole(usize),
 }
 
@@ -52,7 +51,7 @@ impl Change {
         }
     }
 
-    /// What the file holds at first.
+    /// The initial content of the file.
     fn content(self) -> String {
         match self {
             Self::Edits => content_with(0, BYTES, &(0..EDITS).map(|place| place * APART).collect::<Vec<_>>()),
@@ -74,7 +73,7 @@ impl Change {
         }
     }
 
-    /// What the server said was written must be in the file.
+    /// Checks that the file contains the change that the server confirmed.
     fn check(self, contender: &Contender, round: usize) -> Result<()> {
         let now = text(&contender.root, &self.path())?;
         let is_there = match self {
@@ -86,7 +85,8 @@ impl Change {
     }
 }
 
-/// Measures the changes in turn; the first one of each server only warms up. `suffix` tells the rows from others.
+/// Measures the changes in turn; the first one of each server only warms up. `suffix` distinguishes the rows from other
+/// ones.
 pub(super) fn measure(bench: &Bench, suffix: &str, launches: &PerServer<Launch>) -> Result<Vec<WriteRow>> {
     let roots = bench.workspaces()?;
     for (_, change) in Change::ALL {

@@ -1,5 +1,5 @@
-//! `cargo xtask fleet forecast`: whether the forecast says what `git merge-file` does, for each file that both sides of
-//! a merge changed.
+//! `cargo xtask fleet forecast`: whether the forecast agrees with `git merge-file`, for each file that both sides of a
+//! merge changed.
 
 use std::{
     path::{Path, PathBuf},
@@ -32,7 +32,7 @@ pub(crate) struct ForecastArgs {
     json: bool,
 }
 
-/// What was found in a repository.
+/// The results for a repository.
 #[derive(Debug, Default)]
 struct Tally {
     name: String,
@@ -46,23 +46,23 @@ struct Tally {
     missed: usize,
     /// Clean merges that the forecast called conflicts.
     wrong: usize,
-    /// Files whose merged text, with its markers, differs from git's.
+    /// Files whose merged text, including the markers, differs from git's.
     other_text: usize,
     /// Files of which the whole contents gave no forecast.
     unknown: usize,
-    /// The same without their text, from the line numbers alone.
+    /// The same comparison from the line numbers alone.
     without_text: WithoutText,
     /// Files that git merges otherwise with the algorithm of `git merge`.
     other_in_histogram: usize,
     times: Vec<Duration>,
 }
 
-/// What the forecast says if their text is not shared.
+/// The forecasts when the text is not shared.
 #[derive(Debug, Default)]
 struct WithoutText {
     /// Conflicts that are certain, and are conflicts.
     found: usize,
-    /// Overlaps that are said to be conflicts unless they are the same change.
+    /// Overlaps that are reported as conflicts unless they are the same change.
     unknown: usize,
     /// Wrong answers of either kind.
     wrong: usize,
@@ -73,7 +73,7 @@ pub(super) fn run(args: &ForecastArgs) -> Result<()> {
     let mut tallies: Vec<Tally> = Vec::new();
     for (place, path) in args.repositories.iter().enumerate() {
         let done: usize = tallies.iter().map(|tally| tally.merges).sum();
-        // What one repository lacks, the next ones make up for.
+        // If a repository has too few, the next ones make up for it.
         let share = (args.limit - done).div_ceil(args.repositories.len() - place);
         tallies.push(compare(path, share)?);
     }
@@ -255,7 +255,7 @@ mod tests {
 
     use super::*;
 
-    /// A repository whose branches edit the same file, and are merged into the last one each time.
+    /// A repository whose branches edit the same file; each branch is merged into the one before.
     fn history(merges: u64) -> tempfile::TempDir {
         let dir = tempfile::tempdir().unwrap();
         let git = |words: &[&str]| {
@@ -263,7 +263,7 @@ mod tests {
             let output = Command::new("git").current_dir(dir.path()).args(identity).args(words).output().unwrap();
             assert!(output.status.success(), "git {words:?}: {}", String::from_utf8_lossy(&output.stderr));
         };
-        // A sequence of numbers that looks random and is always the same.
+        // A reproducible sequence of pseudo-random numbers.
         let mut state = 7_u64;
         let mut next = move |below: u64| {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);

@@ -17,7 +17,7 @@ pub(super) struct Repository {
     answers: BufReader<ChildStdout>,
 }
 
-/// A commit that merged two others.
+/// A merge commit with two parents.
 #[derive(Debug, Clone)]
 pub(super) struct Merge {
     pub commit: String,
@@ -51,7 +51,7 @@ impl Repository {
         name.unwrap_or_default().replace('+', "/")
     }
 
-    /// The commits that merged two others, the youngest first.
+    /// The merge commits with two parents, newest first.
     pub(super) fn merges(&self) -> Result<Vec<Merge>> {
         let list = self.text(&["rev-list", "--parents", "--min-parents=2", "--max-parents=2", "HEAD"])?;
         let merge = |line: &str| {
@@ -143,13 +143,13 @@ fn git(path: &Path) -> Command {
 /// How `git merge-file` compares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Algorithm {
-    /// Its default.
+    /// The default of `git merge-file`.
     Myers,
-    /// What `git merge` uses.
+    /// The algorithm of `git merge`.
     Histogram,
 }
 
-/// What `git merge-file` did with three contents, in a directory for its files.
+/// Runs `git merge-file` on three contents, in a directory for its files.
 pub(super) struct MergeFile {
     pub is_clean: bool,
     pub text: Vec<u8>,

@@ -1,4 +1,4 @@
-//! `cargo xtask fleet`: proofs and figures of what several agents need of each other.
+//! `cargo xtask fleet`: proofs and measurements of the parts that several agents need.
 
 mod board;
 mod forecast;
@@ -7,7 +7,6 @@ mod merges;
 use anyhow::Result;
 use clap::Subcommand;
 
-/// The measurements.
 #[derive(Subcommand)]
 pub(crate) enum FleetCommand {
     /// Let simulated agents work off tasks on a board whose server is killed; prove that each task was done once

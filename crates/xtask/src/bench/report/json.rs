@@ -1,4 +1,4 @@
-//! The same numbers for programs; durations in µs.
+//! The report as JSON. Durations are in µs.
 
 use std::time::Duration;
 

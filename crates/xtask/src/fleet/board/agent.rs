@@ -31,7 +31,7 @@ pub(super) fn patiently<T>(mut operation: impl FnMut() -> Result<T, BoardError>)
 fn patiently_or<T>(again: &mut usize, mut operation: impl FnMut() -> Result<T, BoardError>) -> Result<T, BoardError> {
     loop {
         match operation() {
-            // A server that is away, or a file that others keep locked.
+            // The server is down, or other processes keep a file locked.
             Err(BoardError::Unreachable { .. } | BoardError::Store(_)) => *again += 1,
             done => return done,
         }
@@ -69,7 +69,7 @@ impl Agent {
         Checkout { host: "simulated".to_owned(), device: 1, inode: self.number as u64, path: format!("/src/{}", self.number) }
     }
 
-    /// Works until all tasks are done. Returns what it did.
+    /// Works until all tasks are done. Returns the record of its work.
     pub(super) fn work(mut self, shared: &Shared) -> AgentLedger {
         let checkout = self.checkout();
         self.send(|board| board.join(&checkout)).expect("a checkout may join");
@@ -136,14 +136,14 @@ impl Agent {
         Some((task.id, fence))
     }
 
-    /// One claim in a hundred ends with the death of its agent, but not at the end, when others would only wait for it. The
-    /// first agent dies with its first claim.
+    /// One claim in a hundred ends with the death of its agent, but not at the end, when the others would only wait for
+    /// it. The first agent dies with its first claim.
     fn dies(&mut self, shared: &Shared) -> bool {
         let is_first = self.number == 0 && self.turn == 1;
         is_first || (shared.completed.load(Ordering::Acquire) < shared.tasks / 2 && self.rng.within(0..100) == 0)
     }
 
-    /// Does a task: changes a file, tells the others, and completes it.
+    /// Works on a task: changes a file, posts a headline, and completes it.
     fn complete(&mut self, task: BoardTaskId, fence: Fence, shared: &Shared) {
         let checkout = self.checkout().id();
         self.revision += 1;
@@ -179,7 +179,7 @@ impl Agent {
         }
     }
 
-    /// Agents that were frozen for a long time wake up and complete what they had claimed.
+    /// Agents that were frozen for a long time wake up and complete their claimed tasks.
     fn wake_the_dead(&mut self) {
         for (task, fence) in std::mem::take(&mut self.abandoned) {
             self.ledger.late_sent += 1;

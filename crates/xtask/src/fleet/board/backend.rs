@@ -1,4 +1,4 @@
-//! The boards under the simulation, and what happens to their servers.
+//! The boards that the simulation uses, and the failures of their servers.
 
 use std::time::Duration;
 
@@ -29,7 +29,6 @@ impl BackendKind {
     }
 }
 
-/// A running backend.
 pub(super) enum Backend {
     Sqlite(TempDir),
     Postgres { primary: PostgresServer, replica: Option<PostgresServer>, url: String },

@@ -1,4 +1,4 @@
-//! What the agents believe to have done, kept apart from the board, and what follows from it.
+//! The agents' own record of their work, which is independent of the board, and its comparison with the board.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashSet},
@@ -8,7 +8,7 @@ use std::{
 use serde_json::{Value, json};
 use surehand_store::board::{BoardTaskId, Fence};
 
-/// What one agent did.
+/// The work of one agent.
 #[derive(Debug, Default)]
 pub(super) struct AgentLedger {
     /// Each claim that it was given.
@@ -17,7 +17,7 @@ pub(super) struct AgentLedger {
     pub(super) claim_times: Vec<Duration>,
     /// Each completion that the board confirmed.
     pub(super) completed: Vec<(BoardTaskId, Fence)>,
-    /// The ids of the headlines that the board confirmed; there are as many changes.
+    /// The ids of the headlines that the board confirmed. The number of changes is the same.
     pub(super) headlines: Vec<String>,
     /// Completions that were refused because the lease had run out.
     pub(super) expired: usize,
@@ -29,11 +29,11 @@ pub(super) struct AgentLedger {
     pub(super) outages: usize,
 }
 
-/// What all agents did.
+/// The work of all agents.
 #[derive(Debug, Default)]
 pub(super) struct Ledger(Vec<AgentLedger>);
 
-/// What follows from a ledger.
+/// The result of the comparison.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(super) struct Proof {
     /// Tasks that were completed exactly once.
@@ -78,8 +78,8 @@ impl Ledger {
         self.0.iter().flat_map(|agent| agent.claim_times.iter().copied()).collect()
     }
 
-    /// Compares what the agents did with the tasks that were added, those that the board has as completed, and the
-    /// headlines that each reader has seen.
+    /// Compares the work of the agents with the added tasks, the tasks that are completed according to the board, and
+    /// the headlines that each reader has seen.
     pub(super) fn prove(
         &self,
         added: &[BoardTaskId],

@@ -1,5 +1,5 @@
-//! `cargo xtask fleet board`: simulated agents claim tasks, report changes, post headlines and send heartbeats, while the
-//! server of their board is killed. Each agent is a thread of this process with a connection of its own.
+//! `cargo xtask fleet board`: simulated agents claim tasks, report changes, post headlines and send heartbeats, while
+//! the server of their board is killed. Each agent is a thread of this process with its own connection.
 
 mod agent;
 mod backend;
@@ -61,18 +61,18 @@ pub(crate) struct BoardArgs {
     json: bool,
 }
 
-/// What a simulation does.
+/// The parameters of a simulation.
 #[derive(Debug, Clone, Copy)]
 struct Plan {
     agents: usize,
     tasks: usize,
     kills: usize,
     failover: bool,
-    /// How long a claim lasts without a heartbeat; there is one four times as often.
+    /// How long a claim lasts without a heartbeat. Heartbeats are sent four times as often.
     lease: Duration,
 }
 
-/// What came of a simulation.
+/// The result of a simulation.
 struct Outcome {
     backend: BackendKind,
     plan: Plan,
@@ -114,7 +114,7 @@ pub(crate) fn run(args: BoardArgs) -> Result<()> {
     }
 }
 
-/// What the threads of a simulation share.
+/// The state that the threads of a simulation share.
 pub(super) struct Shared {
     /// The number of completed tasks.
     pub(super) completed: AtomicUsize,
