@@ -12,7 +12,7 @@ use surehand_engine::{
     core::{ContextMode, EditDialect},
 };
 
-use crate::commands::{clean, init};
+use crate::commands::init;
 
 /// The file-state layer for coding agents: tracks what a model has seen, and keeps every change safe.
 #[derive(Parser)]
@@ -30,7 +30,7 @@ pub(crate) enum CliCommand {
     Mcp(McpArgs),
     /// Answer an agent's hook, with its event on standard input. `surehand init` sets it up.
     Hook(HookArgs),
-    /// Set up the installed clients: show what will be written, ask, and keep what is already there.
+    /// Set up the installed clients: show what will be written, ask, and keep what is there.
     Init(InitArgs),
     /// Check the program, the workspace and every client, and say how to fix what is wrong.
     Doctor(StateArgs),
@@ -48,7 +48,7 @@ pub(crate) enum CliCommand {
     /// the agent, show its events, or one turn with prompt, answer and calls.
     Show(ShowArgs),
     /// List the runs of the agent, latest first: story, state, turns, tokens. `show` shows one.
-    Runs(RunsArgs),
+    Runs(ListArgs),
     /// List the sessions: what each has seen, which of those files have changed since, and its changes.
     Sessions(SessionsArgs),
     /// List, show, apply or drop text that other programs wrote into a file while it was being replaced.
@@ -59,7 +59,7 @@ pub(crate) enum CliCommand {
     Diff(DiffArgs),
     /// Undo a change: the last one, the last one of a file, a named one, or all of a session.
     Undo(UndoArgs),
-    /// Redo the last undo. Repeat it to redo earlier ones.
+    /// Redo the last undone change. Repeat it to redo earlier ones.
     Redo(RedoArgs),
     /// Commit exactly the lines of a session, and leave everything else as it is.
     Commit(CommitArgs),
@@ -397,17 +397,19 @@ pub(crate) struct BoardTaskIds {
     pub ids: Vec<i64>,
 }
 
+/// Parses `30m`, `12h`, `7d`, `2w`.
 fn time_span(text: &str) -> Result<Duration, String> {
-    let bad = || "must be a number with s, m, h or d, such as 30m".to_owned();
-    let (number, unit) = text.split_at(text.len().saturating_sub(1));
+    let wrong = || "give a number and a unit, as in 30m, 12h, 7d or 2w".to_owned();
+    let (number, unit) = text.split_at_checked(text.len().saturating_sub(1)).ok_or_else(wrong)?;
     let seconds = match unit {
         "s" => 1,
         "m" => 60,
         "h" => 3600,
-        "d" => 24 * 3600,
-        _ => return Err(bad()),
+        "d" => 86_400,
+        "w" => 7 * 86_400,
+        _ => return Err(wrong()),
     };
-    let number: u32 = number.parse().map_err(|_| bad())?;
+    let number: u32 = number.parse().map_err(|_| wrong())?;
     Ok(Duration::from_secs(u64::from(number) * seconds))
 }
 
@@ -481,14 +483,20 @@ pub(crate) struct LogArgs {
     /// Only these kinds, separated by commas.
     #[arg(long, value_parser = choice(&ActivityKind::NAMES), value_delimiter = ',', value_name = "KINDS")]
     pub kind: Vec<ActivityKind>,
-    /// At most this many entries.
+    #[command(flatten)]
+    pub list: ListArgs,
+    #[command(flatten)]
+    pub pager: PagerArgs,
+}
+
+#[derive(Arguments)]
+pub(crate) struct ListArgs {
+    /// At most this many, the latest ones.
     #[arg(long, short = 'n', value_name = "N", default_value_t = 20)]
     pub limit: usize,
     /// Print a JSON array.
     #[arg(long)]
     pub json: bool,
-    #[command(flatten)]
-    pub pager: PagerArgs,
     #[command(flatten)]
     pub place: PlaceArgs,
 }
@@ -507,30 +515,12 @@ pub(crate) struct ShowArgs {
 }
 
 #[derive(Arguments)]
-pub(crate) struct RunsArgs {
-    /// At most this many runs.
-    #[arg(long, short = 'n', value_name = "N", default_value_t = 20)]
-    pub limit: usize,
-    /// Print a JSON array.
-    #[arg(long)]
-    pub json: bool,
-    #[command(flatten)]
-    pub place: PlaceArgs,
-}
-
-#[derive(Arguments)]
 pub(crate) struct SessionsArgs {
     /// Only this session, with all files that it has seen.
     #[arg(value_name = "SESSION")]
     pub session: Option<String>,
-    /// At most this many sessions, those that were active last.
-    #[arg(long, short = 'n', value_name = "N", default_value_t = 20)]
-    pub limit: usize,
-    /// Print a JSON array.
-    #[arg(long)]
-    pub json: bool,
     #[command(flatten)]
-    pub place: PlaceArgs,
+    pub list: ListArgs,
 }
 
 #[derive(Arguments)]
@@ -761,7 +751,7 @@ pub(crate) struct CleanArgs {
     #[arg(long)]
     pub gone: bool,
     /// Only data older than this: 30m, 12h, 7d, 2w. Does not apply to --gone.
-    #[arg(long, value_name = "AGE", value_parser = clean::age)]
+    #[arg(long, value_name = "AGE", value_parser = time_span)]
     pub older_than: Option<Duration>,
     /// Remove without asking.
     #[arg(long, short)]
@@ -829,4 +819,19 @@ pub(crate) struct PlaceArgs {
     /// nothing outside it.
     #[arg(long, value_name = "DIR", global = true)]
     pub root: Option<PathBuf>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_span_is_a_number_and_a_unit() {
+        for (text, seconds) in [("0s", 0), ("30m", 1800), ("12h", 43_200), ("7d", 604_800), ("2w", 1_209_600)] {
+            assert_eq!(time_span(text), Ok(Duration::from_secs(seconds)), "{text}");
+        }
+        for text in ["", "d", "7", "-1d", "1.5h", "7 d", "7y", "99999999999d", "é"] {
+            assert!(time_span(text).is_err(), "{text}");
+        }
+    }
 }

@@ -30,46 +30,34 @@ pub(crate) enum Installer {
 
 impl Installer {
     pub(crate) fn name(self) -> &'static str {
-        match self {
-            Installer::Npm => "npm",
-            Installer::Npx => "npx",
-            Installer::Pip => "pip",
-            Installer::UvTool => "uv tool",
-            Installer::Pipx => "pipx",
-            Installer::Uvx => "uvx",
-            Installer::Debian => "dpkg",
-            Installer::Cargo => "cargo",
-            Installer::Init => "surehand init",
-            Installer::Unknown => "hand",
-        }
+        self.row().0
     }
 
     /// The command that installs the newest version.
     pub(crate) fn update(self) -> &'static str {
-        match self {
-            Installer::Npm => "npm install --global surehand@latest",
-            Installer::Npx => "npx surehand@latest init",
-            Installer::Pip => "pip install --upgrade surehand",
-            Installer::UvTool => "uv tool upgrade surehand",
-            Installer::Pipx => "pipx upgrade surehand",
-            Installer::Uvx => "uvx surehand@latest init",
-            Installer::Debian => "sudo apt install ./surehand_VERSION_ARCHITECTURE.deb",
-            Installer::Cargo => "cargo install surehand",
-            Installer::Init => "npx surehand@latest init (or uvx surehand@latest init)",
-            Installer::Unknown => "replace the program with the one of a newer archive",
-        }
+        self.row().1
     }
 
     /// The command that removes the program.
     pub(crate) fn removal(self) -> Option<&'static str> {
+        self.row().2
+    }
+
+    /// Its name, and the commands that update and remove the program.
+    fn row(self) -> (&'static str, &'static str, Option<&'static str>) {
         match self {
-            Installer::Npm => Some("npm uninstall --global surehand"),
-            Installer::Pip => Some("pip uninstall surehand"),
-            Installer::UvTool => Some("uv tool uninstall surehand"),
-            Installer::Pipx => Some("pipx uninstall surehand"),
-            Installer::Debian => Some("sudo apt remove surehand"),
-            Installer::Cargo => Some("cargo uninstall surehand"),
-            Installer::Npx | Installer::Uvx | Installer::Init | Installer::Unknown => None,
+            Installer::Npm => ("npm", "npm install --global surehand@latest", Some("npm uninstall --global surehand")),
+            Installer::Npx => ("npx", "npx surehand@latest init", None),
+            Installer::Pip => ("pip", "pip install --upgrade surehand", Some("pip uninstall surehand")),
+            Installer::UvTool => ("uv tool", "uv tool upgrade surehand", Some("uv tool uninstall surehand")),
+            Installer::Pipx => ("pipx", "pipx upgrade surehand", Some("pipx uninstall surehand")),
+            Installer::Uvx => ("uvx", "uvx surehand@latest init", None),
+            Installer::Debian => {
+                ("dpkg", "sudo apt install ./surehand_VERSION_ARCHITECTURE.deb", Some("sudo apt remove surehand"))
+            }
+            Installer::Cargo => ("cargo", "cargo install surehand", Some("cargo uninstall surehand")),
+            Installer::Init => ("surehand init", "npx surehand@latest init (or uvx surehand@latest init)", None),
+            Installer::Unknown => ("hand", "replace the program with the one of a newer archive", None),
         }
     }
 

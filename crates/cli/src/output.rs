@@ -41,6 +41,10 @@ fn without_commands(text: &str) -> String {
     out
 }
 
+pub(crate) fn print_json(value: &serde_json::Value) -> anyhow::Result<()> {
+    print(&format!("{value:#}\n"))
+}
+
 /// Clears the screen if the output is a terminal.
 pub(crate) fn clear_screen() -> anyhow::Result<()> {
     if !io::stdout().is_terminal() {
@@ -61,7 +65,7 @@ pub(crate) fn print_bytes(bytes: &[u8]) -> anyhow::Result<()> {
 pub(crate) fn print_reply(mut reply: Reply, json: bool) -> anyhow::Result<ExitCode> {
     if json {
         reply.result["text"] = reply.text.into();
-        print(&format!("{:#}\n", reply.result))?;
+        print_json(&reply.result)?;
     } else {
         print(&reply.text)?;
     }

@@ -13,7 +13,7 @@ pub(crate) fn ask(question: &str, json: bool) -> anyhow::Result<bool> {
     }
     let keyboard = if io::stdin().is_terminal() && io::stdout().is_terminal() { Keyboard::find() } else { None };
     let Some(keyboard) = keyboard else {
-        output::print("Nothing was done: say --yes to do it without being asked.\n")?;
+        output::print("Nothing was done; --yes does it without asking.\n")?;
         return Ok(false);
     };
     ask_at(&keyboard, question)

@@ -31,6 +31,11 @@ pub(crate) fn open(place: &PlaceArgs) -> anyhow::Result<Arc<Workspace>> {
     open_at(&root(place)?, user_dirs::state_home()?)
 }
 
+/// Opens the workspace of a command that makes changes, as the session `cli`.
+pub(crate) fn open_session(place: &PlaceArgs) -> anyhow::Result<Session> {
+    Ok(Session::continued(open(place)?, SessionId("cli".to_owned())))
+}
+
 /// Opens the workspace of a long-running command, as a part of the fleet.
 pub(crate) fn open_in_fleet(place: &PlaceArgs) -> anyhow::Result<Arc<Workspace>> {
     let root = root(place)?;
@@ -116,7 +121,7 @@ pub(crate) fn settings_of_hooks(root: &Path) -> anyhow::Result<(Config, Option<S
     let state = user_dirs::state_home()?;
     let (config, trouble) = match Config::for_hooks().load_over(root, variables()) {
         Ok(config) => (config, None),
-        Err(error) => (Config::for_hooks(), Some(format!("goes by its defaults, because your settings cannot be read: {error}"))),
+        Err(error) => (Config::for_hooks(), Some(format!("uses its defaults, because your settings cannot be read: {error}"))),
     };
     Ok((Config { state, ..config }, trouble))
 }
@@ -219,18 +224,18 @@ mod tests {
 
     #[test]
     fn where_nothing_may_be_written_there_is_a_way_out() {
-        let told = |kind: ErrorKind| {
+        let message = |kind: ErrorKind| {
             let (path, error) = (PathBuf::from("/p/.git/surehand"), io::Error::from(kind));
             format!("{:#}", with_hint(OpenError::State(StateDirError::Unusable { path, error })))
         };
-        assert_snapshot!(told(ErrorKind::PermissionDenied), @"
+        assert_snapshot!(message(ErrorKind::PermissionDenied), @"
         /p/.git/surehand: cannot be created or used: no permission to write there (permission denied)
         hint: Surehand keeps its state there; make it writable for your user only, or set SUREHAND_STATE_DIR to a directory that is
         ");
-        assert_snapshot!(told(ErrorKind::ReadOnlyFilesystem), @"
+        assert_snapshot!(message(ErrorKind::ReadOnlyFilesystem), @"
         /p/.git/surehand: cannot be created or used: the file system is read-only (read-only filesystem or storage medium)
         hint: Surehand keeps its state there; make it writable for your user only, or set SUREHAND_STATE_DIR to a directory that is
         ");
-        assert_snapshot!(told(ErrorKind::StorageFull), @"/p/.git/surehand: cannot use the state directory: no storage space");
+        assert_snapshot!(message(ErrorKind::StorageFull), @"/p/.git/surehand: cannot use the state directory: no storage space");
     }
 }

@@ -11,7 +11,6 @@ use surehand_engine::{
     store::FileEvent,
 };
 
-use super::log::who;
 use crate::{
     args::{BlameArgs, LineSpan},
     display::escape,
@@ -40,7 +39,7 @@ pub(crate) fn run(args: &BlameArgs) -> anyhow::Result<ExitCode> {
     let names = workspace.session_names()?;
     let words = BlameWords { blame: &blame, names: &names, now: output::now() };
     if args.state.json {
-        output::print(&format!("{:#}\n", json::blame(&blame, &wanted, &names)))?;
+        output::print_json(&json::blame(&blame, &wanted, &names))?;
         return Ok(ExitCode::SUCCESS);
     }
     if let Some(by) = &blame.removed_by {
@@ -109,7 +108,7 @@ impl BlameWords<'_> {
         let (id, who, when) = match by {
             LineAuthor::Session { session, tool, change, at } => {
                 let command = tool.strip_prefix(FileEvent::COMMAND).map(|line| format!(": {line}")).unwrap_or_default();
-                (change.0.clone(), format!("{}{command}", who(self.names, session)), ago(*at))
+                (change.0.clone(), format!("{}{command}", self.names.name(session)), ago(*at))
             }
             LineAuthor::Outside { by } => (String::new(), "outside".to_owned(), by.map(ago).unwrap_or_default()),
             LineAuthor::Commit(Some(commit)) => (commit.id.chars().take(8).collect(), commit.author.clone(), ago(commit.at)),

@@ -48,10 +48,10 @@ fn overview(workspace: &Workspace, trouble: Option<String>) -> anyhow::Result<Fl
 
 fn show(args: &BoardArgs, workspace: &Workspace, trouble: Option<String>) -> anyhow::Result<()> {
     let overview = overview(workspace, trouble)?;
-    output::print(&match args.json {
-        true => format!("{:#}\n", json!(overview)),
-        false => as_text(&overview, &LocalPaths::to(workspace.path())),
-    })
+    match args.json {
+        true => output::print_json(&json!(overview)),
+        false => output::print(&as_text(&overview, &LocalPaths::to(workspace.path()))),
+    }
 }
 
 /// Shows the board again whenever it changes.
@@ -93,11 +93,11 @@ fn change(args: &BoardArgs, act: &BoardAct, workspace: &Workspace) -> anyhow::Re
         BoardAct::Claim { pattern, lasts } => claim(workspace, pattern, *lasts)?,
         BoardAct::Release { pattern } => release(workspace, pattern)?,
         BoardAct::Add { description, story, priority } => {
-            let key = format!("{} {}", person().0, random_key()?);
+            let key = format!("{} {}", person().0, super::run_fleet::unique()?);
             let task = NewTask { key, description: description.trim().to_owned(), priority: *priority };
             let added = call(workspace, &BoardCall::AddTasks { story: story.clone(), tasks: vec![task] })?;
             let surehand_engine::store::board::BoardAnswer::Added(ids) = added else {
-                anyhow::bail!("the helper answers something else")
+                anyhow::bail!("unexpected answer from the helper")
             };
             format!("Added task {}.", ids.first().context("no task was added")?)
         }
@@ -123,7 +123,7 @@ fn release(workspace: &Workspace, pattern: &str) -> anyhow::Result<String> {
     let pattern = in_workspace(workspace, pattern)?;
     let overview = overview(workspace, None)?;
     let claims: Vec<_> = overview.claims.iter().filter(|claim| claim.pattern == pattern).collect();
-    anyhow::ensure!(!claims.is_empty(), "nobody has claimed {pattern}; `surehand board` lists the claims");
+    anyhow::ensure!(!claims.is_empty(), "{pattern} is not claimed; `surehand board` lists the claims");
     for claim in &claims {
         call(workspace, &BoardCall::ReleasePaths { claim: claim.id.clone(), by: None })?;
     }
@@ -159,12 +159,6 @@ fn person() -> AgentId {
 /// The id of this person's claim on this pattern. It depends only on both, so claiming again extends the claim.
 fn claim_id(pattern: &PathPattern) -> ClaimId {
     ClaimId(format!("{} {pattern}", person()))
-}
-
-fn random_key() -> anyhow::Result<String> {
-    let mut random = [0_u8; 16];
-    rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty()).context("no random number")?;
-    Ok(random.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 fn count_time(span: Duration) -> String {

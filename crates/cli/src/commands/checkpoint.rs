@@ -23,7 +23,7 @@ pub(crate) fn run(args: &CheckpointArgs) -> anyhow::Result<ExitCode> {
     let request = CheckpointRequest { session: None, occasion: "surehand checkpoint".to_owned(), name };
     let checkpoint = workspace.checkpoint(&request)?;
     match args.state.json {
-        true => output::print(&format!("{:#}\n", json::checkpoint(&checkpoint)))?,
+        true => output::print_json(&json::checkpoint(&checkpoint))?,
         false => {
             let (summary, not_kept) = (summary(&checkpoint), not_kept(&checkpoint));
             let ago = output::ago(output::now() - checkpoint.at);

@@ -1,6 +1,6 @@
 //! `surehand clean`: removes the stored data that the user selects.
 
-use std::{path::PathBuf, process::ExitCode, sync::Arc, time::Duration};
+use std::{path::PathBuf, process::ExitCode, sync::Arc};
 
 use serde_json::{Value, json};
 use surehand_adapters::session_roots::SessionRoots;
@@ -12,13 +12,14 @@ use surehand_engine::{
     StateHome, Workspace,
     clean::{GoneState, gone_boards, gone_states},
     core::{excerpt::clip, render::count},
+    repo_state::rfc3339,
     rescued::Rescue,
     store::{KeptAmount, OldHistory, StoreUsage},
     usage::{BoardUsage, StateUsage, state_directories},
 };
 
 use super::{
-    log::{Words, names},
+    log::Words,
     usage::{amount_as_json, size},
 };
 use crate::{args::CleanArgs, local_paths::LocalPaths, output, question, user_dirs, workspace};
@@ -30,34 +31,16 @@ pub(crate) fn run(args: &CleanArgs) -> anyhow::Result<ExitCode> {
     if !args.json {
         output::print(&found.preview()?)?;
     }
-    let is_wanted = match found.is_nothing() || args.dry_run {
-        true => false,
-        false => args.yes || question::ask("Remove this?", args.json)?,
-    };
+    let is_preview = found.is_nothing() || args.dry_run;
+    let is_wanted = !is_preview && (args.yes || question::ask("Remove this?", args.json)?);
     let removed = is_wanted.then(|| found.remove()).transpose()?;
     match (&removed, args.json) {
-        (removed, true) => output::print(&format!("{:#}\n", found.as_json(removed.as_ref())))?,
+        (removed, true) => output::print_json(&found.as_json(removed.as_ref()))?,
         (Some(removed), false) => output::print(&removed.report())?,
         (None, false) => {}
     }
-    let is_done = removed.map_or(found.is_nothing() || args.dry_run, |removed| removed.failed.is_empty());
+    let is_done = removed.map_or(is_preview, |removed| removed.failed.is_empty());
     Ok(if is_done { ExitCode::SUCCESS } else { ExitCode::FAILURE })
-}
-
-/// `30m`, `12h`, `7d`, `2w`
-pub(crate) fn age(text: &str) -> Result<Duration, String> {
-    let wrong = || "give a number and a unit, as in 30m, 12h, 7d or 2w".to_owned();
-    let (number, unit) = text.split_at_checked(text.len().saturating_sub(1)).ok_or_else(wrong)?;
-    let seconds = match unit {
-        "s" => 1,
-        "m" => 60,
-        "h" => 3600,
-        "d" => 86_400,
-        "w" => 7 * 86_400,
-        _ => return Err(wrong()),
-    };
-    let number: u32 = number.parse().map_err(|_| wrong())?;
-    Ok(Duration::from_secs(u64::from(number) * seconds))
 }
 
 /// What `surehand clean` would remove.
@@ -96,50 +79,24 @@ impl Found {
     fn gather(args: &CleanArgs, workspace: Option<Arc<Workspace>>, home: StateHome) -> anyhow::Result<Self> {
         let age = i64::try_from(args.older_than.unwrap_or_default().as_millis()).unwrap_or(i64::MAX);
         let before = output::now().saturating_sub(age);
-        let mut found = Self {
-            before,
-            history: None,
-            sessions: None,
-            runs: Vec::new(),
-            busy_runs: Vec::new(),
-            rescues: Vec::new(),
-            gone: Vec::new(),
-            boards: Vec::new(),
-            gone_sessions: KeptAmount::default(),
-            home,
-            workspace: None,
-        };
-        if let Some(workspace) = workspace {
-            found.gather_here(args, &workspace)?;
-            found.workspace = Some(workspace);
-        }
+        let selected = |is_selected: bool| workspace.as_ref().filter(|_| is_selected);
+        let history = selected(args.versions).map(|workspace| workspace.old_history(before)).transpose()?;
+        let sessions = selected(args.sessions).map(|workspace| workspace.idle_sessions(before)).transpose()?;
+        let runs = selected(args.runs).map(|workspace| old_runs(workspace, before)).transpose()?;
+        let (runs, busy_runs) = runs.unwrap_or_default();
+        let rescues = selected(args.rescued).map(|workspace| workspace.rescues()).unwrap_or_default();
+        let rescues = rescues.into_iter().filter(|rescue| rescue.at <= before).collect();
+        let (mut gone, mut boards, mut gone_sessions) = (Vec::new(), Vec::new(), KeptAmount::default());
         if args.gone {
-            let sessions = SessionRoots::usage(&found.home)?;
+            let sessions = SessionRoots::usage(&home)?;
             let mut trees = sessions.roots;
             // The repository around the current directory, if any.
             trees.extend(workspace::root(&args.place).ok());
-            found.gone = gone_states(&found.home, &state_directories(&found.home, &trees)?)?;
-            found.boards = gone_boards(&found.home)?;
-            found.gone_sessions = sessions.gone;
+            gone = gone_states(&home, &state_directories(&home, &trees)?)?;
+            boards = gone_boards(&home)?;
+            gone_sessions = sessions.gone;
         }
-        Ok(found)
-    }
-
-    fn gather_here(&mut self, args: &CleanArgs, workspace: &Arc<Workspace>) -> anyhow::Result<()> {
-        let before = self.before;
-        if args.versions {
-            self.history = Some(workspace.old_history(before)?);
-        }
-        if args.sessions {
-            self.sessions = Some(workspace.idle_sessions(before)?);
-        }
-        if args.runs {
-            (self.runs, self.busy_runs) = old_runs(workspace, before)?;
-        }
-        if args.rescued {
-            self.rescues = workspace.rescues().into_iter().filter(|rescue| rescue.at <= before).collect();
-        }
-        Ok(())
+        Ok(Self { home, workspace, before, history, sessions, runs, busy_runs, rescues, gone, boards, gone_sessions })
     }
 
     fn is_nothing(&self) -> bool {
@@ -152,7 +109,7 @@ impl Found {
     fn preview(&self) -> anyhow::Result<String> {
         let mut text = String::new();
         if let Some(old) = self.history.as_ref().filter(|old| !amounts(&old.usage).is_empty()) {
-            text.push_str(&format!("  {} from before {}\n", amounts(&old.usage).join(", "), moment(self.before)));
+            text.push_str(&format!("  {} from before {}\n", amounts(&old.usage).join(", "), rfc3339(self.before)));
             text.push_str("    after that, undo, restore, log and diff know only what came later\n");
             if !old.named_checkpoints.is_empty() {
                 text.push_str(&format!("    with the checkpoints that you named {}\n", first_of(&old.named_checkpoints)));
@@ -193,7 +150,7 @@ impl Found {
 
     fn rescue_lines(&self) -> anyhow::Result<String> {
         let Some(workspace) = &self.workspace else { return Ok(String::new()) };
-        let (names, local_paths) = (names(workspace)?, LocalPaths::to(workspace.path()));
+        let (names, local_paths) = (workspace.session_names()?, LocalPaths::to(workspace.path()));
         let words = Words { names: &names, local_paths: &local_paths, now: output::now() };
         let lines = self.rescues.iter().take(MOST).map(|rescue| format!("  {} {}\n", rescue.id, words.rescue(rescue)));
         Ok(lines.collect::<String>() + &more(self.rescues.len(), "rescued file"))
@@ -260,7 +217,7 @@ impl Found {
         let old = self.history.clone().unwrap_or_default();
         let sessions = self.sessions.unwrap_or_default();
         let mut said = json!({
-            "before": surehand_engine::repo_state::rfc3339(self.before),
+            "before": rfc3339(self.before),
             "versions": amount_as_json(old.usage.versions),
             "changes": amount_as_json(old.usage.changes),
             "checkpoints": amount_as_json(old.usage.checkpoints),
@@ -326,8 +283,8 @@ fn more(all: usize, what: &str) -> String {
     if all > MOST { format!("  and {} more (--json lists them)\n", count(all - MOST, what)) } else { String::new() }
 }
 
-fn number(count: u64, what: &str) -> String {
-    surehand_engine::core::render::count(usize::try_from(count).unwrap_or(usize::MAX), what)
+fn number(amount: u64, what: &str) -> String {
+    count(usize::try_from(amount).unwrap_or(usize::MAX), what)
 }
 
 /// The non-empty parts of a history, each with its size.
@@ -370,24 +327,5 @@ fn gone_line(gone: &GoneState) -> String {
         true => format!("{} of {}", gone.checkout.as_deref().unwrap_or("a work tree"), gone.state.display()),
         false => gone.root.display().to_string(),
     };
-    format!("what is kept of {name}, which is gone: {}{with}", size(gone.bytes))
-}
-
-fn moment(at: i64) -> String {
-    surehand_engine::repo_state::rfc3339(at)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_age_is_a_number_and_a_unit() {
-        for (text, seconds) in [("0s", 0), ("30m", 1800), ("12h", 43_200), ("7d", 604_800), ("2w", 1_209_600)] {
-            assert_eq!(age(text), Ok(Duration::from_secs(seconds)), "{text}");
-        }
-        for text in ["", "d", "7", "-1d", "1.5h", "7 d", "7y", "99999999999d", "é"] {
-            assert!(age(text).is_err(), "{text}");
-        }
-    }
+    format!("data of {name}, which is gone: {}{with}", size(gone.bytes))
 }

@@ -137,7 +137,7 @@ impl<'a> CommitReport<'a> {
 
     fn print_json(&self, plan: &SessionCommitPlan, commit: Option<&SessionCommit>, patch: Option<&str>) -> anyhow::Result<()> {
         let said = json::session_commit(plan, commit, patch, &self.names);
-        output::print(&format!("{said:#}\n"))
+        output::print_json(&said)
     }
 }
 

@@ -44,7 +44,7 @@ fn of_change(args: &DiffArgs, workspace: &Workspace, selection: &ChangeSelection
             ChangeSelection::File(path, _) => {
                 let shown = LocalPaths::to(workspace.path()).shown(path.as_str());
                 let is_there = workspace.path().join(path.as_str()).symlink_metadata().is_ok();
-                anyhow::ensure!(is_there, "{shown}: there is no such file, and no change of one");
+                anyhow::ensure!(is_there, "{shown}: no such file, and no change of one");
                 format!(" of {shown}")
             }
             _ => String::new(),
@@ -102,7 +102,7 @@ fn of_session(args: &DiffArgs, here: &Arc<Workspace>, session: &SessionId) -> an
         match args.committed {
             true => anstream::eprintln!("note: {name} has changed no file"),
             false => {
-                anstream::eprintln!("note: nothing of {name} is left to commit; --committed shows what is committed as well")
+                anstream::eprintln!("note: {name} has nothing left to commit; --committed also shows what is committed")
             }
         }
     }
@@ -111,7 +111,7 @@ fn of_session(args: &DiffArgs, here: &Arc<Workspace>, session: &SessionId) -> an
 
 fn note_git_trouble(work: &SessionWork) {
     if let Some(trouble) = &work.git_trouble {
-        anstream::eprintln!("note: what git has committed cannot be told: {trouble}");
+        anstream::eprintln!("note: cannot determine what git has committed: {trouble}");
     }
 }
 

@@ -43,7 +43,7 @@ fn detach() -> anyhow::Result<()> {
 fn show_status(json: bool) -> anyhow::Result<()> {
     let status = fleet::helper()?.status()?;
     if json {
-        return output::print(&format!("{:#}\n", json!({ "running": status.is_some(), "helper": status })));
+        return output::print_json(&json!({ "running": status.is_some(), "helper": status }));
     }
     let Some(status) = status else { return output::print("The helper does not run. It starts when an agent needs it.\n") };
     let mut text = format!("The helper runs as process {}, of surehand {}.\n", status.process, status.program);
@@ -58,7 +58,7 @@ fn show_status(json: bool) -> anyhow::Result<()> {
 fn stop(json: bool) -> anyhow::Result<()> {
     let was_running = fleet::helper()?.stop()?;
     if json {
-        return output::print(&format!("{:#}\n", json!({ "stopped": was_running })));
+        return output::print_json(&json!({ "stopped": was_running }));
     }
     output::print(if was_running { "The helper has ended.\n" } else { "The helper did not run.\n" })
 }

@@ -4,7 +4,6 @@ use std::{path::PathBuf, process::ExitCode};
 
 use serde_json::Value;
 use surehand_engine::{
-    SessionId, Workspace,
     activity::{Activity, ActivityFilter, ActivityList},
     change_log::{LoggedChange, what_happened_to},
     core::RelPath,
@@ -20,9 +19,9 @@ use crate::{args::LogArgs, local_paths::LocalPaths, output, pager, workspace};
 
 pub(crate) fn run(args: &LogArgs) -> anyhow::Result<ExitCode> {
     let log = Log::read(args)?;
-    match args.json {
-        true => output::print(&format!("{:#}\n", log.as_json()))?,
-        false => pager::print(&log.as_text(args.limit), &args.pager)?,
+    match args.list.json {
+        true => output::print_json(&log.as_json())?,
+        false => pager::print(&log.as_text(args.list.limit), &args.pager)?,
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -39,16 +38,16 @@ struct Log {
 
 impl Log {
     fn read(args: &LogArgs) -> anyhow::Result<Self> {
-        let workspace = workspace::open_read_only(&args.place)?;
+        let workspace = workspace::open_read_only(&args.list.place)?;
         let local_paths = LocalPaths::to(workspace.path());
         let path = args.path.as_deref().map(|path| workspace.place_of(&local_paths.typed(path))).transpose()?.flatten();
         let of = args.session.as_ref().map(|typed| workspace::find_session(&workspace, typed)).transpose()?;
         let filter = ActivityFilter { path, session: of, kinds: args.kind.clone() };
-        let mut lists = vec![(None, workspace.activity(&filter, args.limit)?)];
+        let mut lists = vec![(None, workspace.activity(&filter, args.list.limit)?)];
         // A session may have worked in other workspaces, too.
         if let (Some(session), None) = (&filter.session, &filter.path) {
             for root in workspace::other_roots(session, workspace.path())? {
-                let there = workspace::open_read_only(&workspace::at(&root))?.activity(&filter, args.limit)?;
+                let there = workspace::open_read_only(&workspace::at(&root))?.activity(&filter, args.list.limit)?;
                 lists.push((Some(root), there));
             }
         }
@@ -58,8 +57,8 @@ impl Log {
         };
         let mut entries: Vec<(Option<PathBuf>, Activity)> = lists.into_iter().flat_map(of_root).collect();
         entries.sort_by_key(|(_, entry)| std::cmp::Reverse(entry.at()));
-        is_cut |= entries.len() > args.limit;
-        entries.truncate(args.limit);
+        is_cut |= entries.len() > args.list.limit;
+        entries.truncate(args.list.limit);
         let is_filtered = filter != ActivityFilter::default();
         Ok(Self { entries, is_cut, is_filtered, names: workspace.session_names()?, local_paths })
     }
@@ -72,10 +71,7 @@ impl Log {
         let words = Words { names: &self.names, local_paths: &self.local_paths, now: output::now() };
         let mut text: String = self.entries.iter().map(|(root, entry)| words.entry(root.as_ref(), entry)).collect();
         if self.is_cut {
-            text.push_str(&format!(
-                "There is more that is older: surehand log -n {} shows it.\n",
-                limit.saturating_mul(5).max(1)
-            ));
+            text.push_str(&format!("There are older entries: surehand log -n {} shows more.\n", limit.saturating_mul(5).max(1)));
         }
         text
     }
@@ -108,7 +104,7 @@ impl Words<'_> {
             Activity::Incident(incident) => (self.incident(incident), String::new()),
             Activity::Rescue(rescue) => (self.rescue(rescue), String::new()),
         };
-        let by = entry.session().map(|session| format!("by {}", who(self.names, session)));
+        let by = entry.session().map(|session| format!("by {}", self.names.name(session)));
         let elsewhere = root.map(|root| format!("in {}", root.display()));
         let notes: Vec<String> = by.into_iter().chain(elsewhere).collect();
         let notes = if notes.is_empty() { String::new() } else { format!("  \x1b[2m{}\x1b[0m", notes.join("  ")) };
@@ -157,11 +153,6 @@ impl Words<'_> {
     }
 }
 
-/// A session's name for people.
-pub(super) fn who(names: &SessionNames, session: &SessionId) -> String {
-    names.name(session)
-}
-
 fn why_refused(code: &str) -> String {
     match code {
         "unread" => "it had not been read".to_owned(),
@@ -171,8 +162,4 @@ fn why_refused(code: &str) -> String {
         "not_found" => "the file or text was not there".to_owned(),
         other => other.replace('_', " "),
     }
-}
-
-pub(super) fn names(workspace: &Workspace) -> anyhow::Result<SessionNames> {
-    Ok(workspace.session_names()?)
 }

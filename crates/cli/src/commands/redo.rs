@@ -2,20 +2,16 @@
 
 use std::process::ExitCode;
 
-use surehand_engine::{
-    Session, SessionId,
-    core::edit::{UndoRequest, UndoTarget, WhoseChanges},
-};
+use surehand_engine::core::edit::{UndoRequest, UndoTarget, WhoseChanges};
 
 use crate::{args::RedoArgs, workspace};
 
 pub(crate) fn run(args: &RedoArgs) -> anyhow::Result<ExitCode> {
-    let workspace = workspace::open(&args.place)?;
+    let mut session = workspace::open_session(&args.place)?;
     let by = match &args.session {
-        Some(typed) => WhoseChanges::Session(workspace::find_session(&workspace, typed)?),
+        Some(typed) => WhoseChanges::Session(workspace::find_session(session.workspace(), typed)?),
         None => WhoseChanges::Anyone,
     };
-    let mut session = Session::continued(workspace, SessionId("cli".to_owned()));
     let redone = session.undo(&UndoRequest { which: UndoTarget::LastUndo, by, force: args.force });
     super::undo::report(&redone, session.workspace(), args.json)
 }

@@ -7,14 +7,14 @@ use std::{
 
 use serde_json::{Value, json};
 use surehand_engine::{
-    Session, SessionId, Workspace,
+    Workspace,
     rescued::{Rescue, RescuePlace},
     session_names::IdError,
 };
 
-use super::log::{Words, names};
+use super::log::Words;
 use crate::{
-    args::{PlaceArgs, RescuedAct, RescuedArgs},
+    args::{RescuedAct, RescuedArgs},
     display::diff::coloured,
     local_paths::LocalPaths,
     output, question, workspace,
@@ -33,17 +33,19 @@ fn list(args: &RescuedArgs) -> anyhow::Result<ExitCode> {
     let workspace = workspace::open_read_only(&args.place)?;
     let rescues = workspace.rescues();
     if args.json {
-        output::print(&format!("{:#}\n", Value::Array(rescues.iter().map(surehand_engine::json::rescue).collect())))?;
+        output::print_json(&Value::Array(rescues.iter().map(surehand_engine::json::rescue).collect()))?;
         return Ok(ExitCode::SUCCESS);
     }
     let mut text = if rescues.is_empty() { "There are no rescued files.\n".to_owned() } else { String::new() };
-    let (names, local_paths) = (names(&workspace)?, LocalPaths::to(workspace.path()));
+    let (names, local_paths) = (workspace.session_names()?, LocalPaths::to(workspace.path()));
     let words = Words { names: &names, local_paths: &local_paths, now: output::now() };
     for rescue in &rescues {
         text.push_str(&line(&words, rescue));
     }
     if !rescues.is_empty() {
-        text.push_str("surehand rescued show ID compares one with what is there now; apply writes it there, drop removes it.\n");
+        text.push_str(
+            "surehand rescued show ID compares one with the current file; apply writes it to the file, drop removes it.\n",
+        );
     }
     output::print(&text)?;
     Ok(ExitCode::SUCCESS)
@@ -61,9 +63,9 @@ fn show(args: &RescuedArgs, id: &str) -> anyhow::Result<ExitCode> {
     if args.json {
         let mut said = surehand_engine::json::rescue(&rescue);
         said["diff"] = diff.to_string().into();
-        output::print(&format!("{said:#}\n"))?;
+        output::print_json(&said)?;
     } else if diff.to_string().is_empty() {
-        output::print("It is the same as what is there now.\n")?;
+        output::print("It is the same as the current file.\n")?;
     } else if io::stdout().is_terminal() {
         output::print(&coloured(&diff))?;
     } else {
@@ -73,7 +75,7 @@ fn show(args: &RescuedArgs, id: &str) -> anyhow::Result<ExitCode> {
 }
 
 fn apply(args: &RescuedArgs, id: &str, to: Option<&str>, yes: bool) -> anyhow::Result<ExitCode> {
-    let mut session = open(&args.place)?;
+    let mut session = workspace::open_session(&args.place)?;
     let workspace = session.workspace().clone();
     let local_paths = LocalPaths::to(workspace.path());
     let rescue = find(&workspace, id)?;
@@ -83,7 +85,7 @@ fn apply(args: &RescuedArgs, id: &str, to: Option<&str>, yes: bool) -> anyhow::R
     };
     let shown = local_paths.shown(&path);
     let is_there = workspace.path().join(&path).exists();
-    if is_there && !yes && !question::ask(&format!("Overwrite {shown} with what was rescued?"), args.json)? {
+    if is_there && !yes && !question::ask(&format!("Overwrite {shown} with the rescued content?"), args.json)? {
         return answer(args, &json!({ "applied": false }), "", ExitCode::FAILURE);
     }
     let restored = session.apply_rescue(&rescue, to.as_deref())?;
@@ -92,18 +94,18 @@ fn apply(args: &RescuedArgs, id: &str, to: Option<&str>, yes: bool) -> anyhow::R
     }
     let undo = restored.changes.first().map(|change| format!("surehand undo {change} takes it back.\n")).unwrap_or_default();
     let said = json!({ "applied": true, "path": path, "changes": restored.changes });
-    answer(args, &said, &format!("Wrote what was rescued to {shown}.\n{undo}"), ExitCode::SUCCESS)
+    answer(args, &said, &format!("Wrote the rescued content to {shown}.\n{undo}"), ExitCode::SUCCESS)
 }
 
 fn drop_all(args: &RescuedArgs, ids: &[String], yes: bool) -> anyhow::Result<ExitCode> {
-    let session = open(&args.place)?;
+    let session = workspace::open_session(&args.place)?;
     let workspace = session.workspace();
     let rescues = ids.iter().map(|id| find(workspace, id)).collect::<anyhow::Result<Vec<Rescue>>>()?;
     if let Some(gone) = rescues.iter().find(|rescue| matches!(rescue.place, RescuePlace::Store(_))) {
         anyhow::bail!("{}: it was applied or dropped before", gone.id);
     }
     if !args.json && !yes {
-        let (names, local_paths) = (names(workspace)?, LocalPaths::to(workspace.path()));
+        let (names, local_paths) = (workspace.session_names()?, LocalPaths::to(workspace.path()));
         let words = Words { names: &names, local_paths: &local_paths, now: output::now() };
         output::print(&rescues.iter().map(|rescue| line(&words, rescue)).collect::<String>())?;
     }
@@ -118,10 +120,6 @@ fn drop_all(args: &RescuedArgs, ids: &[String], yes: bool) -> anyhow::Result<Exi
     answer(args, &json!({ "dropped": dropped }), &text, ExitCode::SUCCESS)
 }
 
-fn open(place: &PlaceArgs) -> anyhow::Result<Session> {
-    Ok(Session::continued(workspace::open(place)?, SessionId("cli".to_owned())))
-}
-
 fn find(workspace: &Workspace, typed: &str) -> anyhow::Result<Rescue> {
     match workspace.find_rescue(typed) {
         Err(error @ IdError::Unknown { .. }) => anyhow::bail!("{error}\nhint: `surehand rescued` lists them"),
@@ -130,6 +128,10 @@ fn find(workspace: &Workspace, typed: &str) -> anyhow::Result<Rescue> {
 }
 
 fn answer(args: &RescuedArgs, json: &Value, text: &str, code: ExitCode) -> anyhow::Result<ExitCode> {
-    output::print(&if args.json { format!("{json:#}\n") } else { text.to_owned() })?;
+    if args.json {
+        output::print_json(json)?
+    } else {
+        output::print(text)?
+    }
     Ok(code)
 }

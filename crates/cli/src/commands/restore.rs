@@ -4,7 +4,6 @@ use std::process::ExitCode;
 
 use jiff::Zoned;
 use surehand_engine::{
-    Session, SessionId,
     core::render::count,
     json,
     repo_state::rfc3339,
@@ -15,36 +14,25 @@ use surehand_engine::{
 use crate::{args::RestoreArgs, local_paths::LocalPaths, output, question, workspace};
 
 pub(crate) fn run(args: &RestoreArgs) -> anyhow::Result<ExitCode> {
-    let workspace = workspace::open(&args.place)?;
-    let to = RestoreTo::find(&workspace, &args.to, &Zoned::now())?;
-    let local_paths = LocalPaths::to(workspace.path());
-    let paths = args.paths.iter().map(|path| local_paths.typed(path)).collect();
-    let mut session = Session::continued(workspace, SessionId("cli".to_owned()));
-    let request = RestoreRequest { paths, to };
+    let mut session = workspace::open_session(&args.place)?;
+    let to = RestoreTo::find(session.workspace(), &args.to, &Zoned::now())?;
+    let local_paths = LocalPaths::to(session.workspace().path());
+    let request = RestoreRequest { paths: args.paths.iter().map(|path| local_paths.typed(path)).collect(), to };
     let plan = session.preview_restore(&request)?;
     if !args.json {
         output::print(&preview(&plan, &local_paths))?;
     }
-    let is_wanted = match plan.files.is_empty() || args.dry_run {
-        true => false,
-        false => args.yes || question::ask("Restore this?", args.json)?,
-    };
-    let restored = match is_wanted {
-        true => {
-            // Only this plan first saves the current content.
-            let plan = session.plan_restore(&request)?;
-            let restored = session.restore(&plan);
-            Some((plan, restored))
-        }
-        false => None,
-    };
+    let is_preview = plan.files.is_empty() || args.dry_run;
+    let is_wanted = !is_preview && (args.yes || question::ask("Restore this?", args.json)?);
+    // Only this plan first saves the current content.
+    let plan = if is_wanted { session.plan_restore(&request)? } else { plan };
+    let restored = is_wanted.then(|| session.restore(&plan));
     match (&restored, args.json) {
-        (Some((plan, restored)), true) => output::print(&format!("{:#}\n", json::restore(plan, Some(restored))))?,
-        (None, true) => output::print(&format!("{:#}\n", json::restore(&plan, None)))?,
-        (Some((plan, restored)), false) => output::print(&report(plan, restored, &local_paths))?,
+        (restored, true) => output::print_json(&json::restore(&plan, restored.as_ref()))?,
+        (Some(restored), false) => output::print(&report(&plan, restored, &local_paths))?,
         (None, false) => {}
     }
-    let is_done = restored.map_or(plan.files.is_empty() || args.dry_run, |(_, restored)| restored.failed.is_empty());
+    let is_done = restored.map_or(is_preview, |restored| restored.failed.is_empty());
     Ok(if is_done { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 

@@ -266,7 +266,7 @@ impl Approver for TerminalPerson<'_> {
             Ok(ApprovalAnswer::Always) => Approval::Always,
             Ok(ApprovalAnswer::No) => Approval::No(None),
             Ok(ApprovalAnswer::Instead(words)) => Approval::No(Some(words)),
-            Ok(ApprovalAnswer::Nobody) => NoApprover.approve(request),
+            Ok(ApprovalAnswer::Unattended) => NoApprover.approve(request),
             Err(error) => Approval::No(Some(could_not_ask(&error))),
         }
     }
@@ -294,7 +294,7 @@ impl Person for TerminalPerson<'_> {
             Ok(ApprovalAnswer::Always) => EditApproval::Always,
             Ok(ApprovalAnswer::No) => EditApproval::No(None),
             Ok(ApprovalAnswer::Instead(words)) => EditApproval::No(Some(words)),
-            Ok(ApprovalAnswer::Nobody) => EditApproval::No(Some("there is no one to ask".to_owned())),
+            Ok(ApprovalAnswer::Unattended) => EditApproval::No(Some("there is no one to ask".to_owned())),
             Err(error) => EditApproval::No(Some(could_not_ask(&error))),
         }
     }

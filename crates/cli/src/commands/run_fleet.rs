@@ -49,7 +49,7 @@ impl FleetWork {
         };
         match self.ask(&BoardCall::ClaimTask(request))? {
             BoardAnswer::Tasks(tasks) => Ok(tasks.into_iter().next()),
-            other => anyhow::bail!("the board answers something else: {other:?}"),
+            other => anyhow::bail!("unexpected answer from the board: {other:?}"),
         }
     }
 
@@ -116,7 +116,7 @@ pub(super) struct LossWatch {
     _done: mpsc::Sender<()>,
 }
 
-fn unique() -> anyhow::Result<String> {
+pub(super) fn unique() -> anyhow::Result<String> {
     let mut random = [0_u8; 16];
     rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty()).context("no random number")?;
     Ok(random.iter().map(|byte| format!("{byte:02x}")).collect())

@@ -10,7 +10,7 @@ use surehand_agent::{
 use surehand_engine::render::{count, cut::cut};
 
 use crate::{
-    args::RunsArgs,
+    args::ListArgs,
     display::{
         escape,
         style::{duration, format_duration, format_usage},
@@ -18,13 +18,13 @@ use crate::{
     output, workspace,
 };
 
-pub(crate) fn run(args: &RunsArgs) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: &ListArgs) -> anyhow::Result<ExitCode> {
     let workspace = workspace::open_read_only(&args.place)?;
     let mut runs = past_runs::list(&workspace)?;
     let all = runs.len();
     runs.truncate(args.limit);
     if args.json {
-        output::print(&format!("{:#}\n", Value::Array(runs.iter().map(past_runs::run_json).collect())))?;
+        output::print_json(&Value::Array(runs.iter().map(past_runs::run_json).collect()))?;
         return Ok(ExitCode::SUCCESS);
     }
     let now = output::now();
@@ -32,13 +32,16 @@ pub(crate) fn run(args: &RunsArgs) -> anyhow::Result<ExitCode> {
     if all == 0 {
         text.push_str("There are no runs. `surehand run \"STORY\"` begins one.\n");
     }
-    if all > runs.len() {
-        let left = all - runs.len();
-        let are = if left == 1 { "is" } else { "are" };
-        text.push_str(&format!("{} {are} not shown: surehand runs -n {all} lists all.\n", count(left, "run")));
-    }
+    text.push_str(&unlisted("run", all - runs.len(), all));
     output::print(&text)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// A line about the items that a list leaves out, if any.
+pub(super) fn unlisted(what: &str, left: usize, all: usize) -> String {
+    let are = if left == 1 { "is" } else { "are" };
+    let note = || format!("{} {are} not shown: surehand {what}s -n {all} lists all.\n", count(left, what));
+    (left > 0).then(note).unwrap_or_default()
 }
 
 /// The part of a story that is shown, in tokens.

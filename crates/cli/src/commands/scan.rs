@@ -21,11 +21,10 @@ pub(crate) fn run(args: &StateArgs) -> anyhow::Result<ExitCode> {
     let scanned = scan(&workspace, &|progress| line.show(progress));
     line.clear();
     let scanned = scanned?;
-    output::print(&if args.json {
-        format!("{:#}\n", as_json(&scanned))
-    } else {
-        as_text(&scanned, &LocalPaths::to(workspace.path()))
-    })?;
+    match args.json {
+        true => output::print_json(&as_json(&scanned))?,
+        false => output::print(&as_text(&scanned, &LocalPaths::to(workspace.path())))?,
+    }
     Ok(ExitCode::SUCCESS)
 }
 
@@ -71,7 +70,7 @@ fn summary(scanned: &ScanReport) -> String {
             };
         }
         ScanBasis::Nothing => "the first scan, to which the next one will be compared",
-        ScanBasis::Damaged => "what the last scan left is damaged, so the next one will be compared to this",
+        ScanBasis::Damaged => "the record of the last scan is damaged, so the next one will be compared to this",
         ScanBasis::OtherVersion => {
             "the last scan was made by another version of Surehand, so the next one will be compared to this"
         }

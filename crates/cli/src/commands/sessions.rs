@@ -7,11 +7,11 @@ use surehand_engine::{
     Workspace, core::RelPath, json, render::count, session_names::SessionNames, stale_files, store::KnownSession,
 };
 
-use super::log::who;
+use super::runs;
 use crate::{args::SessionsArgs, local_paths::LocalPaths, output, workspace};
 
 pub(crate) fn run(args: &SessionsArgs) -> anyhow::Result<ExitCode> {
-    let workspace = workspace::open_read_only(&args.place)?;
+    let workspace = workspace::open_read_only(&args.list.place)?;
     let names = workspace.session_names()?;
     let mut known = workspace.ask(|store| store.known_sessions())?;
     known.sort_by_key(|session| std::cmp::Reverse(session.last_active));
@@ -20,10 +20,10 @@ pub(crate) fn run(args: &SessionsArgs) -> anyhow::Result<ExitCode> {
         known.retain(|session| session.id == meant);
     }
     let all = known.len();
-    known.truncate(args.limit);
+    known.truncate(args.list.limit);
     let rows: Vec<Row> = known.into_iter().map(|session| Row::read(&workspace, &names, session)).collect::<Result<_, _>>()?;
-    if args.json {
-        output::print(&format!("{:#}\n", Value::Array(rows.iter().map(Row::as_json).collect())))?;
+    if args.list.json {
+        output::print_json(&Value::Array(rows.iter().map(Row::as_json).collect()))?;
         return Ok(ExitCode::SUCCESS);
     }
     let local_paths = LocalPaths::to(workspace.path());
@@ -35,11 +35,7 @@ pub(crate) fn run(args: &SessionsArgs) -> anyhow::Result<ExitCode> {
             row.seen.iter().for_each(|path| text.push_str(&row.seen_line(path, &local_paths)));
         }
     }
-    if all > rows.len() {
-        let left = all - rows.len();
-        let are = if left == 1 { "is" } else { "are" };
-        text.push_str(&format!("{} {are} not shown: surehand sessions -n {all} lists all.\n", count(left, "session")));
-    }
+    text.push_str(&runs::unlisted("session", all - rows.len(), all));
     output::print(&text)?;
     Ok(ExitCode::SUCCESS)
 }
@@ -55,7 +51,7 @@ struct Row {
 impl Row {
     fn read(workspace: &Arc<Workspace>, names: &SessionNames, session: KnownSession) -> anyhow::Result<Self> {
         let seen = workspace.ask(|store| store.viewed_paths(&session.id))?;
-        Ok(Self { name: who(names, &session.id), stale: stale_files(workspace, &session.id), seen, session })
+        Ok(Self { name: names.name(&session.id), stale: stale_files(workspace, &session.id), seen, session })
     }
 
     fn as_text(&self, local_paths: &LocalPaths, now: i64) -> String {

@@ -19,7 +19,7 @@ pub(crate) fn run(args: &ShowArgs) -> anyhow::Result<ExitCode> {
         Named::Run(run) => show_run::read(&workspace, &run, args.turn)?,
     };
     match args.state.json {
-        true => output::print(&format!("{:#}\n", shown.json))?,
+        true => output::print_json(&shown.json)?,
         false => pager::print(&shown.text, &args.pager)?,
     }
     Ok(ExitCode::SUCCESS)

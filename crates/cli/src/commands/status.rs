@@ -15,7 +15,6 @@ use surehand_engine::{
     views_by_session,
 };
 
-use super::log::who;
 use crate::{args::StateArgs, local_paths::LocalPaths, output, workspace};
 
 /// The number of names of each kind that are listed; the rest are counted.
@@ -40,7 +39,7 @@ pub(crate) fn run(args: &StateArgs) -> anyhow::Result<ExitCode> {
             |change| json!({ "change": change.change, "at": rfc3339(change.at), "tool": change.tool, "session": change.session }),
         );
         (value["rescued"], value["notices"]) = (json!(rescued), json!(notices));
-        output::print(&format!("{value:#}\n"))?;
+        output::print_json(&value)?;
         return Ok(ExitCode::SUCCESS);
     }
     let last = last.as_ref().map(|last| last_change(last, is_undoable)).unwrap_or_default();
@@ -82,7 +81,7 @@ fn last_change(last: &LoggedChange, is_undoable: bool) -> String {
 
 /// The number of files that a session has seen, and of the stale ones among them.
 fn holder(holder: &SessionViews, local_paths: &LocalPaths, names: &SessionNames) -> String {
-    let (files, name) = (render::count(holder.files, "file"), who(names, &holder.session));
+    let (files, name) = (render::count(holder.files, "file"), names.name(&holder.session));
     if holder.stale.is_empty() {
         return format!("{name}: {files}");
     }

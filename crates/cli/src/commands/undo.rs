@@ -18,8 +18,7 @@ use surehand_engine::{
 use crate::{args::UndoArgs, local_paths::LocalPaths, output, workspace};
 
 pub(crate) fn run(args: &UndoArgs) -> anyhow::Result<ExitCode> {
-    let workspace = workspace::open(&args.place)?;
-    let mut session = Session::continued(workspace, SessionId("cli".to_owned()));
+    let mut session = workspace::open_session(&args.place)?;
     let selection = workspace::selection(&args.selection, &session)?;
     let here = session.workspace().path().to_owned();
     let elsewhere = match &selection {
@@ -33,7 +32,7 @@ pub(crate) fn run(args: &UndoArgs) -> anyhow::Result<ExitCode> {
     // Open all workspaces before changing any.
     let mut sessions = vec![(here, session)];
     for root in elsewhere {
-        let session = Session::continued(workspace::open(&workspace::at(&root))?, SessionId("cli".to_owned()));
+        let session = workspace::open_session(&workspace::at(&root))?;
         sessions.push((root, session));
     }
     undo_everywhere(sessions, &request, args.json)
@@ -93,7 +92,7 @@ fn undo_everywhere(sessions: Vec<(PathBuf, Session)>, request: &UndoRequest, jso
             (result["text"], result["workspace"]) = (text.into(), root.to_string_lossy().into());
             result
         });
-        output::print(&format!("{:#}\n", Value::Array(objects.collect())))?;
+        output::print_json(&Value::Array(objects.collect()))?;
     } else {
         for (root, outcome, text) in &outcomes {
             match outcome.is_refused() {

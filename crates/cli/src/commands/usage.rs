@@ -15,7 +15,11 @@ use crate::{args::UsageArgs, hook_log, output, user_dirs, workspace};
 
 pub(crate) fn run(args: &UsageArgs) -> anyhow::Result<ExitCode> {
     let (json, text) = if args.all { all()? } else { here(args)? };
-    output::print(&if args.state.json { format!("{json:#}\n") } else { text })?;
+    if args.state.json {
+        output::print_json(&json)?
+    } else {
+        output::print(&text)?
+    }
     Ok(ExitCode::SUCCESS)
 }
 
@@ -23,7 +27,7 @@ pub(crate) fn run(args: &UsageArgs) -> anyhow::Result<ExitCode> {
 fn here(args: &UsageArgs) -> anyhow::Result<(Value, String)> {
     let workspace = workspace::open_read_only(&args.state.place)?;
     let Some(usage) = workspace.usage()? else {
-        let text = format!("Nothing is kept of {}.\n", workspace.path().display());
+        let text = format!("Nothing is stored for {}.\n", workspace.path().display());
         return Ok((json!({ "bytes": 0, "repositories": [] }), text));
     };
     let limit = format!(
@@ -31,7 +35,7 @@ fn here(args: &UsageArgs) -> anyhow::Result<(Value, String)> {
         size(workspace.config().versions.bytes),
         workspace.config().versions.days
     );
-    let text = in_full(&usage) + &limit + "surehand clean removes what you name.\n";
+    let text = in_full(&usage) + &limit + "surehand clean removes the parts that you select.\n";
     Ok((json!({ "bytes": usage.bytes, "repositories": [state_as_json(&usage)] }), text))
 }
 
@@ -72,12 +76,12 @@ fn all() -> anyhow::Result<(Value, String)> {
         text.push_str(&format!("{:>9}  the log of hooks that failed\n", size(log)));
     }
     if text.is_empty() {
-        return Ok((json, "Nothing is kept.\n".to_owned()));
+        return Ok((json, "Nothing is stored.\n".to_owned()));
     }
     text.push_str(&format!("{:>9}  in all\n", size(bytes)));
     let has_gone = states.iter().any(|usage| of_gone(usage).count > 0) || boards.iter().any(BoardUsage::is_gone);
     if has_gone || sessions.gone.count > 0 {
-        text.push_str("surehand clean --gone removes what is kept of work trees that are gone.\n");
+        text.push_str("surehand clean --gone removes the data of work trees that are gone.\n");
     }
     text.push_str(
         "A repository that keeps its state in .git is listed if an agent with hooks worked there in the last 30 days.

@@ -26,7 +26,8 @@ pub(crate) enum ApprovalAnswer {
     No,
     /// Refused, and the model reads this text instead.
     Instead(String),
-    Nobody,
+    /// Nobody would see the question.
+    Unattended,
 }
 
 /// Asks about a command until the answer is clear. `hear` returns the next line that the user types, or `None` at the
@@ -187,7 +188,7 @@ fn notes(command: &str) -> Vec<String> {
     let spelled = command.chars().filter(|c| *c != '\n' && escape::code(c.encode_utf8(&mut [0; 4])) == escape::spell(*c)).count();
     if spelled > 0 {
         let it_is = if spelled == 1 { "is spelled out as <U+…>: it is" } else { "are spelled out as <U+…>: they are" };
-        notes.push(format!("{} {it_is} not seen otherwise, or would change how the rest looks", count(spelled, "character")));
+        notes.push(format!("{} {it_is} otherwise invisible, or would change how the rest looks", count(spelled, "character")));
     }
     let mut foreign: Vec<char> =
         command.chars().filter(|c| !c.is_ascii() && escape::code(c.encode_utf8(&mut [0; 4])) != escape::spell(*c)).collect();
@@ -357,7 +358,7 @@ mod tests {
           │ ? May it run:
           │ <U+202E>cаt
           4 characters are spelled out as
-          <U+…>: they are not seen otherwise,
+          <U+…>: they are otherwise invisible,
           or would change how the rest looks
           not ASCII: а U+0430
         ");

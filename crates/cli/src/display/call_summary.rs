@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn of_other_tools_the_first_text_is_told() {
+    fn other_tools_are_summarized_by_their_first_text() {
         check("done", json!({ "summary": "All\nof it" }), "All … (1 more line)");
         check("new_tool", json!({ "n": 1, "what": "this" }), "this");
         check("new_tool", json!({ "n": 1 }), "");

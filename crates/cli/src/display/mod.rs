@@ -136,7 +136,7 @@ impl RunDisplay {
     /// stopped at it.
     pub(crate) fn ask(&mut self, request: &CommandRequest<'_>, cancel: &CancelToken) -> anyhow::Result<ApprovalAnswer> {
         let answer = self.put(|keyboard, painter, out| approval::ask(request, painter, out, &mut || keyboard.line(cancel)));
-        Ok(answer.context("asking whether a command may run")?.unwrap_or(ApprovalAnswer::Nobody))
+        Ok(answer.context("asking whether a command may run")?.unwrap_or(ApprovalAnswer::Unattended))
     }
 
     pub(crate) fn ask_about_edit(&mut self, request: &EditRequest<'_>, cancel: &CancelToken) -> anyhow::Result<ApprovalAnswer> {
@@ -147,7 +147,7 @@ impl RunDisplay {
             DisplayKind::Plain { progress, .. } => progress.is_diff_seen = true,
             DisplayKind::Json(_) => {}
         }
-        Ok(answer.context("asking whether an edit may be made")?.unwrap_or(ApprovalAnswer::Nobody))
+        Ok(answer.context("asking whether an edit may be made")?.unwrap_or(ApprovalAnswer::Unattended))
     }
 
     /// Reads the answer to a question in the model's text; `None` if there is none.

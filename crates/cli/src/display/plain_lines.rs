@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_is_told_in_words() {
+    fn the_end_is_described_in_words() {
         let (stop, text) = (StopReason::Stuck, "Three times the same.".to_owned());
         let stopped = RunEvent::Stopped { stop, text, totals: RunTotals::default() };
         let expected = "stopped: it went round in circles\nThree times the same.\ntook 0 turns, 0 calls, 0 tokens in, 0 out, 0 s\ngo on: surehand run --resume\n";

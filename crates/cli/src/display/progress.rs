@@ -24,7 +24,7 @@ pub(super) struct RunProgress {
     /// The tasks as last shown.
     pub plan: Vec<PlannedTask>,
     /// The phase and task as last shown.
-    pub told: Option<(RunPhase, Option<String>)>,
+    pub shown_work: Option<(RunPhase, Option<String>)>,
     /// The current activity; `None` between turns.
     pub status: Option<StatusLine>,
     /// The text of the model.
@@ -50,7 +50,7 @@ impl RunProgress {
             }
             RunEvent::Turn { turn, phase, task, open, completed, prompt_tokens } => {
                 self.turn = *turn;
-                self.told = Some((*phase, task.clone()));
+                self.shown_work = Some((*phase, task.clone()));
                 self.status = Some(StatusLine {
                     turn: *turn,
                     phase: *phase,

@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_not_told() {
+    fn unknown_values_are_left_out() {
         let status = StatusLine {
             task: None,
             open: 0,

@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn time_is_told_as_people_say_it() {
+    fn durations_are_written_for_people() {
         for (time, expected) in [(0, "0 s"), (59, "59 s"), (65, "1 min 05 s"), (3599, "59 min 59 s"), (3725, "1 h 02 min")] {
             assert_eq!(format_duration(Duration::from_secs(time)), expected);
         }

@@ -355,8 +355,8 @@ mod tests {
             RunEvent::Folded { messages: 2 },
             &format!("{ERASE}  \x1b[2m2 messages folded into a snapshot\x1b[0m\n{MARK} us"),
         );
-        let told = "\x1b[1m› use it\x1b[0m\n  \x1b[2mthe model reads it in its next turn\x1b[0m\n";
-        check_typed(&mut tried, "e it\n", &format!("{ERASE}{told}{}", status("⠙", 0)));
+        let echoed = "\x1b[1m› use it\x1b[0m\n  \x1b[2mthe model reads it in its next turn\x1b[0m\n";
+        check_typed(&mut tried, "e it\n", &format!("{ERASE}{echoed}{}", status("⠙", 0)));
         assert_eq!(std::mem::take(&mut tried.screen.said), ["use it"]);
     }
 

@@ -123,7 +123,7 @@ fn work(
     (completed, open): (usize, usize),
     painter: Painter,
 ) -> String {
-    if progress.told.as_ref().is_some_and(|(told, which)| *told == phase && which.as_deref() == task) {
+    if progress.shown_work.as_ref().is_some_and(|(shown, shown_task)| *shown == phase && shown_task.as_deref() == task) {
         return String::new();
     }
     let tasks = if completed + open > 0 {
@@ -145,7 +145,7 @@ fn work(
 }
 
 fn again(why: &str, seconds: f64, was_said: bool, painter: Painter) -> String {
-    let void = if was_said { "; what it had said is void" } else { "" };
+    let void = if was_said { "; its text so far is void" } else { "" };
     let why = wrap::truncate(&escape::one_line(why), REASON);
     let text = format!("↻ {why}, again in {:.1} s{void}", style::duration(seconds).as_secs_f64());
     format!("{}\n", painter.paint(Style::Yellow, &text))
@@ -327,14 +327,14 @@ mod tests {
 
     #[test]
     fn a_result_is_its_first_line() {
-        let told = |before: &[RunEvent]| after(before, &result(false, "\nsrc/a.rs edited (+1 -1)\n 1|x\n"));
-        assert_eq!(told(&[call("edit_file", json!({}), false)]), "  └ src/a.rs edited (+1 -1)\n");
-        assert_eq!(told(&[]), "  └ edit_file: src/a.rs edited (+1 -1)\n", "of a call that is not right above");
+        let shown = |before: &[RunEvent]| after(before, &result(false, "\nsrc/a.rs edited (+1 -1)\n 1|x\n"));
+        assert_eq!(shown(&[call("edit_file", json!({}), false)]), "  └ src/a.rs edited (+1 -1)\n");
+        assert_eq!(shown(&[]), "  └ edit_file: src/a.rs edited (+1 -1)\n", "of a call that is not right above");
         check(result(false, ""), "  └ edit_file: done\n");
     }
 
     #[test]
-    fn a_refusal_is_told_at_some_length() {
+    fn a_refusal_is_shown_at_some_length() {
         let refusal = "Error: src/a.rs was modified since last read; nothing was written. What changed since (line 2), as it is now:\n2|    init();\n";
         let expected = "  └ refused: src/a.rs was modified since last read; nothing\n    was written. What changed since (line 2), as it is now:\n    2|    init();\n";
         assert_eq!(after(&[call("edit_file", json!({}), false)], &result(true, refusal)), expected);
@@ -358,7 +358,7 @@ mod tests {
     fn another_attempt_makes_void_what_was_said() {
         let again = RunEvent::Again { why: "429 too\nmany requests".to_owned(), seconds: 2.14 };
         assert_eq!(after(&[], &again), "↻ 429 too many requests, again in 2.1 s\n");
-        assert_eq!(after(&[text("Hel")], &again), "\n↻ 429 too many requests, again in 2.1 s; what it had said is void\n");
+        assert_eq!(after(&[text("Hel")], &again), "\n↻ 429 too many requests, again in 2.1 s; its text so far is void\n");
         assert_eq!(after(&[text("Hel"), again], &said("Hello.")), "Hello.\n");
     }
 
@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn the_task_is_told_when_it_is_another() {
+    fn the_task_is_shown_when_it_changes() {
         let coding = turn(RunPhase::Coding, Some("Do it"));
         assert_eq!(after(&[], &coding), "▸ coding: Do it (1 of 3 tasks completed)\n");
         assert_eq!(after(&[turn(RunPhase::Planning, Some("Do it"))], &coding), "▸ coding: Do it (1 of 3 tasks completed)\n");
@@ -396,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn what_left_and_what_a_turn_took_is_told_in_passing() {
+    fn what_left_the_context_and_what_a_turn_took_is_dimmed() {
         check(
             RunEvent::Left { what: vec!["src/a.rs 1-40".to_owned(), "b\x1b".to_owned()] },
             "  left the context: src/a.rs 1-40, b<U+001B>\n",
@@ -446,11 +446,11 @@ mod tests {
     }
 
     #[test]
-    fn what_a_line_is_about_is_told_on_narrow_terminals() {
+    fn narrow_terminals_still_show_what_a_line_is_about() {
         let painter = Painter { width: 20, ..PLAIN };
-        let told = |event| format_event(&event, &mut RunProgress::default(), painter);
-        assert_eq!(told(call("read_file", json!({ "path": "src/main.rs" }), true)), "↻ read_file src/main.rs (repair)\n");
-        assert_eq!(told(turn(RunPhase::Coding, Some("Greet by name"))), "▸ coding: Greet by name (1 of 3 tasks completed)\n");
+        let shown = |event| format_event(&event, &mut RunProgress::default(), painter);
+        assert_eq!(shown(call("read_file", json!({ "path": "src/main.rs" }), true)), "↻ read_file src/main.rs (repair)\n");
+        assert_eq!(shown(turn(RunPhase::Coding, Some("Greet by name"))), "▸ coding: Greet by name (1 of 3 tasks completed)\n");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! A run from beginning to end, in all manners.
+//! A run from beginning to end, in all display modes.
 
 use std::{
     io::{self, Write},
@@ -17,7 +17,6 @@ use surehand_engine::core::{Content, RelPath, TaskStatus, file_diff::FileDiff};
 
 use super::*;
 
-/// Something to write to and look at.
 #[derive(Clone, Default)]
 pub(super) struct Buffer(Arc<Mutex<Vec<u8>>>);
 
@@ -58,7 +57,7 @@ fn usage(times: u64) -> TokenUsage {
     TokenUsage { input: 8_211 * times, cached: 6_100 * (times - 1), output: 350 * times, cost: Some(0.0123 * times as f64) }
 }
 
-/// One side of a diff: the path of a file, and its content if it is there.
+/// One side of a diff: the path of a file, and its content if it exists.
 type Side<'a> = (&'a str, Option<&'a str>);
 
 pub(super) fn diff(before: Side<'_>, after: Side<'_>) -> FileDiff {
@@ -71,13 +70,13 @@ pub(super) fn edit(path: &str, before: &str, after: &str) -> FileDiff {
     diff((path, Some(before)), (path, Some(after)))
 }
 
-/// What the edit of [`run`] did.
+/// The diff of the edit in [`run`].
 fn greeting() -> FileDiff {
     let main = |name: &str| format!("fn main() {{\n    init();\n    let name = \"{name}\";\n    greet(name);\n}}\n");
     edit("src/main.rs", &main("world"), &main("surehand"))
 }
 
-/// What a command of [`run`] printed.
+/// The output of a command in [`run`].
 fn make() -> String {
     let line = |line| format!("step {line}\n");
     format!("exit code 0\n{}done\x1b[2J\n", (1..=30).map(line).collect::<String>())
@@ -88,7 +87,7 @@ fn tasks(first: TaskStatus) -> Vec<PlannedTask> {
     vec![task(1, "Greet by name", first), task(2, "Say so in the changelog", TaskStatus::Pending)]
 }
 
-/// What a run may look like, with a model that does not behave.
+/// A run with a model that misbehaves.
 fn run() -> Vec<RunEvent> {
     let greet = json!({ "path": "src/main.rs", "old_string": "\"world\"", "new_string": "\"surehand\"" });
     let refusal = "Error: src/main.rs was modified since last read; nothing was written. What changed since (line 2), as it is now; this counts as read:\n2|    init();\n";
@@ -160,7 +159,7 @@ fn shown(view: impl FnOnce(Box<dyn Write + Send>) -> RunDisplay) -> String {
     buffer.take()
 }
 
-/// What is left on a terminal that has got this, without its colours.
+/// The screen of a terminal after this output, without its colours.
 fn left_on_terminal(bytes: &str) -> String {
     let (mut rows, mut row) = (String::new(), String::new());
     let mut rest = bytes;
@@ -192,7 +191,7 @@ fn a_terminal_keeps_the_lines_and_nothing_of_the_status() {
 
     ▸ planning
     I shall look 
-    ↻ 429 Too Many Requests, again in 2.1 s; what it had said is void
+    ↻ 429 Too Many Requests, again in 2.1 s; its text so far is void
     First I look<U+001B>[2J at the file.
     ● read_file src/main.rs
       └ src/main.rs (4 lines, version 83e24e)
@@ -352,7 +351,7 @@ fn nobody_is_asked_where_nobody_sees_the_question() {
     for view in views {
         let buffer = Buffer::default();
         let request = CommandRequest { line: "ls", why: AskedBecause::NotAllowed };
-        assert_eq!(view(Box::new(buffer.clone())).ask(&request, &CancelToken::default()).unwrap(), ApprovalAnswer::Nobody);
+        assert_eq!(view(Box::new(buffer.clone())).ask(&request, &CancelToken::default()).unwrap(), ApprovalAnswer::Unattended);
         assert_eq!(buffer.take(), "");
     }
 }
@@ -394,7 +393,7 @@ fn the_manner_suits_the_output() {
     check_manner(false, "xterm-256color", false, DisplayMode::Plain(Attendance::Unattended));
 }
 
-/// One event of each kind, with the same text wherever somebody else's text can be.
+/// One event of each kind, with the same text wherever a foreign text can occur.
 fn events_with(words: &str) -> Vec<RunEvent> {
     let words = || words.to_owned();
     let keys = ["path", "from", "to", "pattern", "command", "glob", "patch", "story"];
@@ -432,7 +431,7 @@ fn events_with(words: &str) -> Vec<RunEvent> {
 }
 
 proptest! {
-    /// Whatever a model, a file or a server says, a terminal obeys only us.
+    /// Whatever a model, a file or a server says, the terminal obeys only our control sequences.
     #[test]
     fn nobody_else_speaks_to_the_terminal(words in "[a\\x1b\\[2J\r\n\t\u{9b}\u{202e}\u{200b}\u{7}漢]{0,30}", width in 0..100usize) {
         let mut progress = RunProgress::default();

@@ -1,4 +1,4 @@
-//! Who wrote which lines: `blame`.
+//! `blame`: the authors of lines.
 
 use std::fs;
 
@@ -23,7 +23,7 @@ pub(crate) fn edit(stage: &Stage, session: &str, path: &str, old: &str, new: &st
     call(stage, session, "edit_file", &json!({ "path": path, "old_string": old, "new_string": new }));
 }
 
-/// Who wrote each line: a session by its id, `outside`, `commit`, or the line of a command.
+/// The author of each line: the id of a session, `outside`, `commit`, or the line of a command.
 #[track_caller]
 fn authors(stage: &Stage, path: &str) -> Vec<String> {
     let blame = stage.json(&["blame", path]);
@@ -82,7 +82,7 @@ fn blame_names_sessions_commits_and_what_came_from_outside() {
     assert!(outside["at"].is_string(), "it was there when the next session read the file: {outside}");
     let committed = &stage.json(&["blame", "a.txt", "-L", "2,2"])["runs"][0];
     assert_eq!((committed["author"].as_str(), committed["summary"].as_str()), (Some("a"), Some("x")));
-    // Committed by a person afterwards, the lines of sessions stay theirs; what no session wrote is the commit's.
+    // After a person commits, the lines of sessions stay theirs; lines that no session wrote belong to the commit.
     stage.commit();
     let expected = ["commit zero", "commit one", &format!("{claude} 2"), &format!("{claude} 2.5"), "commit three", "alice 4"];
     assert_eq!(authors(&stage, "a.txt"), expected);

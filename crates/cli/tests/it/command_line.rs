@@ -1,4 +1,4 @@
-//! Transcripts of the command line: what is typed, what comes out, and the exit code.
+//! Transcripts of the command line: arguments, output, and exit code.
 #![expect(clippy::disallowed_methods, reason = "tests play the other programs")]
 
 use std::{
@@ -24,7 +24,7 @@ fn surehand(dir: &Path, words: &[&str]) -> String {
     without_change_ids(&transcript)
 }
 
-/// Changes get random names, and happen when they happen.
+/// Removes the random ids of changes, and their times.
 fn without_change_ids(transcript: &str) -> String {
     let is_id = |word: &str| word.len() == 8 && word.chars().all(|char| char.is_ascii_hexdigit());
     let is_moment = |word: &str| word.len() >= 20 && word.contains('T') && word.ends_with('Z');
@@ -41,12 +41,12 @@ fn without_change_ids(transcript: &str) -> String {
     (1..9).fold(words, |words, second| words.replace(&format!("  {second} s ago"), "  0 s ago"))
 }
 
-/// What a hook prints on standard error, and how it ends.
+/// The standard error of a hook, and its exit code.
 fn hook(dir: &Path, client: &str, input: &serde_json::Value) -> (String, Option<i32>) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_surehand"));
     command.current_dir(dir).args(["hook", client]).env("HOME", dir.join("home"));
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-    // A hook of an unknown client ends without reading, perhaps before this is written.
+    // The hook of an unknown client ends without reading, perhaps before this is written.
     let _ = child.stdin.take().unwrap().write_all(input.to_string().as_bytes());
     let output = child.wait_with_output().unwrap();
     (String::from_utf8(output.stderr).unwrap(), output.status.code())
@@ -69,7 +69,7 @@ fn reasonix_is_denied_by_the_exit_code() {
     let (said, code) = hook(dir.path(), "reasonix", &edit);
     assert!(said.contains("a.txt was not read this session"), "{said}");
     assert_eq!(code, Some(2));
-    // Of a failure nobody is told in this way.
+    // Exit code and standard error do not report a failure.
     assert_eq!(hook(dir.path(), "reasonix", &serde_json::json!("nonsense")), (String::new(), Some(0)));
 }
 
@@ -193,36 +193,37 @@ fn help_names_every_command() {
       snapshot     Print the state of the repository, as a model gets it
       tasks        List, add and change tasks
       log          List everything that happened, newest first, and who did it
-      show         Show a change, a checkpoint, a rescued file or anything else that the log lists: who,
-                   when, which files, and the diff. Of a run of the agent, show what happened, or one
-                   turn with prompt, answer and calls
-      runs         List the runs of the agent, the latest first: story, state, turns, tokens. `show`
-                   shows one
-      sessions     List who works here: each session with what it has seen, what of that has changed
-                   since, and its changes
-      rescued      List, show, apply or drop what other programs wrote into a file while it was replaced
+      show         Show a change, a checkpoint, a rescued file or any other log entry: author, time,
+                   files and diff. For a run of the agent, show its events, or one turn with prompt,
+                   answer and calls
+      runs         List the runs of the agent, latest first: story, state, turns, tokens. `show` shows
+                   one
+      sessions     List the sessions: what each has seen, which of those files have changed since, and
+                   its changes
+      rescued      List, show, apply or drop text that other programs wrote into a file while it was
+                   being replaced
       blame        Show who wrote each line of a file, and when: a session, a command, another program
                    or a commit
       diff         Show a change: the last one, the last one of a file, a named one, or exactly the
                    lines of a session
       undo         Undo a change: the last one, the last one of a file, a named one, or all of a session
-      redo         Take the last undo back. Repeat it to take back the ones before
+      redo         Redo the last undone change. Repeat it to redo earlier ones
       commit       Commit exactly the lines of a session, and leave everything else as it is
-      checkpoint   Keep the state of all files, to be restored later. Hooks do this before commands
+      checkpoint   Save the state of all files so that it can be restored later. Hooks do this before
+                   commands
       restore      Restore files to a time, a change or a checkpoint, after showing what will change
       scan         Scan the whole workspace for files created, modified and deleted since the last scan
       board        Show what all checkouts of this repository share: agents, tasks, claims, and who
                    changes what
-      helper       Run the process that connects agents to the board. It starts by itself when it is
-                   needed
-      usage        Show what is kept, and how large it is
-      clean        Remove what is kept and no longer wanted, after showing what that is
-      ui           Show it all in a browser: sessions and what they have seen, everything that happened,
-                   files, rescued work, tasks and runs; and take changes back there
+      helper       Run the process that connects agents to the board. It starts by itself when needed
+      usage        Show what Surehand stores, and how much space it takes
+      clean        Remove stored data that is no longer wanted, after showing what will be removed
+      ui           Show everything in a browser: sessions and what they have seen, the log, files,
+                   rescued work, tasks and runs. Changes can be undone there
       demo         Compare both modes and a plain loop on one story. Needs no key and no network
       completions  Print the completion script for a shell
       man          Print the manual page, or write the pages of all commands to a directory
-      self         Tell which version this is, how it was installed, and how to update or remove it
+      self         Show the version, how it was installed, and how to update or remove it
       help         Print this message or the help of the given subcommand(s)
 
     Options:
@@ -235,10 +236,10 @@ fn help_names_every_command() {
 #[test]
 fn the_demo_compares_the_modes() {
     let dir = tempfile::tempdir().unwrap();
-    let told = surehand(dir.path(), &["demo"]);
-    assert!(!told.contains('\u{1b}'), "no colours where nobody sees them");
-    assert!(told.lines().all(|line| line.chars().count() <= 80), "{told}");
-    assert_snapshot!(without_measures(&told), @r#"
+    let output = surehand(dir.path(), &["demo"]);
+    assert!(!output.contains('\u{1b}'), "no colours where nobody sees them");
+    assert!(output.lines().all(|line| line.chars().count() <= 80), "{output}");
+    assert_snapshot!(without_measures(&output), @r#"
     $ surehand demo
     {n} A stale edit is refused
 
@@ -296,16 +297,16 @@ fn the_demo_compares_the_modes() {
     assert!(fs::read_dir(dir.path()).unwrap().next().is_none(), "it leaves the place as it was");
 }
 
-/// Without what differs from machine to machine, and without the plots.
-fn without_measures(told: &str) -> String {
-    // How many turns it takes depends on every word of the prompts; what must hold is in the test for programs.
+/// Removes the plots, and the numbers that differ from machine to machine.
+fn without_measures(output: &str) -> String {
+    // The number of turns depends on every word of the prompts. The test of the JSON output checks what must hold.
     let masked = |word: &str| match (word.strip_suffix('k'), word.parse::<f64>()) {
         (Some(number), _) if number.parse::<f64>().is_ok() => "{tokens}".to_owned(),
         (_, Ok(number)) if word.contains('.') || (number > 1.0 && number != 150.0) => "{n}".to_owned(),
         _ => word.to_owned(),
     };
     let is_plot = |line: &&str| line.contains(['│', '└', '|', '+']);
-    let lines = told.lines().filter(|line| !is_plot(line));
+    let lines = output.lines().filter(|line| !is_plot(line));
     let lines = lines.map(|line| line.split_whitespace().map(masked).collect::<Vec<_>>().join(" "));
     without_seconds(&lines.collect::<Vec<_>>().join("\n"))
 }
@@ -316,15 +317,15 @@ fn the_demo_counts_for_programs() {
     let mut command = Command::new(env!("CARGO_BIN_EXE_surehand"));
     let output = command.current_dir(dir.path()).args(["demo", "--json"]).output().unwrap();
     assert!(output.status.success());
-    let told: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     let tokens = |mode: &str| -> Vec<u64> {
-        let turns = told["modes"][mode]["turns"].as_array().unwrap();
+        let turns = report["modes"][mode]["turns"].as_array().unwrap();
         assert!(turns.iter().zip(1..).all(|(turn, number)| turn["turn"] == number));
         turns.iter().map(|turn| turn["prompt_tokens"].as_u64().unwrap()).collect()
     };
     let (snapshot, history) = (tokens("snapshot"), tokens("history"));
     for mode in ["snapshot", "history"] {
-        let counted = &told["modes"][mode];
+        let counted = &report["modes"][mode];
         let keys: Vec<&str> = counted.as_object().unwrap().keys().map(String::as_str).collect();
         assert_eq!(keys, ["lost_updates", "refusals", "repairs", "seconds", "turns", "writes_per_file"]);
         let writes = counted["writes_per_file"].as_object().unwrap();
@@ -343,8 +344,8 @@ fn the_demo_counts_for_programs() {
     assert!(history.iter().max().unwrap() > &longest, "{history:?}");
     assert!(history.iter().sum::<u64>() > snapshot.iter().sum(), "{history:?} {snapshot:?}");
     assert!(history.windows(2).filter(|pair| pair[1] < pair[0] / 2).count() >= 2, "it is folded: {history:?}");
-    assert!(told["plain"]["writes_per_file"]["main.go"].as_u64() > Some(5), "{}", told["plain"]);
-    assert!(told["plain"]["lost_updates"].as_u64() > Some(0), "{}", told["plain"]);
+    assert!(report["plain"]["writes_per_file"]["main.go"].as_u64() > Some(5), "{}", report["plain"]);
+    assert!(report["plain"]["lost_updates"].as_u64() > Some(0), "{}", report["plain"]);
 }
 
 #[test]
@@ -719,7 +720,7 @@ fn a_scan_says_what_has_changed_since_the_last_one() {
     write(".git/surehand/checkouts/main/index", "garbage");
     assert_snapshot!(scan(&["scan"]), @"
     $ surehand scan
-    6 files in {time} s: what the last scan left is damaged, so the next one will be compared to this
+    6 files in {time} s: the record of the last scan is damaged, so the next one will be compared to this
     [exit 0]
     ");
     assert_snapshot!(scan(&["scan", "--json", "--root", "nowhere"]), @r#"
@@ -729,7 +730,6 @@ fn a_scan_says_what_has_changed_since_the_last_one() {
     "#);
 }
 
-/// It takes as long as it takes.
 fn without_seconds(transcript: &str) -> String {
     let is_time = |word: &str| word.contains('.') && word.parse::<f64>().is_ok();
     let pieces = transcript.split_inclusive([' ', ',', '\n']).map(|piece| {

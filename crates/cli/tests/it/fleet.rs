@@ -28,7 +28,7 @@ use tempfile::TempDir;
 const PROGRAM: &str = env!("CARGO_BIN_EXE_surehand");
 const NOBODY: u32 = 65_534;
 
-/// A library that moves the clock of a process.
+/// A library that shifts the clock of a process.
 const CLOCK: &str = "
 #define _GNU_SOURCE
 #include <time.h>
@@ -46,9 +46,9 @@ struct Machine {
     /// The program, run as the user of this machine.
     program: PathBuf,
     url: Option<String>,
-    /// What else is set in the environment of its processes.
+    /// Additional environment variables of its processes.
     more: Vec<(String, String)>,
-    /// A helper that was started by hand.
+    /// A helper that the test started itself.
     helper: Option<Child>,
 }
 
@@ -63,7 +63,7 @@ impl Machine {
         machine
     }
 
-    /// Makes everything here belong to another user, who runs the program from now on.
+    /// Gives all files to another user, who runs the program from now on.
     fn give_to_nobody(&mut self) {
         fs::copy(PROGRAM, self.at("surehand")).unwrap();
         let script = format!(
@@ -82,14 +82,14 @@ impl Machine {
         self.program = self.at("as-nobody");
     }
 
-    /// Lets claims run out after so many seconds.
+    /// Lets claims expire after this many seconds.
     fn with_lease(mut self, seconds: u32) -> Self {
         self.more.push(("SUREHAND_BOARD_LEASE".to_owned(), seconds.to_string()));
         self
     }
 
-    /// Moves the clock of all processes on this machine, and starts the helper, which gets no such environment
-    /// otherwise.
+    /// Shifts the clock of all processes on this machine. Starts the helper itself, because a helper started by the
+    /// program would not get this environment.
     fn move_clock(&mut self, seconds: i64) {
         let (source, library) = (self.at("clock.c"), self.at("clock.so"));
         fs::write(&source, CLOCK.replace("OFFSET", &seconds.to_string())).unwrap();
@@ -165,8 +165,8 @@ impl Machine {
         serde_json::from_str(&self.run(place, &["board", "--json"], "", &[])).unwrap()
     }
 
-    /// An edit by Claude Code in this checkout: the hook before it, which shows the unread lines and is asked again,
-    /// the edit, and the hook after it. Returns what the model reads after the first answer.
+    /// An edit by Claude Code in this checkout: the hook before it, which shows the unread lines and is sent again, the
+    /// edit, and the hook after it. Returns what the model reads after the first answer.
     fn claude_edits(&self, place: &str, session: &str, (path, old, new): (&str, &str, &str), more: &[(&str, &str)]) -> String {
         let file = self.at(place).join(path);
         let hook = |event: &str| {
@@ -208,7 +208,7 @@ fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-/// The roots in which agents are alive, sorted.
+/// The roots with living agents, sorted.
 fn places(board: &Value) -> Vec<String> {
     let alive = board["agents"].as_array().unwrap().iter().filter(|agent| agent["alive"] == true);
     let mut places: Vec<String> =
@@ -268,7 +268,7 @@ fn agents_of_four_worktrees_and_a_clone_share_a_board_without_set_up() {
     until("the task of the killed agent is free", || claim_next(&mut two).contains("Task 1 is yours").then_some(()));
     let done = two.call("update_tasks", &json!({ "story": "s", "complete": [1] }));
     assert!(!done.is_error && done.text.contains("1 closed"), "{}", done.text);
-    // Who changes what, and the forecast: by an MCP server, then by a hook.
+    // Changed lines and the forecast: by an MCP server, then by a hook.
     let edit = json!({ "path": "a.txt", "old_string": "line 7\n", "new_string": "seven of w1\n" });
     assert!(!w1.call("edit_file", &edit).is_error);
     until("the change is known in another worktree", || {
@@ -316,7 +316,7 @@ fn a_helper_that_is_killed_costs_nothing_but_a_moment() {
         until("the agent is alive", || (places(&machine.board("one")) == ["one"]).then_some(()));
         rustix::process::kill_process(rustix::process::Pid::from_raw(process as i32).unwrap(), rustix::process::Signal::KILL)
             .unwrap();
-        // Edits go on without it, and what they did is delivered by the next one.
+        // Edits go on without the helper, and the next one delivers the reports.
         let edit = json!({ "path": format!("{round}.txt"), "content": "x\n" });
         assert!(!one.call("write_file", &edit).is_error);
     }
@@ -357,13 +357,13 @@ fn two_users_on_two_machines_share_a_board_over_tcp() {
         let board = here.board("one");
         board["changes"].as_array().unwrap().iter().any(|change| change["here"] == false).then_some(())
     });
-    let told = until("the server has the news", || {
+    let reply = until("the server has the news", || {
         let made = mine.call("edit_file", &edit("mine\n")).text;
         let back = mine.call("edit_file", &json!({ "path": "a.txt", "old_string": "mine\n", "new_string": "line 7\n" })).text;
         (made.contains("will conflict") || back.contains("will conflict")).then_some(made)
     });
-    assert!(told.contains("changed line 7 of a.txt"), "{told}");
-    // An outage: work goes on, and people are told.
+    assert!(reply.contains("changed line 7 of a.txt"), "{reply}");
+    // An outage: work goes on, and people are notified.
     server.stop();
     assert!(!mine.call("edit_file", &json!({ "path": "a.txt", "old_string": "line 9\n", "new_string": "nine\n" })).is_error);
     until("people are told", || here.board("one")["trouble"].is_string().then_some(()));
@@ -374,7 +374,7 @@ fn two_users_on_two_machines_share_a_board_over_tcp() {
     until("its task is free", || claim_next(&mut mine).contains("Task 1 is yours").then_some(()));
 }
 
-/// The state that only its owner may read.
+/// Only the owner can read the state.
 #[test]
 fn nobody_else_can_read_the_board_or_talk_to_the_helper() {
     let machine = Machine::new(None);
@@ -458,7 +458,7 @@ fn a_frozen_agent_loses_its_claims_and_learns_it_once() {
 
     let done = update(&mut w1, json!({ "story": "s", "complete": [1], "release": "b.txt" }));
     assert!(!done.0 && done.1.contains("b.txt is no longer yours"), "{}", done.1);
-    // To release them once more does no harm, and is refused as soon as the news are here.
+    // Releasing them again does no harm, and is refused once the news has arrived.
     until("the claim is gone in the copy, too", || {
         let (is_error, said) = update(&mut w1, json!({ "release": "b.txt" }));
         (is_error && said.contains("not claimed by you")).then_some(())
@@ -481,7 +481,7 @@ fn a_claimed_directory_is_claimed_with_all_that_is_in_it() {
     assert!(machine.run("one", &["board", "release", "src/"], "", &[]).starts_with("Released src/**"));
 }
 
-/// Agents whose clocks are a day behind and a day ahead, and one with the right time.
+/// Agents whose clocks are a day slow and a day fast, and one with the right time.
 #[test]
 fn the_clock_of_the_board_decides_and_not_that_of_an_agent() {
     let server = PostgresServer::start(&[]);
@@ -506,7 +506,7 @@ fn the_clock_of_the_board_decides_and_not_that_of_an_agent() {
         }
         assert!(claim_next(&mut theirs).contains("Task 1 is yours"));
         assert!(claim_next(&mut mine).contains("Task 2 is yours"));
-        // It can neither steal a claim, nor keep one for which it sends no heartbeat.
+        // Its clock lets it neither steal a claim, nor keep one for which it sends no heartbeat.
         let (is_error, said) = update(&mut theirs, json!({ "story": "s", "claim": 2 }));
         assert!(is_error, "{said}");
         signal(&mut theirs, Signal::STOP);
@@ -514,7 +514,7 @@ fn the_clock_of_the_board_decides_and_not_that_of_an_agent() {
         signal(&mut theirs, Signal::CONT);
         let (is_error, said) = update(&mut theirs, json!({ "story": "s", "complete": [1] }));
         assert!(is_error, "{said}");
-        // What it changed was changed just now.
+        // Its changes count as made just now.
         let edit = |to: &str| json!({ "path": "a.txt", "old_string": "line 7\n", "new_string": to });
         assert!(!theirs.call("edit_file", &edit("theirs\n")).is_error);
         assert!(!mine.call("edit_file", &edit("mine\n")).is_error);
@@ -523,7 +523,7 @@ fn the_clock_of_the_board_decides_and_not_that_of_an_agent() {
     }
 }
 
-/// A network in which nothing arrives while `holds`, and everything late.
+/// A network that delivers nothing while `holds`, and everything late.
 fn slow_network(server: u16, holds: Arc<AtomicBool>) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -566,7 +566,7 @@ fn over_a_slow_network_work_goes_on_and_is_delivered_late() {
     assert!(!one.call("edit_file", &edit).is_error);
     let hook = machine.claude_edits("one", "c1", ("b.txt", "line 3\n", "three\n"), &[]);
     assert!(!hook.contains("deny"), "{hook}");
-    // Only what is about the board waits for it, and then says why it failed.
+    // Only calls about the board wait for it, and then report why it failed.
     let (is_error, said) = update(&mut one, json!({ "story": "s", "claim": "next" }));
     assert!(is_error && said.contains("127.0.0.1"), "{said}");
     holds.store(false, Ordering::SeqCst);
@@ -611,13 +611,14 @@ fn a_run_leaves_a_task_that_it_has_lost_and_takes_the_next() {
     assert_eq!(tasks, ["cancelled", "completed"]);
 }
 
-/// The system calls of an edit, on the thread that makes it: the median of thirty. `None` where nothing can be traced.
+/// The number of system calls of an edit, on the thread that makes it: the median of thirty. `None` where tracing is
+/// not possible.
 fn calls_of_an_edit(board: bool) -> Option<usize> {
     let mut machine = Machine::new(None);
     machine.more.push(("SUREHAND_BOARD_ENABLED".to_owned(), board.to_string()));
     make_origin(&machine);
     if board {
-        // The helper runs already, so it is not traced.
+        // The helper is already running, so it is not traced.
         machine.run("one", &["board", "claim", "b.*"], "", &[]);
     }
     let (untraced, log) = (machine.program.clone(), machine.at("calls"));

@@ -1,5 +1,4 @@
-//! What an agent's command destroys of a person's uncommitted work comes back: every byte, every permission, every
-//! link.
+//! Uncommitted work of a person that an agent's command destroys is restored: every byte, every permission, every link.
 #![expect(clippy::disallowed_methods, reason = "tests play the other programs")]
 
 use std::{
@@ -16,12 +15,12 @@ use serde_json::{Value, json};
 
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_surehand");
 
-/// A repository of a person, with the person's home.
+/// A person's repository and home directory.
 pub(crate) struct Stage {
     dir: tempfile::TempDir,
 }
 
-/// What is at a path.
+/// The kind and content of a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Thing {
     File(Vec<u8>, u32),
@@ -92,7 +91,7 @@ impl Stage {
         serde_json::from_slice(&output.stdout).unwrap()
     }
 
-    /// A hook of Claude Code, as it runs: one process for each event.
+    /// Runs a hook of Claude Code, one process per event, as Claude Code does.
     #[track_caller]
     pub(crate) fn hook(&self, fields: &Value) -> String {
         let mut input = json!({ "session_id": "s1", "cwd": self.root(), "transcript_path": self.at(".git/none.jsonl") });
@@ -119,7 +118,7 @@ impl Stage {
         self.hook(&fields);
     }
 
-    /// All files, with what they are.
+    /// All files by path.
     fn files(&self) -> BTreeMap<String, Thing> {
         let mut files = BTreeMap::new();
         let mut open = vec![self.root()];
@@ -145,7 +144,7 @@ impl Stage {
         files
     }
 
-    /// The size of all files below a directory.
+    /// The size of all files below a directory, in bytes.
     pub(crate) fn disk_usage(&self, path: &str) -> u64 {
         let (mut bytes, mut open) = (0, vec![self.at(path)]);
         while let Some(path) = open.pop() {
@@ -157,7 +156,6 @@ impl Stage {
         bytes
     }
 
-    /// The last checkpoint.
     #[track_caller]
     pub(crate) fn last_checkpoint(&self) -> String {
         let log = self.json(&["log", "-n", "100"]);
@@ -166,7 +164,7 @@ impl Stage {
     }
 }
 
-/// The work of a person, some of it committed.
+/// Files of a person, some of them committed.
 fn work(stage: &Stage) {
     stage.write("src/main.rs", "fn main() {}\n", 0o644);
     stage.write("src/lib.rs", "// as committed\n", 0o644);
@@ -176,7 +174,7 @@ fn work(stage: &Stage) {
     stage.write(".gitignore", ".env\nbuild/\n", 0o644);
     symlink("src/main.rs", stage.at("main")).unwrap();
     stage.commit();
-    // From here on nothing is committed.
+    // Nothing below is committed.
     stage.write("src/main.rs", "fn main() { mine() }\r\n", 0o644);
     stage.write("run.sh", "#!/bin/sh\necho mine\n", 0o700);
     stage.write("staged.txt", "two\n", 0o644);
@@ -210,7 +208,7 @@ fn checkout_and_clean_cost_a_person_nothing() {
     let restored = stage.json(&["restore", "--to", &checkpoint, "--yes"]);
     assert_eq!(restored["failed"], json!([]), "{restored:#}");
     assert_eq!(stage.files(), before);
-    // A second time there is nothing to do.
+    // Restoring again has nothing to do.
     assert_eq!(stage.json(&["restore", "--to", &checkpoint, "--dry-run"])["files"], json!([]));
 }
 
@@ -233,7 +231,7 @@ fn a_restore_is_taken_back() {
     assert_eq!(again["failed"], json!([]), "{again:#}");
     assert_eq!(stage.files(), after);
     stage.json(&["restore", "--to", &checkpoint, "--yes"]);
-    // Or by undo and redo, as often as one likes. Directories that were made for files stay.
+    // Undo and redo restore it, too, any number of times. Directories that were made for files stay.
     let files = |files: BTreeMap<String, Thing>| {
         files.into_iter().filter(|(_, thing)| *thing != Thing::Directory).collect::<BTreeMap<String, Thing>>()
     };
@@ -276,7 +274,7 @@ fn links_directories_and_permissions_come_back_by_undo() {
     assert_eq!(stage.files(), after);
     stage.json(&["redo"]);
     assert_eq!(stage.files(), before);
-    // What others have changed since stays, and is named.
+    // Files that others have changed since stay, and are named.
     fs::remove_file(stage.at("link")).unwrap();
     symlink("elsewhere", stage.at("link")).unwrap();
     let undone = stage.json(&["undo", &change]);
@@ -342,7 +340,7 @@ fn a_preview_takes_no_checkpoint_and_a_time_that_is_too_early_names_the_oldest()
     assert_eq!(count(), 2);
 }
 
-/// What was there before the checkpoint and is not in it stays: it was ignored then.
+/// A file that existed before the checkpoint but is not in it stays: it was ignored then.
 #[test]
 fn what_a_checkpoint_does_not_know_of_is_not_deleted() {
     let stage = Stage::new();
@@ -352,7 +350,7 @@ fn what_a_checkpoint_does_not_know_of_is_not_deleted() {
     let restored = stage.json(&["restore", "build", "--to", "mine", "--yes"]);
     assert_eq!(restored["left"][0]["path"], "build/out.o", "{restored:#}");
     assert!(stage.at("build/out.o").exists());
-    // What is too large is named.
+    // Files that are too large are named.
     stage.write("film.bin", vec![0; 2000], 0o644);
     let output =
         stage.command(PROGRAM).args(["checkpoint", "--json"]).env("SUREHAND_CHECKPOINT_FILE_BYTES", "1000").output().unwrap();
@@ -360,7 +358,7 @@ fn what_a_checkpoint_does_not_know_of_is_not_deleted() {
     assert!(said["not_kept"].to_string().contains("film.bin"), "{said:#}");
 }
 
-/// Repositories below the root: a clone, and a submodule with one of its own inside.
+/// Repositories below the root: a clone, and a submodule that contains another one.
 fn repositories_within(stage: &Stage) {
     stage.write("main.c", "int main;\n", 0o644);
     for top in ["vendor/lib", "source", "source/inner"] {
@@ -398,7 +396,7 @@ fn uncommitted_work_in_repositories_within_comes_back() {
             let path = format!("{top}/{name}");
             assert_eq!((&path, after.get(&path)), (&path, before.get(&path)));
         }
-        // What a commit of a repository has, and what it ignores as a directory, is not copied.
+        // Files that a repository has committed, and directories that it ignores, are not copied.
         assert_eq!(after.get(&format!("{top}/clean.c")), None);
         assert_eq!(after.get(&format!("{top}/build/a.o")), None);
     }
@@ -425,7 +423,7 @@ fn a_restore_leaves_what_a_repository_within_has_done_since() {
     let stage = Stage::new();
     repositories_within(&stage);
     stage.surehand(&["checkpoint", "one"]);
-    // No file of it is deleted, though the checkpoint does not know it.
+    // No file of the clone is deleted, although the checkpoint does not contain it.
     fs::remove_file(stage.at("vendor/lib/clean.c")).unwrap();
     stage.write("vendor/lib/clean.c", "changed after\n", 0o644);
     stage.write("vendor/lib/after.c", "made after\n", 0o644);
@@ -437,7 +435,7 @@ fn a_restore_leaves_what_a_repository_within_has_done_since() {
     assert_eq!(read("vendor/lib/after.c"), "made after\n");
     assert_eq!(read("vendor/lib/src/new.c"), "changed again\n");
     assert_eq!(restored["left"][0]["path"], "vendor/lib/src/new.c", "{restored:#}");
-    // It had nothing there that was not committed.
+    // It had no uncommitted changes there.
     assert_eq!(read("vendor/lib/changed.c"), "mine in vendor/lib\n");
     assert_eq!(read("vendor/lib/.env"), "SECRET=1\n");
 }
@@ -455,7 +453,7 @@ fn a_file_that_a_person_made_a_directory_comes_back_as_one() {
     let (committed, last) = (stage.files(), stage.last_checkpoint());
     let restored = stage.surehand(&["restore", "--to", &last, "--yes"]).stdout;
     assert_eq!(stage.files(), before);
-    // Undo cannot do this, so it is not promised.
+    // Undo cannot revert this, so the output does not offer it.
     let said = String::from_utf8(restored).unwrap();
     let back = said.lines().find_map(|line| line.strip_prefix("To take it back: surehand restore --to ")).expect(&said);
     assert!(stage.surehand(&["restore", "--to", back, "--yes"]).status.success());
@@ -499,7 +497,7 @@ fn what_the_oldest_checkpoint_has_was_there_before() {
     stage.agent_runs("rm -f mine.txt nothing");
     let last = stage.last_checkpoint();
     assert!(stage.surehand(&["restore", "--to", &last, "--yes"]).status.success());
-    // The restore is on record as what made the file.
+    // The restore is recorded as the author of the file.
     let plan = stage.json(&["restore", "--to", "1h", "--dry-run"]);
     assert_eq!(plan["files"], json!([]), "{plan:#}");
 }
@@ -547,7 +545,7 @@ fn act() -> impl Strategy<Value = Act> {
 
 fn carry_out(stage: &Stage, act: &Act) {
     match act {
-        // Where a file is in the way of a directory or the other way round, the first one stays.
+        // If a file is in the way of a directory or the other way round, the first one stays.
         Act::Write(path, content, mode) => {
             let path = stage.at(path);
             let _ = fs::create_dir_all(path.parent().unwrap());
@@ -574,7 +572,7 @@ fn carry_out(stage: &Stage, act: &Act) {
     }
 }
 
-/// Empty directories that came later stay, since they do no harm.
+/// Empty directories that were added later stay, because they do no harm.
 fn without_empty_directories(mut files: BTreeMap<String, Thing>) -> BTreeMap<String, Thing> {
     files.retain(|_, thing| *thing != Thing::Directory);
     files

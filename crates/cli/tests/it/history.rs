@@ -1,4 +1,4 @@
-//! What happened, who did it, and what is kept of it: `log`, `show`, `sessions`, `rescued`.
+//! The record of what happened, and its authors: `log`, `show`, `sessions`, `rescued`.
 #![expect(clippy::disallowed_methods, reason = "tests play the other programs")]
 
 use std::{
@@ -28,7 +28,7 @@ fn call(stage: &Stage, session: &str, tool: &str, arguments: &Value) -> Option<i
     stage.surehand(&["call", tool, &arguments.to_string(), "--session", session]).status.code()
 }
 
-/// What a program wrote into a file while it was replaced.
+/// Stages a rescue: a program wrote this into a file while it was being replaced.
 fn rescue(stage: &Stage, path: &str, content: &str) -> PathBuf {
     let state = stage.at(".git/surehand/checkouts/main");
     let name = format!("1-{}", path.replace('/', "__"));
@@ -92,7 +92,7 @@ fn the_log_lists_everything_that_happened() {
     assert_snapshot!(transcript(&stage, &["log", "src", "--kind", "refusal,outside", "-n", "1"]), @"
     $ surehand log src --kind refusal,outside -n 1
     {id}   0 s ago  refused: edit_file of src/b.txt, it had not been read, 2 times in a row  by codex 71c0
-    There is more that is older: surehand log -n 5 shows it.
+    There are older entries: surehand log -n 5 shows more.
     [exit 0]
     ");
     assert_snapshot!(transcript(&stage, &["log", "--session", "codex", "--kind", "change"]), @"
@@ -123,7 +123,7 @@ fn a_change_from_outside_is_listed_once_and_shown() {
     }
     let log = stage.json(&["log"]);
     assert_eq!((log.as_array().unwrap().len(), &log[0]["kind"]), (1, &json!("outside")), "{log:#}");
-    // The content that another program wrote is kept once a session has seen it.
+    // Another program's content is kept once a session has seen it.
     assert_eq!(call(&stage, "one", "read_file", &json!({ "path": "a.txt" })), Some(0));
     assert_snapshot!(transcript(&stage, &["show", log[0]["id"].as_str().unwrap()]), @"
     $ surehand show {id}
@@ -139,7 +139,7 @@ fn a_change_from_outside_is_listed_once_and_shown() {
     +2
     [exit 0]
     ");
-    // What the hook of another agent reports afterwards is none.
+    // A change that another agent's hook reports afterwards is not one.
     claude_writes(&stage, CLAUDE, "c.txt", "1\n");
     assert_eq!(call(&stage, "one", "read_file", &json!({ "path": "c.txt" })), Some(0));
     let input = json!({ "file_path": stage.at("c.txt"), "content": "2\n" });
@@ -274,7 +274,7 @@ fn a_rescued_file_is_compared_applied_and_dropped() {
     src$ surehand rescued
     {id}   0 s ago  rescued: 4 bytes that another program wrote to ../a.txt while it was replaced
     {id}   0 s ago  rescued: 7 bytes that another program wrote to b.txt while it was replaced
-    surehand rescued show ID compares one with what is there now; apply writes it there, drop removes it.
+    surehand rescued show ID compares one with the current file; apply writes it to the file, drop removes it.
     [exit 0]
     ");
     assert_snapshot!(transcript(&stage, &["rescued", "show", &one]), @"
@@ -289,13 +289,13 @@ fn a_rescued_file_is_compared_applied_and_dropped() {
     ");
     assert_snapshot!(transcript(&stage, &["rescued", "apply", &one]), @"
     $ surehand rescued apply {id}
-    Nothing was done: say --yes to do it without being asked.
+    Nothing was done; --yes does it without asking.
     [exit 1]
     ");
     assert_eq!(fs::read_to_string(stage.at("src/b.txt")).unwrap(), "x\n");
     assert_snapshot!(transcript(&stage, &["rescued", "apply", &one, "--yes"]), @"
     $ surehand rescued apply {id} --yes
-    Wrote what was rescued to src/b.txt.
+    Wrote the rescued content to src/b.txt.
     surehand undo {id} takes it back.
     [exit 0]
     ");
@@ -306,7 +306,7 @@ fn a_rescued_file_is_compared_applied_and_dropped() {
     assert_snapshot!(transcript(&stage, &["rescued", "drop", &other]), @"
     $ surehand rescued drop {id}
     {id}   0 s ago  rescued: 4 bytes that another program wrote to a.txt while it was replaced
-    Nothing was done: say --yes to do it without being asked.
+    Nothing was done; --yes does it without asking.
     [exit 1]
     ");
     assert!(dropped.exists());

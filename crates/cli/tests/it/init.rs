@@ -1,4 +1,4 @@
-//! `surehand init` and `surehand doctor`: what they write, say and leave alone, with a home and a project of their own.
+//! `surehand init` and `surehand doctor`: what they write, print and leave alone, in a temporary home and project.
 #![expect(clippy::disallowed_methods, reason = "tests play the other programs")]
 
 use std::{
@@ -14,11 +14,11 @@ use insta::assert_snapshot;
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// A machine: a home, a project, and a directory with the programs that are installed.
+/// A machine: a home, a project, and a directory with the installed programs.
 struct Machine(TempDir);
 
 impl Machine {
-    /// With Surehand on the PATH, and no client.
+    /// Surehand is on the PATH, and no client is installed.
     fn new() -> Self {
         let machine = Self(tempfile::tempdir().unwrap());
         for directory in ["home", "project", "bin"] {
@@ -57,7 +57,7 @@ impl Machine {
         command
     }
 
-    /// What is typed, what comes out, and the exit code.
+    /// Runs the program. Returns the arguments, the output, and the exit code.
     fn run(&self, words: &[&str]) -> String {
         let output = self.command(words).output().unwrap();
         let mut transcript = format!("$ surehand {}\n{}", words.join(" "), String::from_utf8_lossy(&output.stdout));
@@ -74,7 +74,7 @@ impl Machine {
         serde_json::from_slice(&self.command(words).output().unwrap().stdout).unwrap()
     }
 
-    /// Every file of the home and the project, and what git is told to ignore.
+    /// Every file of the home and the project, and git's exclude file.
     fn files(&self) -> BTreeMap<PathBuf, String> {
         let exclude = self.path("project/.git/info/exclude");
         let mut files: BTreeMap<PathBuf, String> =
@@ -97,7 +97,6 @@ impl Machine {
     }
 }
 
-/// It takes as long as it takes.
 fn without_times(transcript: &str) -> String {
     let mut out = String::new();
     for piece in transcript.split_inclusive('(') {
@@ -168,7 +167,7 @@ const PROGRAMS: [&str; 12] =
 
 const SCOPES: [&str; 3] = ["me", "everywhere", "project"];
 
-/// A machine with every client, and with what people have in their files.
+/// A machine with every client, each with the user's own settings.
 fn lived_in() -> Machine {
     let machine = Machine::new();
     for program in PROGRAMS {
@@ -233,7 +232,7 @@ fn what_is_set_up_is_taken_out_again_for_every_client_and_scope() {
     assert!(fs::read_dir(empty.path("home")).unwrap().next().is_none(), "no directory is left");
 }
 
-/// The files of each client in each scope; those that the server alone needs are in brackets.
+/// The files of each client in each scope; files that only the server needs are in brackets.
 #[test]
 fn each_scope_has_its_files() {
     let machine = Machine::new();
@@ -385,8 +384,8 @@ fn the_first_time_in_an_empty_project() {
       not written: a dry run
     [exit 0]
     "#);
-    let told = machine.run(&["init"]);
-    assert!(told.ends_with("  not written: no terminal to ask on; --yes writes without asking\n[exit 1]"), "{told}");
+    let output = machine.run(&["init"]);
+    assert!(output.ends_with("  not written: no terminal to ask on; --yes writes without asking\n[exit 1]"), "{output}");
     assert_eq!(machine.files(), BTreeMap::new());
     assert!(machine.run(&["init", "--yes"]).ends_with("[exit 0]"));
     assert_snapshot!(machine.run(&["init", "--remove", "--yes"]), @"
@@ -411,7 +410,7 @@ fn what_is_there_is_merged_with_and_kept_beside() {
     let machine = lived_in();
     assert_snapshot!(machine.run(&["init", "claude", "--scope", "project", "--mcp", "--diff", "--yes"]), @r#"
     $ surehand init claude --scope project --mcp --diff --yes
-    Claude Code for everybody in this project
+    Claude Code for everyone in this project
       change .claude/settings.json: 6 hooks
         @@ -9,8 +9,75 @@
          				"hooks": [
@@ -531,7 +530,7 @@ fn what_is_there_is_merged_with_and_kept_beside() {
     "#);
 }
 
-/// Runs real git, with nothing of the caller's.
+/// Runs real git without the caller's settings.
 fn git(machine: &Machine, words: &[&str]) -> String {
     let mut git = Command::new("git");
     git.current_dir(machine.path("project")).args(["-c", "user.name=a", "-c", "user.email=a@localhost"]).args(words);
@@ -554,7 +553,7 @@ fn what_only_i_have_git_does_not_see() {
     }
     assert_eq!(git(&machine, &["status", "--short"]), "", "also not the copy of what was there");
     assert_eq!(machine.read("project/.gitignore"), "settings.local.json\n");
-    // The same files for everybody: git sees them.
+    // The same files, but for everyone: git sees them.
     assert!(machine.run(&["init", "gemini", "--scope", "project", "--yes"]).ends_with("[exit 0]"));
     assert_eq!(git(&machine, &["status", "--short", "-uall"]), "?? .gemini/settings.json\n");
     assert!(machine.run(&["init", "--remove", "--yes"]).ends_with("[exit 0]"));
@@ -575,27 +574,27 @@ fn what_is_committed_is_not_mine_alone() {
     ");
     assert_eq!(machine.files(), before);
     assert!(machine.run(&["init", "gemini", "--scope", "project", "--yes"]).ends_with("[exit 0]"));
-    // It is set up already, and stays where it is.
+    // It is already set up, and stays where it is.
     let again = machine.run(&["init", "gemini", "--yes"]);
-    assert!(again.contains("Gemini CLI for everybody in this project: nothing to do\n"), "{again}");
+    assert!(again.contains("Gemini CLI for everyone in this project: nothing to do\n"), "{again}");
 }
 
 #[test]
 fn a_client_that_is_set_up_is_set_up_where_it_is() {
     let machine = Machine::new();
     machine.run(&["init", "cursor", "--scope", "everywhere", "--yes"]);
-    let told = machine.run(&["init", "cursor", "--yes"]);
-    assert!(told.contains("Cursor for you in every project: nothing to do\n"), "{told}");
+    let output = machine.run(&["init", "cursor", "--yes"]);
+    assert!(output.contains("Cursor for you in every project: nothing to do\n"), "{output}");
     assert_snapshot!(machine.run(&["init", "--remove", "--yes"]), @"
     $ surehand init --remove --yes
-    nothing to do; what is set up for you in every project goes with --scope everywhere
+    nothing to do; --scope everywhere removes what is set up for you in every project
     [exit 0]
     ");
     assert!(machine.run(&["init", "--remove", "--yes", "--scope", "everywhere"]).ends_with("[exit 0]"));
     assert_eq!(machine.files(), BTreeMap::new());
 }
 
-/// What release 0.1 wrote for a project.
+/// The hooks that release 0.1 wrote for a project.
 const OLD_CLAUDE_HOOKS: &str = r#"{
   "permissions": {},
   "hooks": {
@@ -623,16 +622,16 @@ fn what_an_older_version_wrote_is_found_corrected_and_taken_out() {
         "{ \"mcpServers\": { \"surehand\": { \"command\": \"/old/surehand\", \"args\": [\"mcp\"] } } }\n",
     );
     machine.write("project/.codex/config.toml", "[mcp_servers.surehand]\ncommand = \"surehand\"\nargs = [\"mcp\"]\n");
-    let told = machine.run(&["doctor"]);
+    let output = machine.run(&["doctor"]);
     assert!(
-        told.contains(
-            "warn  claude: has hooks in an older format for everybody in this project, which fail if surehand is missing\n"
+        output.contains(
+            "warn  claude: has hooks in an older format for everyone in this project, which fail if surehand is missing\n"
         ),
-        "{told}"
+        "{output}"
     );
     assert_snapshot!(machine.run(&["init", "claude", "codex", "--yes", "--diff"]), @r#"
     $ surehand init claude codex --yes --diff
-    Claude Code for everybody in this project
+    Claude Code for everyone in this project
       change .claude/settings.json: 6 hooks
         @@ -3,13 +3,59 @@
            "hooks": {
@@ -703,7 +702,7 @@ fn what_an_older_version_wrote_is_found_corrected_and_taken_out() {
         +{ "mcpServers": { "surehand": { "command": "sh", "args": ["-c", "command -v \"$0\" >/dev/null 2>&1 && exec \"$0\" \"$@\"; exit 0", "surehand", "mcp"] } } }
       guarded: reads, edits, writes, notebooks and commands
       done
-    Codex CLI for everybody in this project
+    Codex CLI for everyone in this project
       create .codex/hooks.json: 5 hooks
         @@ -0,0 +1,61 @@
         +{
@@ -815,8 +814,8 @@ fn what_came_since_stays_when_ours_goes() {
 fn a_file_of_somebody_elses_is_left_alone() {
     let machine = Machine::new();
     machine.write("project/.clinerules/hooks/PreToolUse", "#!/bin/sh\nexec mine\n");
-    let told = machine.run(&["init", "cline", "--yes"]);
-    assert!(told.contains("  .clinerules/hooks/PreToolUse was not written by surehand init and was left alone\n"), "{told}");
+    let output = machine.run(&["init", "cline", "--yes"]);
+    assert!(output.contains("  .clinerules/hooks/PreToolUse was not written by surehand init and was left alone\n"), "{output}");
     assert!(machine.run(&["doctor"]).contains("warn  cline: has no hook for PreToolUse\n"));
     machine.run(&["init", "--remove", "--yes"]);
     assert_eq!(machine.files().into_values().collect::<Vec<_>>(), ["#!/bin/sh\nexec mine\n"]);
@@ -841,10 +840,10 @@ fn a_broken_file_stops_its_client_only() {
     assert_eq!(machine.files(), before);
     let done = machine.run(&["init", "claude", "gemini", "--scope", "project", "--mcp", "--yes"]);
     assert!(done.contains("  create .gemini/settings.json: 4 hooks, MCP server\n") && done.ends_with("[exit 2]"), "{done}");
-    // Nothing is put into it without the server, so it does not matter.
+    // Without the server nothing is added to it, so it does not matter.
     assert_snapshot!(machine.run(&["init", "claude", "--scope", "project", "--yes"]), @"
     $ surehand init claude --scope project --yes
-    Claude Code for everybody in this project
+    Claude Code for everyone in this project
       create .claude/settings.json: 6 hooks
       guarded: reads, edits, writes, notebooks and commands
       done
@@ -876,20 +875,20 @@ fn a_link_stays_a_link_and_a_mode_a_mode() {
     machine.run(&["init", "gemini", "--user", "--remove", "--yes"]);
     assert_eq!(machine.read("home/dotfiles/settings.json"), "{}\n");
     symlink("nowhere", machine.path("project/.mcp.json")).unwrap();
-    let told = machine.run(&["init", "claude", "--project", "--mcp", "--yes"]);
-    assert!(told.contains("a broken link"), "{told}");
+    let output = machine.run(&["init", "claude", "--project", "--mcp", "--yes"]);
+    assert!(output.contains("a broken link"), "{output}");
 }
 
 #[test]
 fn a_program_that_is_not_on_the_path_is_written_whole_for_me_and_by_name_for_others() {
     let machine = Machine::new();
     fs::remove_file(machine.path("bin/surehand")).unwrap();
-    let told = machine.run(&["init", "claude", "--mcp", "--yes"]);
-    assert!(told.contains("note: surehand is not on PATH, so the whole path is written: {program}"), "{told}");
+    let output = machine.run(&["init", "claude", "--mcp", "--yes"]);
+    assert!(output.contains("note: surehand is not on PATH, so the whole path is written: {program}"), "{output}");
     assert!(machine.read("home/.claude.json").contains(env!("CARGO_BIN_EXE_surehand")));
     assert!(machine.read("project/.claude/settings.local.json").contains(env!("CARGO_BIN_EXE_surehand")));
-    let told = machine.run(&["init", "claude", "--scope", "project", "--mcp", "--yes"]);
-    assert!(told.contains("note: surehand is not on PATH; what is written for the project looks for it there"), "{told}");
+    let output = machine.run(&["init", "claude", "--scope", "project", "--mcp", "--yes"]);
+    assert!(output.contains("note: surehand is not on PATH; what is written for the project looks for it there"), "{output}");
     for file in ["project/.mcp.json", "project/.claude/settings.json"] {
         assert!(!machine.read(file).contains(env!("CARGO_BIN_EXE_surehand")), "{}", machine.read(file));
     }
@@ -902,7 +901,7 @@ fn a_program_that_is_not_on_the_path_is_written_whole_for_me_and_by_name_for_oth
     assert_eq!(machine.files(), BTreeMap::new());
 }
 
-/// Each command that a JSON text has for a shell, and each server that it has, as words.
+/// Collects all shell commands in a JSON text, and all servers, as words.
 fn commands(value: &Value, found: &mut Vec<Vec<String>>) {
     let words = |list: &Value| -> Vec<String> {
         list.as_array().into_iter().flatten().map(|word| word.as_str().unwrap_or_default().to_owned()).collect()
@@ -924,7 +923,7 @@ fn commands(value: &Value, found: &mut Vec<Vec<String>>) {
     }
 }
 
-/// Runs a command as a client does, with more input than a pipe holds.
+/// Runs a command like a client does, with more input than fits into a pipe.
 #[track_caller]
 fn run_as_client(machine: &Machine, words: &[String], path: &str) -> String {
     let mut command = Command::new(if words[0] == "sh" { "/bin/sh" } else { words[0].as_str() });
@@ -934,7 +933,7 @@ fn run_as_client(machine: &Machine, words: &[String], path: &str) -> String {
     let mut child = command.spawn().unwrap();
     let is_server = words.iter().any(|word| word == "mcp");
     let input = vec![b' '; 300_000];
-    // A client that cannot hand over what it has to say takes that for a failure; a server may go at once.
+    // A client that cannot deliver the event takes that for a failure. A server may end at once.
     let written = child.stdin.take().unwrap().write_all(&input);
     assert!(is_server || written.is_ok(), "{words:?}: {written:?}");
     let output = child.wait_with_output().unwrap();
@@ -946,7 +945,7 @@ fn run_as_client(machine: &Machine, words: &[String], path: &str) -> String {
     )
 }
 
-/// Runs everything that is written for the clients, with the program gone.
+/// Runs everything that is configured for the clients while the program is missing.
 #[track_caller]
 fn check_harmless(machine: &Machine, path: &str) -> usize {
     let mut all = Vec::new();
@@ -1119,7 +1118,7 @@ fn the_doctor_says_what_is_wrong_and_what_to_do() {
     warn  hooks: failed lately:
             {moment} claude: it panicked
           do: fix what they name; all failures are in {machine}/home/.local/state/surehand/hooks.log
-    fail  protection: off: what is set up does not work, see claude above
+    fail  protection: off: the setup does not work, see claude above
     3 failed, 3 could be better
     [exit 1]
     ");
@@ -1129,8 +1128,8 @@ fn the_doctor_says_what_is_wrong_and_what_to_do() {
 fn the_doctor_lists_what_a_repository_sets_in_vain() {
     let machine = Machine::new();
     let settings = || -> String {
-        let told = machine.run(&["doctor"]);
-        let lines = told.lines().skip_while(|line| !line.contains("settings: "));
+        let output = machine.run(&["doctor"]);
+        let lines = output.lines().skip_while(|line| !line.contains("settings: "));
         lines.take_while(|line| line.contains("settings: ") || line.starts_with(' ')).flat_map(|line| [line, "\n"]).collect()
     };
     machine.write("project/surehand.toml", "[policy]\nrequire_read = false\n[versions]\nbytes = 1\n[model]\nname = \"m\"\n");
@@ -1151,7 +1150,7 @@ fn the_doctor_lists_what_a_repository_sets_in_vain() {
     machine.write("home/.config/surehand/surehand.toml", "polcy = 1\n");
     assert_snapshot!(settings(), @"
     fail  settings: {machine}/home/.config/surehand/surehand.toml:1: unknown key polcy; did you mean policy.require_read?
-          do: correct it; until then hooks go by the defaults, and the MCP server does not start
+          do: correct it; until then hooks use the defaults, and the MCP server does not start
     ");
 }
 
@@ -1159,29 +1158,29 @@ fn the_doctor_lists_what_a_repository_sets_in_vain() {
 fn the_doctor_knows_that_codex_wants_to_be_told_whom_to_trust() {
     let machine = Machine::new();
     machine.run(&["init", "codex", "--yes"]);
-    let told = machine.run(&["doctor"]);
+    let output = machine.run(&["doctor"]);
     assert!(
-        told.contains("fail  codex: hooks are not trusted yet, so they do not run\n      do: type /hooks in Codex"),
-        "{told}"
+        output.contains("fail  codex: hooks are not trusted yet, so they do not run\n      do: type /hooks in Codex"),
+        "{output}"
     );
     let hooks = machine.path("project/.codex/hooks.json").display().to_string();
-    let told_with = |tell: &dyn Fn(&str) -> &'static str| {
+    let output_with = |tell: &dyn Fn(&str) -> &'static str| {
         let events = ["session_start", "user_prompt_submit", "pre_tool_use", "post_tool_use", "post_compact"];
         let state = |event: &&str| format!("[hooks.state.'{hooks}:{event}:0:0']\n{}", tell(event));
         machine.write("home/.codex/config.toml", &events.iter().map(state).collect::<String>());
         machine.run(&["doctor"])
     };
-    let told = told_with(&|_| "trusted_hash = 'sha256:x'\n");
-    assert!(told.contains("ok    codex: hooks are trusted\n"), "{told}");
-    let told = told_with(&|event| match event {
+    let output = output_with(&|_| "trusted_hash = 'sha256:x'\n");
+    assert!(output.contains("ok    codex: hooks are trusted\n"), "{output}");
+    let output = output_with(&|event| match event {
         "pre_tool_use" | "post_tool_use" => "enabled = false\ntrusted_hash = 'sha256:x'\n",
         "post_compact" => "",
         _ => "trusted_hash = 'sha256:x'\n",
     });
-    assert!(!told.contains("hooks are trusted"), "{told}");
-    assert!(told.contains("fail  codex: the hooks for PostCompact are not trusted, so they do not run\n"), "{told}");
+    assert!(!output.contains("hooks are trusted"), "{output}");
+    assert!(output.contains("fail  codex: the hooks for PostCompact are not trusted, so they do not run\n"), "{output}");
     let off = "fail  codex: the hooks for PreToolUse, PostToolUse are switched off\n      do: type /hooks in Codex and switch them on\n";
-    assert!(told.contains(off), "{told}");
+    assert!(output.contains(off), "{output}");
 }
 
 fn now() -> String {
@@ -1193,8 +1192,8 @@ fn the_doctor_names_what_cannot_be_guarded() {
     let machine = Machine::new();
     machine.install("cn").install("goose").install("cline").install("reasonix");
     let about = |client: &str| -> String {
-        let told = machine.run(&["doctor"]);
-        let lines = told.lines().skip_while(|line| !line.contains(&format!("  {client}: ")));
+        let output = machine.run(&["doctor"]);
+        let lines = output.lines().skip_while(|line| !line.contains(&format!("  {client}: ")));
         lines
             .take_while(|line| line.contains(&format!("  {client}: ")) || line.starts_with(' '))
             .flat_map(|line| [line, "\n"])
@@ -1208,8 +1207,8 @@ fn the_doctor_names_what_cannot_be_guarded() {
     note  goose: is installed and not guarded
           do: surehand init goose
     ");
-    let told = machine.run(&["doctor"]);
-    assert!(told.contains("warn  protection: off: no client is guarded\n      do: surehand init\n"), "{told}");
+    let output = machine.run(&["doctor"]);
+    assert!(output.contains("warn  protection: off: no client is guarded\n      do: surehand init\n"), "{output}");
     machine.run(&["init", "--yes"]);
     assert_snapshot!(about("continue"), @"
     ok    continue: the MCP server answers ({time} ms)
@@ -1232,44 +1231,44 @@ fn the_doctor_says_why_protection_is_off() {
     let machine = Machine::new();
     machine.install("claude").run(&["init", "--yes"]);
     let check = |cause: &str, above: &str| {
-        let told = machine.run(&["doctor"]);
-        assert!(told.contains(cause) && told.ends_with("[exit 1]"), "{told}");
+        let output = machine.run(&["doctor"]);
+        assert!(output.contains(cause) && output.ends_with("[exit 1]"), "{output}");
         assert!(
-            told.contains(&format!("fail  protection: off in this workspace, whatever is set up: see {above} above\n")),
-            "{told}"
+            output.contains(&format!("fail  protection: off in this workspace, whatever is set up: see {above} above\n")),
+            "{output}"
         );
         assert_eq!(machine.json(&["doctor", "--json"])["protected"], false);
     };
-    // No other place is left for the state.
+    // The state has no other place to go.
     machine.write("project/.git/surehand", "in the way").write("home/.local", "in the way");
     check("/home/.local/state/surehand: cannot use the state directory: ", "state");
     fs::remove_file(machine.path("home/.local")).unwrap();
     fs::remove_file(machine.path("project/.git/surehand")).unwrap();
     machine.write("project/.surehand", "in the way");
     machine.run(&["tasks", "add", "more"]);
-    let told = machine.run(&["doctor"]);
-    assert!(told.contains("warn  export: .surehand "), "{told}");
-    assert!(told.contains("ok    protection: on for Claude Code\n"), "{told}");
+    let output = machine.run(&["doctor"]);
+    assert!(output.contains("warn  export: .surehand "), "{output}");
+    assert!(output.contains("ok    protection: on for Claude Code\n"), "{output}");
 }
 
-/// Hooks go on with the defaults where the settings cannot be read; the server does not start.
+/// If the settings cannot be read, hooks continue with the defaults, and the server does not start.
 #[test]
 fn broken_settings_leave_the_hooks_on() {
     let machine = Machine::new();
     machine.install("claude").run(&["init", "--mcp", "--yes"]);
     let check = |settings: &str, cause: &str| {
         machine.write("home/.config/surehand/surehand.toml", settings);
-        let told = machine.run(&["doctor"]);
+        let output = machine.run(&["doctor"]);
         for line in [
             cause,
-            "      do: correct it; until then hooks go by the defaults, and the MCP server does not start\n",
+            "      do: correct it; until then hooks use the defaults, and the MCP server does not start\n",
             "fail  claude: the MCP server does not answer: ",
             "ok    claude: the hooks answer ",
             "warn  protection: on for Claude Code, by the default settings: see settings above\n",
         ] {
-            assert!(told.contains(line), "{line}: {told}");
+            assert!(output.contains(line), "{line}: {output}");
         }
-        assert!(told.ends_with("[exit 1]"), "{told}");
+        assert!(output.ends_with("[exit 1]"), "{output}");
         let object = machine.json(&["doctor", "--json"]);
         assert_eq!((&object["protected"], &object["clients"][0]["guarded"]), (&true.into(), &true.into()));
     };
@@ -1313,8 +1312,8 @@ fn the_doctor_finds_what_was_left_behind() {
 fn a_hook_that_is_called_wrongly_does_not_say_no() {
     let machine = Machine::new();
     for words in [&["hook", "nobody"][..], &["hook"], &["hook", "claude", "--what"]] {
-        let told = machine.run(words);
-        assert!(told.ends_with("[exit 0]"), "{told}");
+        let output = machine.run(words);
+        assert!(output.ends_with("[exit 0]"), "{output}");
     }
     assert!(machine.run(&["hok"]).ends_with("[exit 2]"));
 }
@@ -1360,7 +1359,7 @@ fn with_json_an_error_is_an_object_on_standard_output() {
     "#);
     assert_snapshot!(machine.run(&["diff", "nowhere", "--json"]), @r#"
     $ surehand diff nowhere --json
-    {"error":"nowhere: there is no such file, and no change of one"}
+    {"error":"nowhere: no such file, and no change of one"}
     [exit 2]
     "#);
 }
@@ -1379,12 +1378,12 @@ fn nothing_is_coloured_where_nobody_sees_it() {
         &["--help"],
         &["nothing"],
     ] {
-        let told = machine.run(words);
-        assert!(!told.contains('\u{1b}'), "{told}");
+        let output = machine.run(words);
+        assert!(!output.contains('\u{1b}'), "{output}");
     }
 }
 
-/// `npx` and `uvx` start a program from a cache that they may empty: the clients get a copy, which a newer version
+/// `npx` and `uvx` start a program from a cache that they may empty. The clients get a copy, which a newer version
 /// replaces.
 #[test]
 fn a_program_in_a_cache_is_copied_for_the_clients() {
@@ -1394,7 +1393,7 @@ fn a_program_in_a_cache_is_copied_for_the_clients() {
     let npx = |words: &[&str]| {
         let mut command = Command::new(&cached);
         command.current_dir(machine.path("project")).args(words).env_clear().env("SUREHAND_BOARD_ENABLED", "false");
-        // Like npx, which puts its cache on the PATH of what it starts.
+        // Like npx, which puts its cache on the PATH of the programs that it starts.
         let path = std::env::join_paths([cached.parent().unwrap().to_owned(), machine.path("bin")]).unwrap();
         command.env("HOME", machine.path("home")).env("PATH", path);
         command.output().unwrap()
@@ -1413,7 +1412,7 @@ fn a_program_in_a_cache_is_copied_for_the_clients() {
     assert!(!settings.contains("_npx"), "{settings}");
     assert!(fs::read(&kept).unwrap() == fs::read(&cached).unwrap());
 
-    // A newer version: the settings stay as they are, the copy does not.
+    // A newer version leaves the settings as they are, and replaces the copy.
     fs::write(&kept, "an older version").unwrap();
     let output = npx(&["init", "claude", "--yes"]);
     assert!(String::from_utf8_lossy(&output.stdout).contains("nothing to do"), "{output:?}");

@@ -1,4 +1,4 @@
-//! What is kept, and what is removed of it: `usage`, `clean`.
+//! The data that Surehand stores, and its removal: `usage`, `clean`.
 #![expect(clippy::disallowed_methods, reason = "tests play the other programs")]
 
 use std::{fs, path::PathBuf, process::Command};
@@ -11,14 +11,14 @@ use crate::{
     people::{CLAUDE, claude_writes, transcript},
 };
 
-/// A command of a person whose state is that of the stage, elsewhere.
+/// A command of the same user, with the same state, in another directory.
 fn elsewhere(stage: &Stage, directory: &PathBuf) -> Command {
     let mut command = stage.command(PROGRAM);
     command.current_dir(directory);
     command
 }
 
-/// Sizes of files of the database differ from run to run.
+/// Removes sizes, because those of database files differ from run to run.
 fn without_sizes(text: &str) -> String {
     let units = ["B", "kB", "MB", "GB"];
     let mut lines = Vec::new();
@@ -52,7 +52,7 @@ fn what_is_kept_is_counted_and_measured() {
     let stage = Stage::new();
     assert_snapshot!(transcript(&stage, &["usage"]), @"
     $ surehand usage
-    Nothing is kept of {dir}.
+    Nothing is stored for {dir}.
     [exit 0]
     ");
     claude_writes(&stage, CLAUDE, "a.txt", "one\n");
@@ -76,7 +76,7 @@ fn what_is_kept_is_counted_and_measured() {
     staged files 0 0 B of edits that are being made
     other {size} indexes, locks, free space in the database
     Limits: versions, changes and checkpoints {n} MB (versions.bytes), 30 days of use (versions.days).
-    surehand clean removes what you name.
+    surehand clean removes the parts that you select.
     [exit 0]
     ");
     let usage = stage.json(&["usage"]);
@@ -96,7 +96,7 @@ fn what_is_kept_of_all_repositories_names_those_that_are_gone() {
     let stage = Stage::new();
     assert_snapshot!(transcript(&stage, &["usage", "--all"]), @"
     $ surehand usage --all
-    Nothing is kept.
+    Nothing is stored.
     [exit 0]
     ");
     claude_writes(&stage, CLAUDE, "a.txt", "one\n");
@@ -125,7 +125,7 @@ fn what_is_kept_of_all_repositories_names_those_that_are_gone() {
     fs::remove_dir_all(&linked).unwrap();
     let usage = stage.json(&["usage", "--all"]);
     assert_eq!(gone(&usage), ["linked", "plain"], "{usage:#}");
-    // From anywhere, also where there is no workspace.
+    // From anywhere, even outside a workspace.
     let home = stage.root().parent().unwrap().join("home");
     let output = elsewhere(&stage, &home).args(["usage", "--all"]).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap().replace(&stage.root().parent().unwrap().display().to_string(), "{dir}");
@@ -134,16 +134,16 @@ fn what_is_kept_of_all_repositories_names_those_that_are_gone() {
     {size} {dir}/plain (gone)
     {size} where 1 session worked
     {size} in all
-    surehand clean --gone removes what is kept of work trees that are gone.
+    surehand clean --gone removes the data of work trees that are gone.
     A repository that keeps its state in .git is listed if an agent with hooks worked there in the last 30 days.
     ");
-    // What looks does not make anything.
+    // Read-only commands create nothing.
     let before = stage.disk_usage("../home/state");
     stage.json(&["usage", "--all"]);
     assert_eq!(stage.disk_usage("../home/state"), before);
 }
 
-/// A worktree that moved, or that is locked because its disk is not there, is not gone.
+/// A worktree that was moved, or that is locked because its disk is not mounted, is not gone.
 #[test]
 fn a_worktree_that_is_elsewhere_is_not_gone() {
     let stage = Stage::new();
@@ -161,7 +161,7 @@ fn a_worktree_that_is_elsewhere_is_not_gone() {
     assert_eq!(checkouts.iter().map(|checkout| checkout["is"].as_str().unwrap()).collect::<Vec<_>>(), ["there"; 3], "{usage:#}");
 }
 
-/// Makes a run, done or not, and gives it this id. Returns its transcript.
+/// Makes a run with this id, done or not. Returns the path of its transcript.
 fn keep_run(stage: &Stage, run: &str, is_done: bool) -> PathBuf {
     let script = stage.at(".git/script");
     let calls = [
@@ -231,7 +231,7 @@ fn what_is_cleaned_is_shown_and_asked_for_first() {
     To remove, for good:
       run 20260101-000000-0000 (could be resumed): tidy up
       {id} rescued: 7 bytes that another program wrote to a file while it was replaced
-    Nothing was done: say --yes to do it without being asked.
+    Nothing was done; --yes does it without asking.
     [exit 1]
     ");
     assert_snapshot!(transcript(&stage, &["clean", "--runs", "--dry-run"]), @"
@@ -270,7 +270,7 @@ fn what_a_running_process_needs_is_not_cleaned() {
     keep_run(&stage, "20260102-000000-0000", true);
     let open = fs::File::open(keep_rescue(&stage, "1-a.txt", "still being written")).unwrap();
     keep_rescue(&stage, "2-b.txt", "done with");
-    // A session that was active lately goes on, and its edits need what it has seen.
+    // A recently active session goes on, and its edits need what it has seen.
     stage.write("a.txt", "one\ntwo\n", 0o644);
     let text = transcript(&stage, &["clean", "--sessions", "--versions", "--runs", "--rescued", "--older-than", "0s", "--yes"]);
     assert_snapshot!(without_sizes(&text), @"
@@ -322,15 +322,15 @@ fn what_is_kept_of_gone_work_trees_is_cleaned() {
     }
     assert_snapshot!(clean(&["--dry-run"]), @"
     To remove, for good:
-    what is kept of {dir}/plain, which is gone: {size} with 1 version (103 B), 1 change (270 B)
-    what is kept of {dir}/linked, which is gone: {size} with 1 change (270 B)
+    data of {dir}/plain, which is gone: {size} with 1 version (103 B), 1 change (270 B)
+    data of {dir}/linked, which is gone: {size} with 1 change (270 B)
     where 1 session worked, in work trees that are gone
     a work tree on a disk that is not mounted looks gone as well
     ");
     assert_snapshot!(clean(&["--yes"]), @"
     To remove, for good:
-    what is kept of {dir}/plain, which is gone: {size} with 1 version (103 B), 1 change (270 B)
-    what is kept of {dir}/linked, which is gone: {size} with 1 change (270 B)
+    data of {dir}/plain, which is gone: {size} with 1 version (103 B), 1 change (270 B)
+    data of {dir}/linked, which is gone: {size} with 1 change (270 B)
     where 1 session worked, in work trees that are gone
     a work tree on a disk that is not mounted looks gone as well
     Removed. {size} are free again.
@@ -342,7 +342,7 @@ fn what_is_kept_of_gone_work_trees_is_cleaned() {
     assert_eq!(repositories[0]["checkouts"].as_array().unwrap().len(), 1, "{usage:#}");
     assert_eq!(usage["sessions"]["gone"], 0);
     assert!(!stage.json(&["log"]).as_array().unwrap().is_empty());
-    // The worktree can come again.
+    // The worktree can come back.
     stage.shell("git worktree prune && git worktree add -q ../linked -b again");
     assert!(elsewhere(&stage, &linked).args(["call", "write_file", write]).output().unwrap().status.success());
 }

@@ -1,5 +1,5 @@
-//! The server over standard input and output, beyond its tools: prompts, roots, dialects, the log, and sessions that
-//! hooks share.
+//! The server over standard input and output, except for its tools: prompts, roots, dialects, the log, and sessions
+//! that hooks share.
 #![expect(clippy::disallowed_methods, reason = "tests play the other programs")]
 
 use std::{
@@ -15,12 +15,12 @@ use tempfile::TempDir;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_surehand");
 
-/// A client that has shaken hands.
+/// A client after the handshake.
 struct Client {
     child: Child,
     stdin: ChildStdin,
     stdout: BufReader<ChildStdout>,
-    /// What the server said to begin with.
+    /// The server's answer to `initialize`.
     hello: Value,
 }
 
@@ -52,7 +52,7 @@ impl Client {
         serde_json::from_str(&line).unwrap()
     }
 
-    /// The answer to a request; what comes before it is passed over.
+    /// The answer to a request. Messages before it are skipped.
     fn ask(&mut self, method: &str, params: &Value) -> Value {
         self.send(&json!({ "jsonrpc": "2.0", "id": 7, "method": method, "params": params }));
         loop {
@@ -147,7 +147,7 @@ fn a_client_that_wants_only_errors_is_spared_warnings() {
     assert!(client.ask("logging/setLevel", &json!({ "level": "error" }))["result"].is_object());
     client.send(&json!({ "jsonrpc": "2.0", "method": "notifications/roots/list_changed" }));
     answer(&mut client, "file:///nowhere/else");
-    // Had it been logged, the log would stand before the answer to a call with the note.
+    // Had it been logged, the log message would precede the answer to a call with the note.
     loop {
         client.send(
             &json!({ "jsonrpc": "2.0", "id": 8, "method": "tools/call", "params": { "name": "read_file", "arguments": read() } }),
@@ -173,7 +173,7 @@ fn dialects_choose_the_tools_that_edit() {
     assert!(refused["isError"] == true && text(&refused).contains("there is no tool \"edit_file\"; there are read_file"));
 }
 
-/// What a hook of Claude Code says to this.
+/// The answer of a hook of Claude Code to this event.
 fn hook(root: &Path, event: &str, tool: &str, more: &Value) -> String {
     let mut input = json!({ "session_id": "c1", "cwd": root, "hook_event_name": event, "tool_name": tool });
     input.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
@@ -280,7 +280,7 @@ fn a_search_that_was_cancelled_is_not_answered_and_the_server_goes_on() {
         client.send(&call(2));
         let mut answer = client.receive();
         if answer["id"] == 1 {
-            // It was done before it was cancelled.
+            // It was carried out before it was cancelled.
             answer = client.receive();
         }
         assert_eq!(answer["id"], 2, "{answer}");
@@ -298,14 +298,14 @@ fn calls_that_are_answered_at_once_are_answered_as_the_sdk_does() {
         meta.into_iter().for_each(|meta| params["_meta"] = meta);
         client.ask("tools/call", &params)
     };
-    // One that asks for something else than the text goes through the SDK, as does the first.
+    // A call that wants more than the text goes through the SDK, and so does the first.
     let by_the_sdk = json!({ "surehand/result": false });
     for arguments in [read(), json!({ "path": "b.txt" }), json!({ "path": "missing" }), json!({ "path": 7 })] {
         let first = ask(&arguments, Some(by_the_sdk.clone()));
         for meta in [None, Some(json!({ "progressToken": 1, "claudecode/toolUseId": "t" })), Some(json!({}))] {
             let mut again = ask(&arguments, meta);
             if first["result"]["isError"] == true {
-                // A refusal says how often it was repeated.
+                // A refusal contains the number of its repetitions.
                 again["result"]["content"] = first["result"]["content"].clone();
             }
             assert_eq!(again, first);
@@ -329,8 +329,8 @@ fn calls_that_come_together_are_answered_in_order_and_with_what_comes_before_the
     client.stdin.write_all(lines.as_bytes()).unwrap();
     for id in 0..40 {
         if id % 4 == 0 {
-            let told = client.receive();
-            assert_eq!(told["params"]["uri"], "surehand://journal", "before answer {id}: {told}");
+            let notification = client.receive();
+            assert_eq!(notification["params"]["uri"], "surehand://journal", "before answer {id}: {notification}");
         }
         let answer = client.receive();
         assert_eq!((&answer["id"], &answer["result"]["isError"]), (&json!(id), &json!(false)), "{answer}");
@@ -339,7 +339,7 @@ fn calls_that_come_together_are_answered_in_order_and_with_what_comes_before_the
     }
 }
 
-/// Calls in flight together share a sync and an export, both before the first of their answers.
+/// Calls that are in flight together share a sync and an export, both before the first of their answers.
 #[test]
 fn changes_that_come_together_are_complete_before_their_answers() {
     let dir = workspace();
@@ -368,7 +368,7 @@ fn changes_that_come_together_are_complete_before_their_answers() {
     }
 }
 
-/// A server that dies right after some of the answers: what it answered is there, and can be undone.
+/// A server that is killed right after some of its answers: what it confirmed exists, and can be undone.
 #[test]
 fn what_was_answered_together_outlives_a_kill() {
     let dir = workspace();
@@ -408,8 +408,7 @@ fn a_client_that_reads_late_gets_every_byte() {
     for id in 0..4 {
         let params = json!({ "name": "read_file", "arguments": { "path": "large.txt" } });
         client.send(&json!({ "jsonrpc": "2.0", "id": 10 + id, "method": "tools/call", "params": params }));
-        // The server cannot get rid of the answer before this one is sent, and has to go on with it after this one
-        // came.
+        // The server cannot send the answer before this message, and has to go on with it afterwards.
         client.send(&json!({ "jsonrpc": "2.0", "id": 20 + id, "method": "ping" }));
     }
     let mut answers: Vec<Value> = (0..8).map(|_| client.receive()).collect();
@@ -422,7 +421,7 @@ fn a_client_that_reads_late_gets_every_byte() {
     }
 }
 
-/// What every request of a model carries because of us.
+/// Every request of a model contains these texts.
 #[test]
 fn the_tools_and_the_rules_are_short() {
     let dir = surehand_testkit::repository();
@@ -438,8 +437,8 @@ fn the_tools_and_the_rules_are_short() {
     assert!(all < 2000, "{all} tokens, of which {rules} for the rules: {of_tools:?}");
 }
 
-/// Removes a directory in which a server works. What it writes meanwhile may keep a directory from being empty, as `rm
-/// -rf` may find, too: then this tries again, until nothing is left.
+/// Removes a directory in which a server works. Files that the server writes meanwhile may keep a directory from being
+/// empty, for `rm -rf` as well. Then this tries again, until nothing is left.
 fn remove_for_good(root: &Path) {
     let until = Instant::now() + Duration::from_secs(60);
     while let Err(error) = fs::remove_dir_all(root) {
@@ -485,13 +484,13 @@ fn a_root_that_is_removed_and_made_again_is_gone_on_with() {
     let resource = client.ask("resources/read", &json!({ "uri": "surehand://journal" }));
     assert!(resource.to_string().contains("a.txt"), "{resource}");
     drop(client);
-    // What was done is on record in the state of the new one, and can be taken back.
+    // The change is recorded in the state of the new root, and can be undone.
     let undone = Command::new(PROGRAM).args(["undo", "--root"]).arg(&root).output().unwrap();
     assert!(undone.status.success(), "{undone:?}");
     assert_eq!(fs::read_to_string(root.join("a.txt")).unwrap(), "one\ntwo\n");
 }
 
-/// The old one still exists under another name, and a link that led to it is none of our business.
+/// The old root still exists under another name, and a link that led to it is left alone.
 #[test]
 fn a_root_that_is_moved_away_for_another_is_left_alone() {
     let dir = TempDir::new().unwrap();

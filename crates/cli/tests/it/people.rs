@@ -1,4 +1,4 @@
-//! What a person sees and types: names, lists and questions, in scratch repositories.
+//! The program as people use it: names, lists and questions, in temporary repositories.
 #![expect(clippy::disallowed_methods, reason = "tests play the other programs")]
 
 use std::fs;
@@ -11,12 +11,12 @@ use crate::going_back::{PROGRAM, Stage};
 pub(crate) const CLAUDE: &str = "3f2a61d0-9c1e-4b57-8a44-0f6c2b1d9e77";
 pub(crate) const OTHER: &str = "3f2b61d0-9c1e-4b57-8a44-0f6c2b1d9e77";
 
-/// A command as it is typed, with what comes out. What differs from run to run is replaced.
+/// A typed command with its output. Parts that differ from run to run are replaced.
 pub(crate) fn transcript(stage: &Stage, words: &[&str]) -> String {
     transcript_in(stage, "", words)
 }
 
-/// The same in a directory of the repository.
+/// Like [`transcript`], in a directory of the repository.
 pub(crate) fn transcript_in(stage: &Stage, directory: &str, words: &[&str]) -> String {
     let output = stage.command(PROGRAM).current_dir(stage.at(directory)).args(words).output().unwrap();
     let text = |bytes: &[u8]| settled(&String::from_utf8_lossy(bytes).replace(&stage.root().display().to_string(), "{dir}"));
@@ -27,7 +27,7 @@ pub(crate) fn transcript_in(stage: &Stage, directory: &str, words: &[&str]) -> S
     transcript + &format!("[exit {}]", output.status.code().unwrap())
 }
 
-/// Random ids become `{id}`, moments `{moment}`, and whatever happened is 0 s ago.
+/// Replaces random ids by `{id}` and times by `{moment}`. Ages become 0 s.
 fn settled(text: &str) -> String {
     let is_id = |word: &str| word.len() == 8 && word.chars().all(|char| char.is_ascii_hexdigit());
     let is_moment = |word: &str| word.len() >= 20 && word.contains('T') && word.ends_with('Z');
@@ -44,7 +44,7 @@ fn settled(text: &str) -> String {
     (1..20).fold(settled, |settled, second| settled.replace(&format!(" {second} s ago"), " 0 s ago"))
 }
 
-/// An edit of a session of Claude Code: its hooks, and the edit itself.
+/// An edit by a session of Claude Code: its hooks, and the edit itself.
 #[track_caller]
 pub(crate) fn claude_writes(stage: &Stage, session: &str, path: &str, content: &str) {
     let input = json!({ "file_path": stage.at(path), "content": content });
@@ -129,7 +129,7 @@ fn a_short_name_or_the_beginning_of_an_id_is_enough() {
     ");
     let log = stage.json(&["log", "b.txt"]);
     let change = log[0]["change"].as_str().unwrap();
-    // The beginning of a change, unless a file has that name.
+    // The beginning of a change id, unless a file has that name.
     let diff = stage.json(&["diff", &change[..6]]);
     assert_eq!(diff[0]["path"], "b.txt");
     claude_writes(&stage, CLAUDE, &change[..6], "three\n");

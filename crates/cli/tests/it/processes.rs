@@ -1,4 +1,4 @@
-//! Real processes: killed for real, and several at once on one workspace.
+//! Real processes: killed at any step, and several at once in one workspace.
 #![expect(clippy::disallowed_methods, reason = "tests play the other programs")]
 
 use std::{
@@ -16,7 +16,7 @@ use surehand_testkit::{
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_surehand");
 const FAST: &[(&str, &str)] = &[("SUREHAND_POLICY_DURABILITY", "fast")];
-/// lock, 3 × stage, begin, 3 × (check, swap, verify), end
+/// The steps: lock, 3 × stage, begin, 3 × (check, swap, verify), end.
 const STEPS_OF_BATCH: usize = 1 + 3 + 1 + 3 * 3 + 1;
 
 fn call(root: &Path, tool: &str, arguments: &Value, environment: &[(&str, &str)]) -> Output {
@@ -29,7 +29,7 @@ fn edit(path: &str, old: &str, new: &str) -> Value {
     json!({ "path": path, "old_string": old, "new_string": new })
 }
 
-/// The content of every user file, and what is left of ours that should not be.
+/// Files that Surehand should have removed.
 fn debris(root: &Path) -> Vec<PathBuf> {
     let parts = ["staged", "journal", "outbox", "rescued"].map(|part| root.join(".git/surehand/checkouts/main").join(part));
     parts.iter().flat_map(|part| fs::read_dir(part).into_iter().flatten()).map(|entry| entry.unwrap().path()).collect()
@@ -49,7 +49,7 @@ fn kill_9_at_every_step_leaves_files_whole_and_the_batch_all_or_nothing() {
         let batch = json!({ "edits": [edit("a.txt", "one", "two"), edit("b.txt", "one", "two"), edit("c.txt", "", "two\n")] });
         let killed = call(root, "multi_edit", &batch, &[("SUREHAND_TEST_KILL_AFTER", &step.to_string())]);
         assert_eq!(killed.status.code(), None, "killed by a signal after step {step}");
-        // Any call is a next start.
+        // Any call starts the program again.
         let next = call(root, "forget", &json!({}), &[]);
         assert!(next.status.success());
         let after = tree(root);
@@ -72,7 +72,7 @@ fn a_server_that_is_killed_loses_no_file() {
             let params = json!({ "name": "edit_file", "arguments": arguments });
             client.send(&json!({ "jsonrpc": "2.0", "id": 100 + number, "method": "tools/call", "params": params }).to_string());
         }
-        // Somewhere in the middle of them.
+        // Somewhere in the middle of the edits.
         for _ in 0..round * 8 {
             client.receive();
         }
@@ -86,7 +86,7 @@ fn a_server_that_is_killed_loses_no_file() {
     }
 }
 
-/// Right after the answer, long before the store hears of it.
+/// The server is killed right after its answer, long before the store gets the change.
 #[test]
 fn what_a_killed_server_has_answered_for_can_be_undone() {
     let dir = surehand_testkit::repository();
@@ -125,7 +125,7 @@ fn what_a_killed_server_has_answered_for_can_be_undone() {
     }
 }
 
-/// The server has answered, and lives on.
+/// The server has answered and is still running.
 #[test]
 fn what_a_server_has_just_answered_for_is_what_others_undo() {
     let dir = surehand_testkit::repository();
@@ -151,7 +151,7 @@ fn what_a_server_has_just_answered_for_is_what_others_undo() {
     assert_eq!(log.len(), 30, "each change is there once: {log:?}");
 }
 
-/// A text that is replaced as a whole is kept itself: by the store, or on its way there.
+/// The old text of a file that is replaced as a whole is stored in full, in the store or on its way there.
 #[test]
 fn what_a_killed_server_has_written_anew_can_be_undone() {
     let dir = surehand_testkit::repository();

@@ -1,4 +1,4 @@
-//! The reference pages say what the program does: they are made from it. `UPDATE_REFERENCE=1` writes them.
+//! The reference pages are generated from the program. `UPDATE_REFERENCE=1` writes them.
 #![expect(clippy::disallowed_methods, reason = "writes the pages when asked to")]
 
 use std::{fmt::Write, fs, path::Path, process::Command};
@@ -156,7 +156,7 @@ Codes: `unread` `stale` `deleted` `partial` `not_found` `ambiguous` `no_change` 
 `encoding` `too_large` `outside_workspace` `protected` `bad_range` `bad_arguments` `conflict` `claimed` `collision` `io`.
 ";
 
-/// What is put into a result is in the source, wherever it shows.
+/// Every field that is put into a result occurs in the source.
 #[test]
 fn every_field_of_a_result_is_documented() {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../core/src/render/json.rs");
@@ -194,7 +194,7 @@ fn settings() {
     check("settings.md", &page);
 }
 
-/// A command: its name, when it ends with 1 (0 is done, 2 an error), and what it prints with `--json`.
+/// A command: its name, when it exits with 1 (0 means done, 2 an error), and its output with `--json`.
 struct Documented {
     name: &'static str,
     ends: &'static str,
@@ -380,7 +380,7 @@ fn help(words: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// The names in the list of commands of a help.
+/// The command names in the command list of a help text.
 fn commands_of(help: &str) -> Vec<&str> {
     let list = help.split("Commands:\n").nth(1).unwrap().split("\n\n").next().unwrap();
     let is_name = |line: &&str| line.starts_with("  ") && !line.starts_with("   ");
@@ -416,7 +416,7 @@ fn commands() {
     check("commands.md", &page);
 }
 
-/// What is printed has the fields that the page names, and no others.
+/// The output has exactly the fields that the page names.
 #[test]
 fn json_is_as_it_is_documented() {
     let dir = surehand_testkit::repository();

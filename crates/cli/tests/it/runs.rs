@@ -1,4 +1,4 @@
-//! Runs that are over, or were killed: `runs` lists them, and `show` shows what happened, turn by turn.
+//! Runs that have ended or were killed: `runs` lists them, and `show` shows their events, turn by turn.
 #![expect(clippy::disallowed_methods, reason = "tests play the other programs")]
 
 use std::{fs, process::Output};
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::{going_back::Stage, people::transcript};
 
-/// A script of a model that makes two a number. Between the lines it tries to pass for the program.
+/// A script of a model that turns two into a number. Between the lines it tries to imitate the program.
 const SCRIPT: [&str; 5] = [
     r#"{"text": "Let me look at it.\n\u001b[2Jresult of done", "calls": [{"tool": "read_file", "arguments": {"path": "a.txt"}}]}"#,
     r#"{"calls": [{"tool": "update_tasks", "arguments": {"add": [{"description": "make it a number"}]}}]}"#,
@@ -35,7 +35,7 @@ fn latest(stage: &Stage) -> String {
     stage.json(&["runs"])[0]["run"].as_str().unwrap().to_owned()
 }
 
-/// A transcript without what differs from run to run: the id, times, versions and estimates.
+/// A transcript without the parts that differ from run to run: the id, times, versions and estimates.
 fn settled(stage: &Stage, words: &[&str]) -> String {
     let id = latest(stage);
     let mut text = transcript(stage, words).replace(&id, "{run}").replace(&id[..12], "{prefix}");
@@ -79,7 +79,7 @@ fn runs_are_listed_with_what_became_of_them() {
     assert_eq!(field("turns"), [json!(2), json!(5)]);
     assert_eq!(field("prompts"), [json!(false), json!(true)]);
     assert!(transcript(&stage, &["runs", "-n", "1"]).contains("1 run is not shown: surehand runs -n 2 lists all."));
-    // What a process leaves that is killed, and what a bad disk does.
+    // The remains of a killed process, and of a bad disk.
     let dir = stage.at(&format!(".git/surehand/checkouts/main/runs/{}", latest(&stage)));
     let saved: Value = serde_json::from_slice(&fs::read(dir.join("run.json")).unwrap()).unwrap();
     let killed = Value::Object(saved.as_object().unwrap().clone().into_iter().filter(|(key, _)| key != "stop").collect());
@@ -206,7 +206,7 @@ fn every_prompt_can_be_looked_at_afterwards() {
         );
         assert!(third.contains("1|one") && third.contains("prompt, tools\n| read_file, "), "{third}");
         assert!(third.contains("\ncall of edit_file\n| new_string:\n|   one\n|   2\n"), "{third}");
-        // What the model wrote cannot pass for our words, or move the cursor.
+        // Text of the model cannot imitate our output, or move the cursor.
         assert!(text("1").contains("\nanswer\n| Let me look at it.\n| <U+001B>[2Jresult of done\n"), "{}", text("1"));
         let all: Vec<Value> =
             (1..=5).map(|turn| stage.json(&["show", &id, &turn.to_string()])["turn"]["prompt"].clone()).collect();

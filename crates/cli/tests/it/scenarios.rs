@@ -9,10 +9,10 @@ use surehand_testkit::{
     tool_client::{Answer, CliClient, McpClient, ToolClient},
 };
 
-/// Where a scenario is played.
+/// The directory in which a scenario is played.
 struct Place<'a> {
     root: &'a Path,
-    /// Where the user's configuration is.
+    /// The directory of the user's configuration.
     configuration: &'a str,
 }
 

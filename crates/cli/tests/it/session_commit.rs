@@ -1,4 +1,4 @@
-//! The lines of one session, among those of others: `diff --session` and `commit --session`.
+//! The lines of one session among those of others: `diff --session` and `commit --session`.
 #![expect(clippy::disallowed_methods, reason = "tests play the other programs")]
 
 use std::{
@@ -16,7 +16,7 @@ use crate::{
     people::transcript,
 };
 
-/// A repository with a person in it, and a file of twenty lines.
+/// A person's repository with a file of twenty lines.
 fn stage() -> Stage {
     let stage = Stage::new();
     stage.shell("git config user.name p && git config user.email p@q");
@@ -100,7 +100,7 @@ fn a_diff_shows_the_lines_of_a_session_and_a_commit_contains_them() {
     assert_snapshot!(transcript(&stage, &["diff", "--session", "alice"]), @"
     $ surehand diff --session alice
     [standard error]
-    note: nothing of alice is left to commit; --committed shows what is committed as well
+    note: alice has nothing left to commit; --committed also shows what is committed
     [exit 0]
     ");
     let all = stage.surehand(&["diff", "--session", "alice", "--committed"]).stdout;
@@ -150,7 +150,7 @@ fn what_cannot_be_told_apart_is_left_out_and_named() {
     assert_eq!([why(1, 0), why(2, 0)], ["not_committed", "ignored"]);
     assert_eq!(left[0]["left"][1]["others"][0]["session"], "bob");
     assert_eq!(changed(&git(&stage, &["show", "--format="])), ["-line 10.", "+ten"]);
-    // What others have committed is no obstacle any more.
+    // Lines that others have committed are no obstacle any more.
     stage.shell("git add person.txt && git commit -qm person");
     edit(&stage, "alice", "person.txt", "one", "1");
     commit(&stage, "alice");
@@ -175,7 +175,7 @@ fn a_partly_staged_index_stays_as_it_is() {
     assert_eq!(changed(&git(&stage, &["diff", "--cached"])), staged);
     assert_eq!(fs::read(stage.at("a.txt")).unwrap(), work);
     assert_eq!(git(&stage, &["status", "--porcelain"]), "MM a.txt\n A intended.txt\nA  ready.txt\n");
-    // Right beside the lines of the session.
+    // Directly beside the lines of the session.
     edit(&stage, "alice", "a.txt", "line 6.", "line 6.\nalice");
     replace(&stage, "a.txt", "alice\n", "alice\na person\n");
     stage.shell("git add a.txt");
@@ -429,7 +429,7 @@ fn what_a_restore_brings_back_is_the_work_of_those_who_wrote_it() {
     for loss in ["rm a.txt", "git checkout -q a.txt", "echo of a script > a.txt"] {
         let stage = stage();
         edit(&stage, "alice", "a.txt", "line 3.", "three");
-        // Only the checkpoint sees this.
+        // Only the checkpoint contains this change.
         replace(&stage, "a.txt", "line 9.", "a person");
         let before = fs::read(stage.at("a.txt")).unwrap();
         stage.json(&["checkpoint", "kept"]);
@@ -508,7 +508,7 @@ fn permissions_that_a_session_set_are_its_work() {
         committed,
         " mode change 100644 => 100755 both.sh\n mode change 100644 => 100755 run.sh\n mode change 100644 => 100755 tool.bin\n"
     );
-    // What the person did is left.
+    // The change of the person is left.
     assert_eq!(git(&stage, &["diff", "--summary"]), " mode change 100644 => 100755 of_person.sh\n");
     assert_eq!(changed(&git(&stage, &["diff"])), ["-go", "+go on"]);
 }
@@ -526,7 +526,7 @@ fn permissions_that_a_command_set_come_back_by_undo() {
     assert_eq!(mode("run.sh"), 0o644);
     assert!(stage.surehand(&["redo"]).status.success());
     assert_eq!(mode("run.sh"), 0o700);
-    // With all else that the session did: edits, a file of its own, and one that it removed.
+    // Together with other work of the session: edits, a new file, and a removed one.
     stage.agent_runs("echo more >> run.sh");
     stage.agent_runs("echo new > new.sh");
     stage.agent_runs("chmod 755 new.sh old.sh");

@@ -1,4 +1,4 @@
-//! A short torture of the real binary, with fixed seeds: `cargo xtask torture` goes on for as long as you like.
+//! A short torture run of the real binary, with fixed seeds. `cargo xtask torture` runs for as long as you like.
 
 use std::{path::Path, time::Duration};
 

@@ -1,5 +1,5 @@
-//! What a clone, an archive or another user can put in our way: nothing of it is believed, run or deleted. Each test
-//! lays out an attack with real git and goes through the real program.
+//! Hostile files from a clone, an archive or another user: Surehand believes, runs and deletes nothing of them. Each
+//! test prepares an attack with real git, and uses the real program.
 #![expect(clippy::disallowed_methods, reason = "tests play the attacker")]
 
 use std::{
@@ -15,20 +15,20 @@ use tempfile::TempDir;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_surehand");
 
-/// Another user, to whom nothing here belongs.
+/// Another user, who owns nothing here.
 const NOBODY: u32 = 65_534;
 
-/// A machine with a home of its own.
+/// A machine with its own home directory.
 struct Machine {
     dir: TempDir,
 }
 
-/// Who does something.
+/// The user who runs a command.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum User {
-    /// Whoever runs the tests.
+    /// The user who runs the tests.
     Us,
-    /// Another one; only root can become that.
+    /// Another user; only root can switch to it.
     Nobody,
 }
 
@@ -41,7 +41,7 @@ impl Machine {
         }
         if is_root() {
             std::os::unix::fs::chown(machine.at("nobody"), Some(NOBODY), Some(NOBODY)).unwrap();
-            // Where others can start it.
+            // A place from which other users can start it.
             fs::copy(PROGRAM, machine.at("surehand")).unwrap();
         }
         machine
@@ -79,10 +79,10 @@ impl Machine {
     }
 
     fn run(&self, directory: &str, words: &[&str]) -> String {
-        told(&self.command(User::Us, directory, words).output().unwrap())
+        output_text(&self.command(User::Us, directory, words).output().unwrap())
     }
 
-    /// Everything that looks at a workspace, or is about to work in it.
+    /// Runs every command that reads a workspace, or is about to work in it.
     fn try_everything(&self, user: User, directory: &str) -> String {
         let mut said = String::new();
         for words in [
@@ -98,7 +98,7 @@ impl Machine {
             &["call", "repo_state", "{}"],
             &["call", "forget", "{}"],
         ] {
-            said += &told(&self.command(user, directory, words).output().unwrap());
+            said += &output_text(&self.command(user, directory, words).output().unwrap());
         }
         let event = json!({ "hook_event_name": "PreToolUse", "session_id": "s", "cwd": self.at(directory), "tool_name": "Edit",
             "tool_input": { "file_path": self.at(directory).join("a.txt"), "old_string": "one", "new_string": "two" } });
@@ -114,7 +114,7 @@ impl Machine {
         let mut command = self.command(user, directory, words);
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
-        told(&child.wait_with_output().unwrap())
+        output_text(&child.wait_with_output().unwrap())
     }
 
     /// Copies a directory, as people do.
@@ -130,17 +130,17 @@ impl Machine {
         git.args(["-c", "user.name=a", "-c", "user.email=a@b", "-c", "protocol.file.allow=always", "-c", "commit.gpgsign=false"]);
         git.args(words).current_dir(self.at(directory)).env("HOME", self.at("home")).env("GIT_CONFIG_NOSYSTEM", "1");
         let output = git.output().unwrap();
-        assert!(output.status.success(), "git {words:?}: {}", told(&output));
+        assert!(output.status.success(), "git {words:?}: {}", output_text(&output));
     }
 
-    /// A repository whose maker knows our formats, those of release 0.1 and those of today.
+    /// A repository whose author knows our formats, those of release 0.1 and the current ones.
     fn evil_repository(&self, directory: &str) {
         self.git(directory, &["init", "-q", "-b", "trunk"]);
         self.write(&format!("{directory}/a.txt"), "one\n");
         for state in [".surehand", "surehand", "bare/surehand/checkouts/main", ".surehand/checkouts/main"] {
             self.evil_state(&format!("{directory}/{state}"));
         }
-        // Something that git takes for a repository in some settings, with state in it.
+        // A directory that git takes for a repository in some settings, with state in it.
         for (file, content) in
             [("HEAD", "ref: refs/heads/trunk\n"), ("objects/x", ""), ("refs/x", ""), ("config", "[core]\n\tbare = true\n")]
         {
@@ -180,7 +180,7 @@ impl Machine {
         self.write(&format!("{state}/runs/1/run.json"), &run.to_string()).write(&format!("{state}/runs/1/transcript.jsonl"), "");
     }
 
-    /// Whatever was shipped, nothing of it has happened.
+    /// Checks that none of the shipped state had an effect.
     #[track_caller]
     fn assert_unharmed(&self, directory: &str, git_dir: &str) {
         assert!(!self.at(&format!("{git_dir}/hooks/post-commit")).exists(), "a hook was planted");
@@ -196,7 +196,7 @@ impl Machine {
         // `-f`: the directory may ignore itself.
         let mut status = Command::new("git");
         status.args(["status", "--porcelain", "--untracked-files=no"]).current_dir(self.at(directory));
-        assert_eq!(told(&status.output().unwrap()), "", "what git tracks was changed");
+        assert_eq!(output_text(&status.output().unwrap()), "", "what git tracks was changed");
     }
 
     #[track_caller]
@@ -204,12 +204,12 @@ impl Machine {
         self.write(&format!("{directory}/untracked.txt"), "precious\n");
         let said = self.try_everything(User::Us, directory);
         self.assert_unharmed(directory, git_dir);
-        assert!(!said.contains("with sudo"), "shipped tasks were told: {said}");
+        assert!(!said.contains("with sudo"), "shipped tasks were shown: {said}");
         said
     }
 }
 
-fn told(output: &Output) -> String {
+fn output_text(output: &Output) -> String {
     format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }
 
@@ -217,7 +217,7 @@ fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// Whether another user can be played; else the test says why it does nothing.
+/// Whether the test can act as another user. Otherwise it prints why it is skipped.
 fn can_be_nobody() -> bool {
     let can = is_root() && Command::new("setpriv").arg("--version").output().is_ok();
     if !can {
@@ -264,7 +264,7 @@ fn a_submodule_and_a_nested_clone_run_nothing_and_delete_nothing() {
     assert!(!machine.at("outer/.git/surehand").exists(), "each has its own state");
 }
 
-/// A directory that looks like a bare repository is one for git, if it is told so or if it stands in it.
+/// Git takes a directory that looks like a bare repository for one, if it is told so or runs inside it.
 #[test]
 fn a_shipped_bare_repository_is_a_directory_like_any_other() {
     let machine = Machine::new();
@@ -290,7 +290,7 @@ fn variables_of_git_lead_nowhere() {
     {
         for words in [&["status"][..], &["scan"], &["call", "read_file", r#"{"path": "a.txt"}"#]] {
             let output = machine.command(User::Us, "clone", words).env(name, value).output().unwrap();
-            assert!(output.status.success(), "{name}: {}", told(&output));
+            assert!(output.status.success(), "{name}: {}", output_text(&output));
         }
     }
     machine.assert_unharmed("clone", "clone/.git");
@@ -312,7 +312,7 @@ fn an_archive_without_git_runs_nothing_and_deletes_nothing() {
     assert!(machine.at("home/.local/state/surehand/roots").is_dir(), "the state is the user's");
 }
 
-/// A `.git` file or link in an archive can name any directory: another project's, or one that came along.
+/// A `.git` file or link in an archive can name any directory: another project's, or one from the archive.
 #[test]
 fn a_git_file_does_not_lead_to_another_repository() {
     let machine = Machine::new();
@@ -329,7 +329,7 @@ fn a_git_file_does_not_lead_to_another_repository() {
     machine.assert_unharmed("victim", "victim/.git");
 }
 
-/// The state directory of a repository, copied along with it, is not run for the copy.
+/// If a repository is copied with its state directory, that state is not used for the copy.
 #[test]
 fn a_copied_repository_begins_with_a_state_of_its_own() {
     let machine = Machine::new();
@@ -344,7 +344,7 @@ fn a_copied_repository_begins_with_a_state_of_its_own() {
     assert!(machine.at("two/.git/HEAD").exists());
 }
 
-/// S-5: a session that read a file in the repository of its maker has not read it here.
+/// S-5: a session that read a file in the author's repository has not read it here.
 #[test]
 fn a_shipped_database_is_not_believed() {
     let machine = Machine::new();
@@ -360,14 +360,14 @@ fn a_shipped_database_is_not_believed() {
     let edit = r#"{"path": "a.txt", "old_string": "one", "new_string": "two"}"#;
     assert!(machine.run("clone", &["call", "edit_file", edit]).contains("was not read this session"));
     assert!(!machine.try_everything(User::Us, "clone").contains("with sudo"));
-    // Also not in the directory where the state is kept.
+    // Nor in the directory where the state is stored.
     fs::remove_dir_all(machine.at("clone/.git/surehand")).unwrap();
     machine.copy("clone", "../evil/.git/surehand", ".git/");
     assert!(machine.run("clone", &["call", "edit_file", edit]).contains("was not read this session"));
     assert!(!machine.try_everything(User::Us, "clone").contains("with sudo"));
 }
 
-/// S-6: texts of private files are in the state, whatever `.surehand` is like.
+/// S-6: the state contains text of private files, whatever the mode of `.surehand`.
 #[test]
 fn the_state_is_for_its_owner_only() {
     let machine = Machine::new();
@@ -382,9 +382,9 @@ fn the_state_is_for_its_owner_only() {
         let id = |name: &str| format!("--{name}={NOBODY}");
         let mut find = Command::new("setpriv");
         find.args([&id("reuid"), &id("regid"), "--clear-groups", "grep", "-r", "TOKEN=secret"]).arg(machine.at("clone"));
-        assert!(!told(&find.output().unwrap()).contains("TOKEN"), "another user can read it");
+        assert!(!output_text(&find.output().unwrap()).contains("TOKEN"), "another user can read it");
     }
-    // One that was opened to others is not used, and not repaired.
+    // A state directory that others can read is not used, and not repaired.
     fs::set_permissions(machine.at("clone/.git/surehand"), fs::Permissions::from_mode(0o755)).unwrap();
     machine.run("clone", &["call", "read_file", r#"{"path": "a.txt"}"#]);
     assert!(machine.at("home/.local/state/surehand/roots").is_dir());
@@ -392,7 +392,7 @@ fn the_state_is_for_its_owner_only() {
     assert!(machine.run("clone", &["doctor"]).contains("gives rights to others (mode 755)"));
 }
 
-/// S-7: settings and journals that never end.
+/// S-7: endless settings and journals.
 #[test]
 fn endless_files_end_nothing() {
     let machine = Machine::new();
@@ -422,7 +422,7 @@ fn another_users_directory_above_is_none_of_ours() {
     let machine = Machine::new();
     fs::create_dir(machine.at("shared")).unwrap();
     fs::set_permissions(machine.at("shared"), fs::Permissions::from_mode(0o777)).unwrap();
-    // What the attacker has made is given away below; the victim is nobody.
+    // The attacker's files are given away below; the victim is `nobody`.
     machine.evil_state("shared/.surehand");
     for part in ["objects", "refs", "hooks"] {
         fs::create_dir_all(machine.at("shared/.git").join(part)).unwrap();
@@ -458,7 +458,7 @@ fn root_does_not_lock_the_owner_out() {
     machine.write("one/a.txt", "one\n");
     let owned = Command::new("chown").args(["-R", &NOBODY.to_string()]).arg(machine.at("one")).status().unwrap();
     assert!(owned.success());
-    // As `sudo -E` does it.
+    // Like `sudo -E`.
     let write = r#"{"path": "root.txt", "content": "x\n"}"#;
     let edit = r#"{"path": "root.txt", "old_string": "x", "new_string": "y"}"#;
     for words in [
@@ -469,7 +469,7 @@ fn root_does_not_lock_the_owner_out() {
         &["scan"],
     ] {
         let mut command = machine.command(User::Us, "one", words);
-        told(
+        output_text(
             &command.env("HOME", machine.at("nobody")).env("XDG_STATE_HOME", machine.at("nobody/.local/state")).output().unwrap(),
         );
     }
@@ -481,14 +481,14 @@ fn root_does_not_lock_the_owner_out() {
     let edit = r#"{"path": "a.txt", "old_string": "one", "new_string": "two"}"#;
     for words in [["call", "read_file", r#"{"path": "a.txt"}"#], ["call", "edit_file", edit]] {
         let output = machine.command(User::Nobody, "one", &words).output().unwrap();
-        assert!(output.status.success(), "{}", told(&output));
+        assert!(output.status.success(), "{}", output_text(&output));
     }
     remove_state_of(&machine);
     assert_eq!(machine.read("one/a.txt"), "two\n");
     assert_eq!(fs::metadata(machine.at("one/.git/surehand")).unwrap().uid(), NOBODY);
 }
 
-/// Root's state is in the home of the account, which is not the machine's.
+/// Root's state is in the home of the account, not in that of the machine.
 fn remove_state_of(machine: &Machine) {
     let home = fs::read_to_string("/etc/passwd").unwrap();
     let home = home.lines().find(|line| line.split(':').nth(2) == Some("0")).unwrap().split(':').nth(5).unwrap();
@@ -501,7 +501,7 @@ fn remove_state_of(machine: &Machine) {
     }
 }
 
-/// S-20: a run that somebody else began is not gone on with.
+/// S-20: a run that another person began is not resumed.
 #[test]
 fn a_shipped_run_is_not_resumed() {
     let machine = Machine::new();
@@ -511,7 +511,7 @@ fn a_shipped_run_is_not_resumed() {
     assert!(said.contains("there is no run to resume here"), "{said}");
 }
 
-/// T-11: whoever looks, leaves no trace.
+/// T-11: read-only commands leave no trace.
 #[test]
 fn looking_makes_nothing() {
     let machine = Machine::new();
@@ -527,18 +527,19 @@ fn looking_makes_nothing() {
     }
     for words in [&["status"][..], &["scan"], &["call", "read_file", r#"{"path": "x"}"#]] {
         let mut command = machine.command(User::Us, "home", words);
-        let said = told(&command.output().unwrap());
+        let said = output_text(&command.output().unwrap());
         assert!(said.contains("not a workspace") && said.contains("--root DIR"), "{said}");
-        let said = told(&command.current_dir("/").output().unwrap());
+        let said = output_text(&command.current_dir("/").output().unwrap());
         assert!(said.contains("/: not a workspace"), "{said}");
     }
     assert!(!Path::new("/.surehand").exists() && !machine.at("home/.surehand").exists());
-    // Named, it is one.
+    // It is a root if it is named.
     let home = machine.at("home").display().to_string();
     assert!(machine.run("home", &["status", "--root", &home]).contains("workspace"));
 }
 
-/// T-11: a root inside a work tree has the state, the locks and the views of the tree, and sees nothing outside.
+/// T-11: a root inside a work tree shares the state, the locks and the views of the tree, and sees nothing outside
+/// itself.
 #[test]
 fn a_package_shares_the_state_of_its_repository() {
     let machine = Machine::new();
@@ -548,7 +549,7 @@ fn a_package_shares_the_state_of_its_repository() {
     assert!(in_package(&["call", "read_file", r#"{"path": "a.txt"}"#]).contains("1|one"));
     let outside = in_package(&["call", "read_file", r#"{"path": "../b.txt"}"#]);
     assert!(outside.contains("outside the workspace") && !outside.contains("two"), "{outside}");
-    // What was read there counts here, and the other way round.
+    // Reads there count here, and the other way round.
     let edit = |path: &str, old: &str, new: &str| json!({ "path": path, "old_string": old, "new_string": new }).to_string();
     assert!(!machine.run("one", &["call", "edit_file", &edit("pkg/a.txt", "one", "1")]).contains("Error"));
     assert!(!in_package(&["call", "edit_file", &edit("a.txt", "1", "2")]).contains("Error"));
@@ -562,7 +563,7 @@ fn a_package_shares_the_state_of_its_repository() {
     assert!(!machine.at("one/pkg/.surehand").exists() && !machine.at("one/pkg/.git").exists());
 }
 
-/// A clone that tracks `.surehand`, or brings it as a link, has nothing written there.
+/// In a clone that tracks `.surehand`, or ships it as a link, nothing is written there.
 #[test]
 fn a_tracked_or_linked_export_is_left_alone() {
     let machine = Machine::new();
@@ -581,7 +582,7 @@ fn a_tracked_or_linked_export_is_left_alone() {
     assert!(machine.run("linked", &["doctor"]).contains(".surehand is a link"));
 }
 
-/// The doctor tries what clients would start, and a project's files say what that is: nothing that they say is run.
+/// The doctor tries the commands that clients would start. A project's files name such commands, but those are not run.
 #[test]
 fn the_doctor_runs_nothing_that_a_clone_names() {
     let machine = Machine::new();
@@ -602,10 +603,10 @@ fn the_doctor_runs_nothing_that_a_clone_names() {
     fs::create_dir(machine.at("bin")).unwrap();
     symlink(PROGRAM, machine.at("bin/surehand")).unwrap();
     let path = format!("{}:{}", machine.at("bin").display(), std::env::var("PATH").unwrap());
-    let said = told(&machine.command(User::Us, "clone", &["doctor"]).env("PATH", path).output().unwrap());
+    let said = output_text(&machine.command(User::Us, "clone", &["doctor"]).env("PATH", path).output().unwrap());
     assert!(!machine.at("home/owned").exists(), "{said}");
     assert!(said.contains("with other arguments, which were not tried"), "{said}");
-    // Files of clients that never end.
+    // Endless configuration files of clients.
     for file in [".mcp.json", ".claude/settings.json", ".codex/config.toml", ".gemini/settings.json"] {
         let file = machine.at("clone").join(file);
         fs::remove_file(&file).unwrap();
@@ -614,7 +615,7 @@ fn the_doctor_runs_nothing_that_a_clone_names() {
     assert!(machine.run("clone", &["doctor"]).contains("not a regular file"));
 }
 
-/// A project that is named through a link above it is guarded like any other.
+/// A project whose path contains a link is guarded like any other.
 #[test]
 fn a_link_above_a_project_changes_nothing() {
     let machine = Machine::new();
@@ -631,7 +632,7 @@ fn a_link_above_a_project_changes_nothing() {
     assert!(machine.run("linked", &["call", "read_file", &read]).contains("1|one"));
 }
 
-/// Git's own directory is not written, whatever it is called; nor are the user's settings and state.
+/// Git's own directory is not written under any name, nor are the user's settings and state.
 #[test]
 fn a_model_does_not_write_what_git_or_we_believe() {
     let machine = Machine::new();
@@ -677,7 +678,7 @@ fn a_copy_of_a_submodule_does_not_take_its_state() {
     machine.copy("outer", "s", "t");
     machine.run("outer/t", &["call", "read_file", r#"{"path": "a.txt"}"#]);
     assert!(machine.run("outer/s", &["log"]).contains("n.txt"));
-    // Git keeps the place of a sparse work tree in another file.
+    // Git keeps the path of a sparse work tree in another file.
     machine.git("outer/s", &["sparse-checkout", "set", "x"]);
     machine.copy("outer", "s", "u");
     machine.run("outer/u", &["call", "write_file", r#"{"path": "m.txt", "content": "x\n"}"#]);
@@ -685,7 +686,8 @@ fn a_copy_of_a_submodule_does_not_take_its_state() {
     assert!(machine.run("outer/u", &["log"]).contains("m.txt"));
 }
 
-/// Whoever may rename the repository could put another in its place: the state is not there then, and that is said.
+/// A user who may rename the repository could put another in its place. Then the state is not stored there, and a
+/// message says so.
 #[test]
 fn state_that_others_could_replace_is_not_used_and_that_is_said() {
     let machine = Machine::new();
@@ -701,7 +703,7 @@ fn state_that_others_could_replace_is_not_used_and_that_is_said() {
     assert!(machine.run("shared/one", &["log"]).contains("a.txt"), "with the sticky bit nobody may");
 }
 
-/// In a sandbox that knows only its own user, root's directories seem to belong to nobody: the state is the same one.
+/// In a sandbox that knows only its own user, root's directories seem to belong to nobody. The state is the same.
 #[test]
 fn a_sandbox_has_the_same_state() {
     if !can_be_nobody() || !Command::new("unshare").args(["--user", "true"]).status().is_ok_and(|status| status.success()) {
@@ -715,7 +717,7 @@ fn a_sandbox_has_the_same_state() {
         let mut command = Command::new("setpriv");
         command.args([format!("--reuid={USER}"), format!("--regid={USER}"), "--clear-groups".to_owned()]);
         command.args(sandbox).arg(machine.at("surehand")).args(words).current_dir(machine.at("nobody/one"));
-        told(&command.env("HOME", machine.at("nobody")).output().unwrap())
+        output_text(&command.env("HOME", machine.at("nobody")).output().unwrap())
     };
     let sandbox = &["unshare", "--user", "--map-current-user"];
     run(&[], &["call", "write_file", r#"{"path": "a.txt", "content": "x\n"}"#]);
@@ -723,7 +725,7 @@ fn a_sandbox_has_the_same_state() {
     assert!(said.contains("a.txt") || said.contains("unshare"), "{said}");
 }
 
-/// Rule 6: a state that cannot be written is looked at, and never doubled.
+/// Rule 6: a state that cannot be written is only read, and never doubled.
 #[test]
 fn a_state_that_cannot_be_written_is_looked_at() {
     let machine = Machine::new();
@@ -746,19 +748,23 @@ fn a_state_that_cannot_be_written_is_looked_at() {
     rights("u-w");
     for words in [&["status"][..], &["log"], &["snapshot"], &["tasks"]] {
         let output = run(words);
-        let said = told(&output);
+        let said = output_text(&output);
         assert!(output.status.success() && said.contains("cannot be written"), "{words:?}: {said}");
         assert!(said.contains("b.txt") || said.contains("more"), "{words:?}: {said}");
     }
     let edit = run(&["call", "write_file", r#"{"path": "c.txt", "content": "x\n"}"#]);
-    assert!(told(&edit).contains("no permission to write there") && !machine.at("one/c.txt").exists(), "{}", told(&edit));
-    assert!(told(&run(&["doctor"])).contains("cannot be written"));
+    assert!(
+        output_text(&edit).contains("no permission to write there") && !machine.at("one/c.txt").exists(),
+        "{}",
+        output_text(&edit)
+    );
+    assert!(output_text(&run(&["doctor"])).contains("cannot be written"));
     rights("u+w");
     let home = if user == User::Us { "home" } else { "nobody" };
     assert!(!machine.at(home).join(".local/state/surehand/roots").exists(), "there is no second state");
 }
 
-/// Rule 9: state of a newer program is left alone, and hooks pass.
+/// Rule 9: the state of a newer program is left alone, and hooks let the call pass.
 #[test]
 fn a_newer_state_is_not_opened() {
     let machine = Machine::new();
@@ -766,7 +772,7 @@ fn a_newer_state_is_not_opened() {
     machine.write("one/a.txt", "one\n");
     machine.run("one", &["call", "read_file", r#"{"path": "a.txt"}"#]);
     let database = machine.at("one/.git/surehand/state.db");
-    // SQLite keeps the number that programs may set at this place.
+    // SQLite stores a number for applications at this offset.
     fs::OpenOptions::new().write(true).open(database).unwrap().write_all_at(&99_u32.to_be_bytes(), 60).unwrap();
     machine.evil_state("one/.git/surehand/checkouts/main");
     fs::remove_file(machine.at("one/.git/surehand/checkouts/main/state.db")).unwrap();

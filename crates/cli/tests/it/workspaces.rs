@@ -52,7 +52,7 @@ impl Machine {
         child.wait_with_output().unwrap()
     }
 
-    /// Tells the hook about an edit by Claude Code, whose current directory is this, before it or after it.
+    /// Sends the hook an event about an edit by Claude Code, with this current directory, before or after the edit.
     fn hook(&self, directory: &str, event: &str, edit: &Value) -> String {
         let input = json!({ "hook_event_name": event, "session_id": "s", "cwd": self.at(directory), "tool_name": "Edit",
             "tool_input": edit, "tool_response": { "filePath": edit["file_path"] } });
@@ -61,7 +61,7 @@ impl Machine {
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// Edits a file, which takes two calls where it was not read.
+    /// Edits a file. That takes two calls if the file was not read.
     fn edit(&self, directory: &str, path: &str, old: &str, new: &str) {
         let edit = json!({ "file_path": self.at(path), "old_string": old, "new_string": new });
         let refused = self.hook(directory, "PreToolUse", &edit);

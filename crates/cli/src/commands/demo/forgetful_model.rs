@@ -88,13 +88,13 @@ mod tests {
     fn check(shown: &str, expected: &[(&str, &str)]) {
         let prompt = Prompt { messages: vec![ChatMessage::User(shown.to_owned())], ..Prompt::default() };
         let calls = next(&PromptContents::of(&prompt), 7);
-        let told = |(tool, arguments): &PlannedCall| {
+        let summary = |(tool, arguments): &PlannedCall| {
             let edit = &arguments["edits"][0];
             let about = [&arguments["path"], &edit["op"], &edit["at"], &arguments["set"][0]["id"]];
             let about: Vec<String> = about.iter().filter(|value| !value.is_null()).map(|value| value.to_string()).collect();
             (*tool, about.join(" ").replace('"', ""))
         };
-        let calls: Vec<(&str, String)> = calls.iter().map(told).collect();
+        let calls: Vec<(&str, String)> = calls.iter().map(summary).collect();
         assert_eq!(calls, expected.iter().map(|(tool, about)| (*tool, (*about).to_owned())).collect::<Vec<_>>());
     }
 

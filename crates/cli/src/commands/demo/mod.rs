@@ -43,7 +43,7 @@ pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<ExitCode> {
     if args.json {
         let played = perform(&mut |_| Ok(()))?;
         let modes = json!({ "snapshot": played.snapshot.as_json(), "history": played.history.as_json() });
-        output::print(&format!("{:#}\n", json!({ "modes": modes, "plain": played.plain.as_json() })))?;
+        output::print_json(&json!({ "modes": modes, "plain": played.plain.as_json() }))?;
         return Ok(ExitCode::SUCCESS);
     }
     output::print(&format!("{}\n{INTRO}", opening::play()?))?;

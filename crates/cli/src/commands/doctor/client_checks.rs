@@ -257,18 +257,18 @@ impl ClientFindings<'_> {
         }
         let settings = self.dirs.in_home("CODEX_HOME", ".codex").join("config.toml");
         let settings = backup::read(&settings).ok().flatten().unwrap_or_default();
-        let leave =
-            |file: &Path, hook: &InstalledHook| toml_config::leave_of_hook(&settings, &toml_config::name_of_hook(file, hook));
+        let trust =
+            |file: &Path, hook: &InstalledHook| toml_config::trust_in_hook(&settings, &toml_config::name_of_hook(file, hook));
         let events = |wanted: HookTrust| -> Vec<&str> {
             let hooks = self.configured.hooks.iter();
-            hooks.filter(|(_, file, hook)| leave(file, hook) == wanted).map(|(.., hook)| hook.event.as_str()).collect()
+            hooks.filter(|(_, file, hook)| trust(file, hook) == wanted).map(|(.., hook)| hook.event.as_str()).collect()
         };
         let mut checks = Vec::new();
-        let untold = events(HookTrust::Untold);
-        if untold.len() == self.configured.hooks.len() {
+        let not_trusted = events(HookTrust::NotTrusted);
+        if not_trusted.len() == self.configured.hooks.len() {
             checks.push(self.check(CheckState::Fail, "hooks are not trusted yet, so they do not run").remedy(TRUST));
-        } else if !untold.is_empty() {
-            let what = format!("the hooks for {} are not trusted, so they do not run", untold.join(", "));
+        } else if !not_trusted.is_empty() {
+            let what = format!("the hooks for {} are not trusted, so they do not run", not_trusted.join(", "));
             checks.push(self.check(CheckState::Fail, what).remedy(TRUST));
         }
         let off = events(HookTrust::SwitchedOff);

@@ -41,34 +41,31 @@ pub(super) fn hook(client: InitClient) -> Result<u128, String> {
 }
 
 fn judge(output: &Output) -> Result<(), String> {
-    let told = String::from_utf8_lossy(&output.stdout);
+    let answer = String::from_utf8_lossy(&output.stdout);
     if !output.status.success() {
         let why = String::from_utf8_lossy(&output.stderr);
         return Err(format!("{}: {}", output.status, why.lines().next().unwrap_or_default()));
     }
-    let is_fine = told.trim().is_empty() || serde_json::from_str::<Value>(&told).is_ok_and(|value| value.is_object());
-    if is_fine { Ok(()) } else { Err(format!("its answer is not JSON: {}", told.lines().next().unwrap_or_default())) }
+    let is_fine = answer.trim().is_empty() || serde_json::from_str::<Value>(&answer).is_ok_and(|value| value.is_object());
+    if is_fine { Ok(()) } else { Err(format!("its answer is not JSON: {}", answer.lines().next().unwrap_or_default())) }
 }
 
 /// The events that the client sends: the event name, if it is an argument, and the input.
 fn samples(client: InitClient, place: &Path) -> Vec<(Option<&'static str>, Value)> {
     let (path, cwd, session) = (place.join("missing.txt"), place, "surehand-doctor");
-    let common = json!({ "session_id": session, "cwd": cwd, "transcript_path": null });
-    let told = |event: &str, more: Value| {
-        let mut told = common.clone();
-        told["hook_event_name"] = event.into();
-        if let (Some(told), Some(more)) = (told.as_object_mut(), more.as_object()) {
-            told.extend(more.clone());
-        }
-        (None, told)
+    let with_fields = |event: &str, fields: Value| {
+        let mut input = json!({ "session_id": session, "cwd": cwd, "transcript_path": null, "hook_event_name": event });
+        fields.as_object().into_iter().flatten().for_each(|(name, value)| input[name] = value.clone());
+        (None, input)
     };
-    let read = |event, tool| told(event, json!({ "tool_name": tool, "tool_input": { "file_path": path }, "tool_use_id": "1" }));
-    let start = |event| told(event, json!({ "source": "startup" }));
+    let read =
+        |event, tool| with_fields(event, json!({ "tool_name": tool, "tool_input": { "file_path": path }, "tool_use_id": "1" }));
+    let start = |event| with_fields(event, json!({ "source": "startup" }));
     match client {
         InitClient::Claude => vec![start("SessionStart"), read("PreToolUse", "Read")],
         InitClient::Codex => {
             let cat = json!({ "tool_name": "Bash", "tool_input": { "command": "cat missing.txt" }, "tool_use_id": "1" });
-            vec![start("SessionStart"), told("PreToolUse", cat)]
+            vec![start("SessionStart"), with_fields("PreToolUse", cat)]
         }
         InitClient::Gemini => vec![start("SessionStart"), read("BeforeTool", "read_file")],
         InitClient::Qwen => vec![start("SessionStart"), read("PreToolUse", "read_file")],
@@ -79,7 +76,7 @@ fn samples(client: InitClient, place: &Path) -> Vec<(Option<&'static str>, Value
                 input["workspace_roots"] = json!([cwd]);
                 (event, input)
             };
-            vec![cursor(told("sessionStart", json!({}))), cursor(read("preToolUse", "Read"))]
+            vec![cursor(with_fields("sessionStart", json!({}))), cursor(read("preToolUse", "Read"))]
         }
         InitClient::Opencode => {
             let event = "tool.execute.before";
@@ -105,15 +102,11 @@ fn samples(client: InitClient, place: &Path) -> Vec<(Option<&'static str>, Value
             vec![(Some("TaskStart"), start), (Some("PreToolUse"), read)]
         }
         InitClient::Reasonix => {
-            let told = |event: &'static str, more: Value| {
-                let mut told = json!({ "event": event, "sessionId": session, "cwd": cwd });
-                if let (Some(told), Some(more)) = (told.as_object_mut(), more.as_object()) {
-                    told.extend(more.clone());
-                }
-                (Some(event), told)
-            };
-            let read = json!({ "toolName": "read_file", "toolArgs": { "path": path } });
-            vec![told("SessionStart", json!({ "source": "startup" })), told("PreToolUse", read)]
+            let start = json!({ "event": "SessionStart", "sessionId": session, "cwd": cwd, "source": "startup" });
+            let read = json!({
+                "event": "PreToolUse", "sessionId": session, "cwd": cwd, "toolName": "read_file", "toolArgs": { "path": path },
+            });
+            vec![(Some("SessionStart"), start), (Some("PreToolUse"), read)]
         }
         InitClient::Continue | InitClient::Vscode => Vec::new(),
     }
@@ -126,8 +119,8 @@ pub(super) fn server() -> Result<u128, String> {
         "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "surehand doctor", "version": env!("CARGO_PKG_VERSION") },
     } });
     let (output, millis) = run(this_program(&["mcp"], place.path())?, &format!("{hello}\n"))?;
-    let told = String::from_utf8_lossy(&output.stdout);
-    let answer: Option<Value> = told.lines().next().and_then(|line| serde_json::from_str(line).ok());
+    let replies = String::from_utf8_lossy(&output.stdout);
+    let answer: Option<Value> = replies.lines().next().and_then(|line| serde_json::from_str(line).ok());
     if answer.is_some_and(|answer| answer["result"]["serverInfo"].is_object()) {
         return Ok(millis);
     }

@@ -33,7 +33,7 @@ pub(crate) fn run(args: &StateArgs) -> anyhow::Result<ExitCode> {
     if args.json {
         let checks: Vec<Value> = checks.iter().map(Check::as_json).collect();
         let report = json!({ "ok": is_well, "protected": is_protected, "clients": clients, "checks": checks });
-        output::print(&format!("{report:#}\n"))?;
+        output::print_json(&report)?;
         return Ok(exit_code(is_well));
     }
     output::print(&as_text(&checks))?;
@@ -58,7 +58,7 @@ fn protection(workspace: &[Check], reports: &[client_checks::ClientReport]) -> (
         };
     }
     if let Some(report) = reports.iter().find(|report| report.is_set_up()) {
-        let what = format!("off: what is set up does not work, see {} above", report.client.name());
+        let what = format!("off: the setup does not work, see {} above", report.client.name());
         return (false, check(CheckState::Fail, what));
     }
     let (what, remedy) = match reports.is_empty() {
@@ -102,26 +102,17 @@ impl Check {
     }
 
     fn as_json(&self) -> Value {
-        json!({ "about": self.about, "state": self.state.word(), "what": self.what, "remedy": self.remedy })
+        json!({ "about": self.about, "state": self.state.word_and_colour().0, "what": self.what, "remedy": self.remedy })
     }
 }
 
 impl CheckState {
-    fn word(self) -> &'static str {
+    fn word_and_colour(self) -> (&'static str, &'static str) {
         match self {
-            CheckState::Ok => "ok",
-            CheckState::Note => "note",
-            CheckState::Warn => "warn",
-            CheckState::Fail => "fail",
-        }
-    }
-
-    fn colour(self) -> &'static str {
-        match self {
-            CheckState::Ok => "32",
-            CheckState::Note => "36",
-            CheckState::Warn => "33",
-            CheckState::Fail => "31",
+            CheckState::Ok => ("ok", "32"),
+            CheckState::Note => ("note", "36"),
+            CheckState::Warn => ("warn", "33"),
+            CheckState::Fail => ("fail", "31"),
         }
     }
 }
@@ -129,7 +120,7 @@ impl CheckState {
 fn as_text(checks: &[Check]) -> String {
     let mut text = String::new();
     for check in checks {
-        let (colour, word) = (check.state.colour(), check.state.word());
+        let (word, colour) = check.state.word_and_colour();
         text.push_str(&format!("\x1b[{colour}m{word:<4}\x1b[0m  {}: {}\n", check.about, check.what));
         text.extend(check.remedy.iter().map(|remedy| format!("      do: {remedy}\n")));
     }
@@ -144,13 +135,13 @@ fn as_text(checks: &[Check]) -> String {
 fn this_program() -> Vec<Check> {
     let version = env!("CARGO_PKG_VERSION");
     let Ok(this) = std::env::current_exe() else {
-        return vec![Check::new("program", CheckState::Warn, format!("surehand {version}, at an unknown place"))];
+        return vec![Check::new("program", CheckState::Warn, format!("surehand {version}, at an unknown path"))];
     };
     let program = Check::new("program", CheckState::Ok, format!("surehand {version} at {}", this.display()));
     let path = match on_path(program::NAME) {
         Some(found) if is_same(&found, &this) => Check::new("PATH", CheckState::Ok, "surehand is this program"),
         Some(other) => Check::new("PATH", CheckState::Warn, format!("surehand is another program, {}", other.display()))
-            .remedy("remove one of the two, or run `surehand init` of the one that is meant"),
+            .remedy("remove one of the two, or run `surehand init` of the one that you want"),
         None => Check::new("PATH", CheckState::Note, "surehand is not on it; `surehand init` writes the whole path"),
     };
     vec![program, path]

@@ -43,7 +43,7 @@ fn settings(root: &Path) -> Vec<Check> {
         Ok(config) => config,
         Err(error) => {
             let check = Check::new(SETTINGS, CheckState::Fail, format!("{error:#}"));
-            return vec![check.remedy("correct it; until then hooks go by the defaults, and the MCP server does not start")];
+            return vec![check.remedy("correct it; until then hooks use the defaults, and the MCP server does not start")];
         }
     };
     if config.ignored.is_empty() {
@@ -96,7 +96,7 @@ fn state(root: &Path) -> Vec<Check> {
     let size = fs::metadata(state.repository.join("state.db")).map_or(0, |file| file.len());
     let what = format!("{} opens, for its owner only ({:.1} MB)", state.repository.display(), size as f64 / 1e6);
     checks.push(Check::new("state", CheckState::Ok, what));
-    checks.extend(workspace.take_notices().iter().map(|told| Check::new("state", CheckState::Warn, notice(told))));
+    checks.extend(workspace.take_notices().iter().map(|taken| Check::new("state", CheckState::Warn, notice(taken))));
     if let Some(why) = report.export_trouble {
         let what = format!("{EXPORT_DIR} {why}; repostate.json is not written there");
         checks.push(

@@ -30,7 +30,7 @@ impl ConfigScope {
         match self {
             ConfigScope::Me => "for you in this project",
             ConfigScope::Everywhere => "for you in every project",
-            ConfigScope::Project => "for everybody in this project",
+            ConfigScope::Project => "for everyone in this project",
         }
     }
 }

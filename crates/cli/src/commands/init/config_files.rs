@@ -133,27 +133,19 @@ impl ClientSetup<'_> {
             InitClient::Copilot => vec![self.hooks_in(directory.join("hooks/surehand.json"))],
             InitClient::Goose => {
                 let manifest = "{\n  \"name\": \"surehand\",\n  \"version\": \"1.0.0\",\n  \"description\": \"Guards goose's file tools with Surehand.\"\n}\n";
-                let manifest = OwnedFile {
-                    text: manifest.to_owned(),
-                    mark: "\"name\": \"surehand\"",
-                    kind: OwnedFileKind::Manifest,
-                    presence: Presence::Required,
-                };
-                let manifest = ConfigFile { path: directory.join("plugin.json"), needs: RequiredContent::Whole(manifest) };
-                vec![manifest, self.hooks_in(directory.join("hooks/hooks.json"))]
+                let (path, mark) = (directory.join("plugin.json"), "\"name\": \"surehand\"");
+                vec![
+                    owned(path, mark, OwnedFileKind::Manifest, manifest.to_owned()),
+                    self.hooks_in(directory.join("hooks/hooks.json")),
+                ]
             }
             InitClient::Cline => {
                 let events = self.client.events().iter();
                 events.map(|(event, _)| self.hook_script(directory.join("hooks").join(event), event)).collect()
             }
             InitClient::Opencode => {
-                let plugin = OwnedFile {
-                    text: surehand_adapters::hooks::opencode_plugin(self.program()),
-                    mark: "surehand hook opencode",
-                    kind: OwnedFileKind::Plugin,
-                    presence: Presence::Required,
-                };
-                vec![ConfigFile { path: directory.join("plugins/surehand.js"), needs: RequiredContent::Whole(plugin) }]
+                let text = surehand_adapters::hooks::opencode_plugin(self.program());
+                vec![owned(directory.join("plugins/surehand.js"), "surehand hook opencode", OwnedFileKind::Plugin, text)]
             }
             InitClient::Continue | InitClient::Vscode => Vec::new(),
         }
@@ -167,18 +159,16 @@ impl ClientSetup<'_> {
 
     fn hook_script(&self, path: PathBuf, event: &'static str) -> ConfigFile {
         let text = program::hook_script(self.program(), self.client.name(), self.client.title(), event);
-        let mark = "Surehand guards the file tools of ";
-        let presence = Presence::Required;
-        ConfigFile { path, needs: RequiredContent::Whole(OwnedFile { text, mark, kind: OwnedFileKind::Script(event), presence }) }
+        owned(path, "Surehand guards the file tools of ", OwnedFileKind::Script(event), text)
     }
 
     fn hook(&self, (event, tools): &EventMatcher) -> ConfigEntry {
         let ToolGuard::Hooks { form, names_event, .. } = self.client.profile().guard else {
             unreachable!("only clients with hooks have events")
         };
-        let told = (!names_event).then_some(*event);
-        let command = program::hook_command(self.program(), self.client.name(), told);
-        let value = written(form, &command, *tools);
+        let argument = (!names_event).then_some(*event);
+        let command = program::hook_command(self.program(), self.client.name(), argument);
+        let value = hook_entry(form, &command, *tools);
         ConfigEntry::Hook { client: self.client.name(), event, command, tools: *tools, value }
     }
 
@@ -260,7 +250,13 @@ impl ClientSetup<'_> {
     }
 }
 
-fn written(form: HookForm, command: &str, tools: Option<&str>) -> JsonNode {
+/// A file that belongs to `init` as a whole.
+fn owned(path: PathBuf, mark: &'static str, kind: OwnedFileKind, text: String) -> ConfigFile {
+    let presence = Presence::Required;
+    ConfigFile { path, needs: RequiredContent::Whole(OwnedFile { text, mark, kind, presence }) }
+}
+
+fn hook_entry(form: HookForm, command: &str, tools: Option<&str>) -> JsonNode {
     let pattern = |name| tools.map(|tools| (name, JsonNode::text(tools)));
     let kind = ("type", JsonNode::text("command"));
     let run = ("command", JsonNode::text(command));

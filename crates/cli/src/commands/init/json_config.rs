@@ -386,8 +386,7 @@ fn cut(text: &str, mut path: Vec<usize>, originals: &[String]) -> Result<String,
     while path.len() > 1 {
         let holder = &path[..path.len() - 1];
         let Some(container) = follow(root, holder).and_then(container) else { break };
-        let is_alone = items(follow(root, holder)) == 1 && !container.has_comments(text);
-        if !is_alone || was_there(originals, &names(root, holder)) {
+        if !container.is_only_one_item(text) || was_there(originals, &names(root, holder)) {
             break;
         }
         path.pop();
@@ -402,14 +401,6 @@ fn container(value: &Value<'_>) -> Option<Container> {
         Value::Object(object) => Some(Container::of_object(object)),
         Value::Array(array) => Some(Container::of_array(array)),
         _ => None,
-    }
-}
-
-fn items(value: Option<&Value<'_>>) -> usize {
-    match value {
-        Some(Value::Object(object)) => object.properties.len(),
-        Some(Value::Array(array)) => array.elements.len(),
-        _ => 0,
     }
 }
 

@@ -93,8 +93,13 @@ impl Container {
         self.items.is_empty() && text[self.open + 1..self.close].trim().is_empty()
     }
 
+    /// Whether it has a single item, and no comments.
+    pub(super) fn is_only_one_item(&self, text: &str) -> bool {
+        self.items.len() == 1 && !self.has_comments(text)
+    }
+
     /// Whether it has comments outside its items.
-    pub(super) fn has_comments(&self, text: &str) -> bool {
+    fn has_comments(&self, text: &str) -> bool {
         let starts = self.items.iter().map(|item| item.start).chain([self.close]);
         let ends = [self.open + 1].into_iter().chain(self.items.iter().map(|item| item.end));
         ends.zip(starts).any(|(from, to)| !between(text, from, to).comments.is_empty())
@@ -102,15 +107,12 @@ impl Container {
 
     /// Appends a member to this object.
     pub(super) fn with_member(&self, text: &str, name: &str, value: &JsonNode) -> String {
-        self.with(text, &|manner| match manner {
-            Some(manner) => format!("{}: {}", quoted(name), value.in_lines(manner)),
-            None => format!("{}: {}", quoted(name), value.in_a_line()),
-        })
+        self.with(text, &|style| format!("{}: {}", quoted(name), value.as_text(style)))
     }
 
     /// Appends an element to this array.
     pub(super) fn with_element(&self, text: &str, value: &JsonNode) -> String {
-        self.with(text, &|manner| manner.map_or_else(|| value.in_a_line(), |manner| value.in_lines(manner)))
+        self.with(text, &|style| value.as_text(style))
     }
 
     fn with(&self, text: &str, item: &dyn Fn(Option<LineStyle<'_>>) -> String) -> String {
@@ -155,7 +157,7 @@ impl Container {
     /// Removes an item, its comma, and the white space before it.
     pub(super) fn without(&self, text: &str, index: usize) -> String {
         let item = &self.items[index];
-        if self.items.len() == 1 && !self.has_comments(text) {
+        if self.is_only_one_item(text) {
             return spliced(text, vec![(self.open + 1..self.close, String::new())]);
         }
         let previous = index.checked_sub(1).map(|previous| &self.items[previous]);
@@ -173,14 +175,14 @@ impl Container {
 
 /// Replaces ranges of the text by values.
 pub(super) fn replaced(text: &str, parts: Vec<(Range<usize>, JsonNode)>) -> String {
-    spliced(text, parts.into_iter().map(|(part, value)| (part, value.in_a_line())).collect())
+    spliced(text, parts.into_iter().map(|(part, value)| (part, value.as_text(None))).collect())
 }
 
 pub(super) fn range_of(part: &impl Ranged) -> Range<usize> {
     part.start()..part.end()
 }
 
-fn spliced(text: &str, mut splices: Vec<Splice>) -> String {
+pub(super) fn spliced(text: &str, mut splices: Vec<Splice>) -> String {
     // Splices at the same position keep their order.
     splices.sort_by_key(|(range, _)| range.start);
     let mut out = String::with_capacity(text.len() + 1024);
@@ -278,20 +280,6 @@ impl JsonNode {
         !matches!(self, JsonNode::List(_) | JsonNode::Object(_))
     }
 
-    fn in_a_line(&self) -> String {
-        let joined = |items: Vec<String>| items.join(", ");
-        match self {
-            JsonNode::Text(text) => quoted(text),
-            JsonNode::Number(number) => number.to_string(),
-            JsonNode::Yes => "true".to_owned(),
-            JsonNode::List(items) => format!("[{}]", joined(items.iter().map(JsonNode::in_a_line).collect())),
-            JsonNode::Object(members) => {
-                let member = |(name, value): &(Cow<'static, str>, JsonNode)| format!("{}: {}", quoted(name), value.in_a_line());
-                format!("{{ {} }}", joined(members.iter().map(member).collect()))
-            }
-        }
-    }
-
     /// Whether people would write it on one line.
     fn is_small(&self) -> bool {
         match self {
@@ -305,24 +293,28 @@ impl JsonNode {
         matches!(self, JsonNode::List(items) if items.iter().all(JsonNode::is_plain))
     }
 
-    fn in_lines(&self, manner: LineStyle<'_>) -> String {
-        let LineStyle { indent, unit, newline } = manner;
-        let inner = format!("{indent}{unit}");
-        let deeper = LineStyle { indent: &inner, ..manner };
-        let lines = |items: Vec<String>| items.join(&format!(",{newline}{inner}"));
+    /// The value as JSON: in lines of this style if it is not small, and in one line without a style.
+    fn as_text(&self, style: Option<LineStyle<'_>>) -> String {
+        let fits = |style: &LineStyle<'_>| self.is_small() && style.indent.len() + self.as_text(None).len() <= WIDTH;
+        let style = style.filter(|style| !fits(style));
+        let inner = style.map(|style| format!("{}{}", style.indent, style.unit));
+        let deeper = style.zip(inner.as_deref()).map(|(style, indent)| LineStyle { indent, ..style });
+        let joined = |items: Vec<String>| match style.zip(inner.as_ref()) {
+            Some((LineStyle { indent, newline, .. }, inner)) => {
+                format!("{newline}{inner}{}{newline}{indent}", items.join(&format!(",{newline}{inner}")))
+            }
+            None => items.join(", "),
+        };
         match self {
-            _ if self.is_small() && indent.len() + self.in_a_line().len() <= WIDTH => self.in_a_line(),
-            JsonNode::List(items) => {
-                let items = lines(items.iter().map(|item| item.in_lines(deeper)).collect());
-                format!("[{newline}{inner}{items}{newline}{indent}]")
-            }
+            JsonNode::Text(text) => quoted(text),
+            JsonNode::Number(number) => number.to_string(),
+            JsonNode::Yes => "true".to_owned(),
+            JsonNode::List(items) => format!("[{}]", joined(items.iter().map(|item| item.as_text(deeper)).collect())),
             JsonNode::Object(members) => {
-                let member =
-                    |(name, value): &(Cow<'static, str>, JsonNode)| format!("{}: {}", quoted(name), value.in_lines(deeper));
-                let members = lines(members.iter().map(member).collect());
-                format!("{{{newline}{inner}{members}{newline}{indent}}}")
+                let members = members.iter().map(|(name, value)| format!("{}: {}", quoted(name), value.as_text(deeper)));
+                let pad = if style.is_some() { "" } else { " " };
+                format!("{{{pad}{}{pad}}}", joined(members.collect()))
             }
-            _ => self.in_a_line(),
         }
     }
 }
@@ -407,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn a_broken_text_is_told_with_its_line() {
+    fn a_syntax_error_names_its_line() {
         let broken = |text: &str| parse(text).map(|_| ()).unwrap_err();
         assert_eq!(broken("{\n  \"a\": 1\n  \"b\": 2\n}").line, 2);
         assert_eq!(broken("{\n  \"a\": \n}").line, 3);

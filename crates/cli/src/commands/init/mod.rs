@@ -46,7 +46,7 @@ pub(crate) fn run(args: &InitArgs) -> anyhow::Result<ExitCode> {
         }
     }
     if args.json {
-        output::print(&format!("{:#}\n", setup.as_json(&outcomes)))?;
+        output::print_json(&setup.as_json(&outcomes))?;
     }
     Ok(exit_code(&outcomes, setup.aim))
 }
@@ -56,8 +56,8 @@ fn exit_code(outcomes: &[InitOutcome], aim: InitAction) -> ExitCode {
         return ExitCode::from(2);
     }
     let is_declined = |outcome: &InitOutcome| matches!(outcome.state, InitStatus::Declined | InitStatus::NotAsked);
-    let found_nobody = outcomes.is_empty() && aim == InitAction::Add;
-    if found_nobody || outcomes.iter().any(is_declined) { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+    let found_none = outcomes.is_empty() && aim == InitAction::Add;
+    if found_none || outcomes.iter().any(is_declined) { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,7 +65,7 @@ enum Consent {
     Given,
     DryRun,
     Ask,
-    Nobody,
+    Unattended,
 }
 
 struct Setup {
@@ -102,7 +102,7 @@ impl Setup {
             (true, _) => Consent::DryRun,
             (_, true) => Consent::Given,
             _ if sees_a_question => Consent::Ask,
-            _ => Consent::Nobody,
+            _ => Consent::Unattended,
         };
         let program = Program::here()?;
         Ok(Self {
@@ -173,7 +173,7 @@ impl Setup {
         let has_any = |scope: &ConfigScope| InitClient::all().filter(is_meant).any(|client| has_any(client, *scope, &self.dirs));
         let others = ConfigScope::ALL.into_iter().filter(|scope| self.scope != Some(*scope));
         match others.into_iter().find(has_any) {
-            Some(scope) => format!("; what is set up {} goes with --scope {}", scope.in_words(), scope.name()),
+            Some(scope) => format!("; --scope {1} removes what is set up {0}", scope.in_words(), scope.name()),
             None => String::new(),
         }
     }
@@ -224,7 +224,7 @@ impl Setup {
         Ok(match self.consent {
             Consent::Given => None,
             Consent::DryRun => Some(InitStatus::Planned),
-            Consent::Nobody => Some(InitStatus::NotAsked),
+            Consent::Unattended => Some(InitStatus::NotAsked),
             Consent::Ask => (!ask()?).then_some(InitStatus::Declined),
         })
     }

@@ -7,7 +7,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::{
     json_config::{InstalledHook, NAME, Presence},
-    json_edit::{SyntaxProblem, line_of},
+    json_edit::{SyntaxProblem, line_of, spliced},
     program::{self, ServerLaunch},
 };
 
@@ -64,10 +64,7 @@ fn corrected(text: &str, entry: &toml::Spanned<DeValue<'_>>, launch: &ServerLaun
         let Some(args) = part("args") else { return text.to_owned() };
         parts.push((args, quoted_list(&wanted[1..])));
     }
-    parts.sort_by_key(|(part, _)| std::cmp::Reverse(part.start));
-    let mut text = text.to_owned();
-    parts.into_iter().for_each(|(part, with)| text.replace_range(part, &with));
-    text
+    spliced(text, parts)
 }
 
 /// Removes the server; `None` if `init` created the file and nothing else is in it.
@@ -113,20 +110,20 @@ pub(crate) enum HookTrust {
     Trusted,
     SwitchedOff,
     /// Codex does not run the hook.
-    Untold,
+    NotTrusted,
 }
 
 /// Reads from Codex's settings whether a hook is trusted, by its name there.
-pub(crate) fn leave_of_hook(text: &str, name: &str) -> HookTrust {
-    let Ok(root) = parse(text) else { return HookTrust::Untold };
+pub(crate) fn trust_in_hook(text: &str, name: &str) -> HookTrust {
+    let Ok(root) = parse(text) else { return HookTrust::NotTrusted };
     let state = root.get_ref().get("hooks").and_then(|hooks| hooks.get_ref().get("state"));
     let Some(hook) = state.and_then(|state| state.get_ref().get(name)).map(toml::Spanned::get_ref) else {
-        return HookTrust::Untold;
+        return HookTrust::NotTrusted;
     };
     match (hook.get("enabled").and_then(|enabled| enabled.get_ref().as_bool()), hook.get("trusted_hash")) {
         (Some(false), _) => HookTrust::SwitchedOff,
         (_, Some(_)) => HookTrust::Trusted,
-        (_, None) => HookTrust::Untold,
+        (_, None) => HookTrust::NotTrusted,
     }
 }
 
@@ -272,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn somebody_elses_server_is_left_alone() {
+    fn a_foreign_server_is_left_alone() {
         for theirs in ["[mcp_servers.surehand]\ncommand = \"npx\"\n", "[mcp_servers.surehand]\nurl = \"http://x\"\n"] {
             assert_eq!(add(theirs, &server("surehand")).unwrap(), theirs);
             assert_eq!(remove(theirs, &server("surehand"), &[]).unwrap().as_deref(), Some(theirs));
@@ -280,32 +277,32 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_done_is_told_with_its_line() {
+    fn an_impossible_change_names_its_line() {
         let line = |text: &str| add(text, &server("surehand")).unwrap_err().line;
         assert_eq!(line("a = 1\nb = = 2\n"), 2);
         assert_eq!(line("a = 1\n\nmcp_servers = { a = { command = \"a\" } }\n"), 3);
     }
 
     #[track_caller]
-    fn check_leave(state: &str, expected: HookTrust) {
+    fn check_trust(state: &str, expected: HookTrust) {
         let place = InstalledHook { event: "PreToolUse".to_owned(), place: (1, 0), ..InstalledHook::default() };
         let name = name_of_hook(Path::new("/a.b/hooks.json"), &place);
-        assert_eq!(leave_of_hook(state, &name), expected, "{state}");
+        assert_eq!(trust_in_hook(state, &name), expected, "{state}");
     }
 
     #[test]
     fn codex_runs_a_hook_that_is_trusted_and_not_switched_off() {
-        check_leave("", HookTrust::Untold);
-        check_leave("[hooks.state]\n", HookTrust::Untold);
-        check_leave("hooks = 1\n", HookTrust::Untold);
-        check_leave("[hooks.state.\"/a.b/hooks.json:pre_tool_use:1:0\"]\ntrusted_hash = \"sha256:1\"\n", HookTrust::Trusted);
-        check_leave("[hooks.state.'/a.b/hooks.json:pre_tool_use:1:0']\nenabled = true\ntrusted_hash = 'x'\n", HookTrust::Trusted);
-        check_leave(
+        check_trust("", HookTrust::NotTrusted);
+        check_trust("[hooks.state]\n", HookTrust::NotTrusted);
+        check_trust("hooks = 1\n", HookTrust::NotTrusted);
+        check_trust("[hooks.state.\"/a.b/hooks.json:pre_tool_use:1:0\"]\ntrusted_hash = \"sha256:1\"\n", HookTrust::Trusted);
+        check_trust("[hooks.state.'/a.b/hooks.json:pre_tool_use:1:0']\nenabled = true\ntrusted_hash = 'x'\n", HookTrust::Trusted);
+        check_trust(
             "[hooks.state.'/a.b/hooks.json:pre_tool_use:1:0']\nenabled = false\ntrusted_hash = 'x'\n",
             HookTrust::SwitchedOff,
         );
-        check_leave("[hooks.state.'/a.b/hooks.json:pre_tool_use:1:0']\nenabled = true\n", HookTrust::Untold);
-        check_leave("[hooks.state.'/a.b/hooks.json:pre_tool_use:0:0']\ntrusted_hash = 'x'\n", HookTrust::Untold);
+        check_trust("[hooks.state.'/a.b/hooks.json:pre_tool_use:1:0']\nenabled = true\n", HookTrust::NotTrusted);
+        check_trust("[hooks.state.'/a.b/hooks.json:pre_tool_use:0:0']\ntrusted_hash = 'x'\n", HookTrust::NotTrusted);
     }
 
     proptest! {

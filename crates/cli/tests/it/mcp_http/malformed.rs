@@ -2,17 +2,17 @@
 
 use super::*;
 
-/// Gives the status of the answer to these bytes, or `None` if the connection is closed without one.
+/// The status of the answer to these bytes, or `None` if the connection is closed without one.
 fn status_of(stream: &mut TcpStream, request: &[u8]) -> Option<u16> {
-    // The server may hang up before it has read everything.
+    // The server may close the connection before it has read everything.
     let _ = stream.write_all(request);
     read_status(stream)
 }
 
-/// The same, if nothing comes after these bytes.
+/// Like `status_of`, but the stream ends after these bytes.
 fn status_of_truncated(stream: &mut TcpStream, request: &[u8]) -> Option<u16> {
-    // Who calls is determined when the connection is accepted, and a stream that has ended has no owner: so wait for an
-    // answer first.
+    // The caller is determined when the connection is accepted, and a stream that has ended has no owner. So wait for
+    // an answer first.
     stream.write_all(b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n").unwrap();
     let mut first = Vec::new();
     while !first.ends_with(b"served at /mcp") {
@@ -32,14 +32,14 @@ fn read_status(stream: &mut TcpStream) -> Option<u16> {
     answer.strip_prefix("HTTP/1.1 ").map(|rest| rest[..3].parse().unwrap())
 }
 
-/// A request with these lines in its head besides the usual ones.
+/// A request with these additional header lines.
 fn request(lines: &str, body: &[u8]) -> Vec<u8> {
     let head = "POST /mcp HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\
                 accept: application/json, text/event-stream\r\ncontent-type: application/json\r\n";
     [head.as_bytes(), lines.as_bytes(), b"\r\n", body].concat()
 }
 
-/// A request with this body and its length.
+/// A request with this body and its correct length.
 fn with_body(body: &[u8]) -> Vec<u8> {
     request(&format!("content-length: {}\r\n", body.len()), body)
 }
@@ -119,7 +119,7 @@ fn a_malformed_request_is_a_mistake_of_the_client() {
     check_refused(&server.call(&server.shake_hands(), "read_file", &read()), false);
 }
 
-/// As RFC 9112 has it: the chunks count, and nothing that follows them is taken for another request.
+/// As RFC 9112 requires: the chunks count, and nothing that follows them is taken for another request.
 #[test]
 fn a_connection_with_chunks_and_a_length_ends_after_its_request() {
     let server = Server::start(&[]);

@@ -1,5 +1,5 @@
-//! The server over HTTP, as a process of its own, spoken to by hand: who is let in, whose session it is, and how it
-//! ends.
+//! The server over HTTP, as its own process, with hand-written requests: which callers it accepts, the sessions, and
+//! its end.
 #![expect(clippy::disallowed_methods, reason = "tests play the other programs")]
 
 use std::{
@@ -36,7 +36,7 @@ impl Server {
         Self::start_by(Command::new(PROGRAM), workspace(), options, environment)
     }
 
-    /// Starts it by this command, to which the arguments are added.
+    /// Starts the server with this command, to which the arguments are added.
     fn start_by(mut command: Command, dir: TempDir, options: &[&str], environment: &[(&str, &str)]) -> Self {
         command.args(["mcp", "--http", "127.0.0.1:0"]).args(options).arg("--root").arg(dir.path());
         command.env_remove("SUREHAND_MCP_TOKEN").env("SUREHAND_POLICY_DURABILITY", "fast").envs(environment.iter().copied());
@@ -54,12 +54,12 @@ impl Server {
         fs::read_to_string(self.dir.path().join("a.txt")).unwrap()
     }
 
-    /// Sends a request of HTTP and gives the answer.
+    /// Sends an HTTP request and returns the answer.
     fn send(&self, method: &str, headers: &[(&str, &str)], body: &str) -> Answer {
         Answer::parse(&self.exchange(&self.request(method, headers, body)))
     }
 
-    /// Sends this text and gives all that comes back.
+    /// Sends this text and returns everything that comes back.
     fn exchange(&self, request: &str) -> String {
         let mut stream = TcpStream::connect(&self.address).unwrap();
         stream.write_all(request.as_bytes()).unwrap();
@@ -68,14 +68,14 @@ impl Server {
         answer
     }
 
-    /// Sends a request of HTTP and waits for nothing.
+    /// Sends an HTTP request without waiting for the answer.
     fn open(&self, method: &str, headers: &[(&str, &str)], body: &str) -> TcpStream {
         let mut stream = TcpStream::connect(&self.address).unwrap();
         stream.write_all(self.request(method, headers, body).as_bytes()).unwrap();
         stream
     }
 
-    /// The text of a request of HTTP.
+    /// The text of an HTTP request.
     fn request(&self, method: &str, headers: &[(&str, &str)], body: &str) -> String {
         let mut all: HashMap<String, String> = [
             ("host", self.address.as_str()),
@@ -92,7 +92,7 @@ impl Server {
         format!("{method} {path} HTTP/1.1\r\n{headers}content-length: {}\r\n\r\n{body}", body.len())
     }
 
-    /// Sends a message and gives the status.
+    /// Sends a message and checks the status of the answer.
     #[track_caller]
     fn check_status(&self, headers: &[(&str, &str)], expected: u16) {
         let hello = message(1, "initialize", &hello(&json!({})));
@@ -100,7 +100,7 @@ impl Server {
         assert_eq!(answer.status, expected, "{headers:?}: {answer:?}");
     }
 
-    /// Shakes hands; gives the id of the session.
+    /// Performs the handshake, and returns the id of the session.
     fn shake_hands(&self) -> String {
         let answer = self.send("POST", &[], &message(1, "initialize", &hello(&json!({}))));
         let id = answer.headers["mcp-session-id"].clone();
@@ -118,7 +118,7 @@ impl Server {
         self.send("POST", &[("mcp-session-id", session)], &call).result()
     }
 
-    /// The stream of a session, which hears of what changes.
+    /// The event stream of a session, subscribed to changes.
     fn subscribe(&self, session: &str) -> BufReader<TcpStream> {
         let subscribe = message(3, "resources/subscribe", &json!({ "uri": "surehand://journal" }));
         self.send("POST", &[("mcp-session-id", session)], &subscribe).result();
@@ -128,12 +128,12 @@ impl Server {
         stream
     }
 
-    /// Calls a tool as the newest revision does, with these besides.
+    /// Calls a tool as the newest revision of MCP does, with these additional headers and metadata.
     fn call_anew(&self, headers: &[(&str, &str)], meta: &[(&str, &str)], tool: &str, arguments: &Value) -> Value {
         Answer::parse(&self.exchange(&self.request_anew(headers, meta, tool, arguments))).result()
     }
 
-    /// The text of a call as the newest revision does it, with these besides.
+    /// The text of such a call.
     fn request_anew(&self, headers: &[(&str, &str)], meta: &[(&str, &str)], tool: &str, arguments: &Value) -> String {
         let mut all = json!({
             "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -152,7 +152,6 @@ impl Server {
     }
 }
 
-/// A directory with a file in it.
 fn workspace() -> TempDir {
     let dir = surehand_testkit::repository();
     fs::write(dir.path().join("a.txt"), "one\ntwo\n").unwrap();
@@ -195,7 +194,7 @@ impl Answer {
     }
 }
 
-/// The next line of a stream that contains this.
+/// Reads up to the next line of a stream that contains this.
 #[track_caller]
 fn wait_for(stream: &mut BufReader<TcpStream>, wanted: &str) -> String {
     loop {
@@ -281,7 +280,7 @@ fn a_token_is_made_and_printed_once_or_taken_from_a_variable() {
     };
     assert!(output(&["127.0.0.1:0", "--token-env", "NO_SUCH_VARIABLE"]).contains("NO_SUCH_VARIABLE: there is no such variable"));
     assert!(output(&["0.0.0.0:0"]).contains("that needs a token"));
-    // A number of an address that is not this machine's: the token is printed, then it fails.
+    // An address that is not this machine's: the token is printed, then the command fails.
     let said = output(&["192.0.2.1:0", "--token"]);
     let token = said.lines().find_map(|line| line.strip_prefix("token: ")).unwrap();
     assert!(token.len() == 48 && said.contains("cannot listen"), "{said}");
@@ -330,7 +329,7 @@ fn many_clients_write_at_once_and_nothing_is_lost() {
             scope.spawn(move || {
                 let session = server.shake_hands();
                 for line in 0..5 {
-                    // Whoever is refused has seen what changed, and says it again.
+                    // A refused client has seen the change, and repeats its call.
                     server.call(&session, "read_file", &read());
                     let add = edit("two\n", &format!("two\nby {number}: {line}\n"));
                     while server.call(&session, "edit_file", &add)["isError"] == true {}
@@ -363,10 +362,10 @@ fn without_a_handshake_the_call_the_header_or_the_process_names_the_session() {
     let named = [("surehand-session", "mine")];
     check_refused(&server.call_anew(&named, &[], "read_file", &read()), false);
     check_refused(&server.call_anew(&named, &[], "edit_file", &edit("1", "one")), false);
-    // Each call is a connection of its own, but all are of this process.
+    // Each call has its own connection, but all come from this process.
     check_refused(&server.call_anew(&[], &[], "read_file", &read()), false);
     check_refused(&server.call_anew(&[], &[], "edit_file", &edit("one", "1")), false);
-    // An id is only good for whom it was given to.
+    // An id is valid only for the caller that got it.
     check_refused(
         &server.call_anew(&[("mcp-session-id", "made-up")], &[("sessionId", "s3")], "edit_file", &edit("1", "x")),
         true,

@@ -1,4 +1,4 @@
-//! Which users of this machine are served. These tests need root, to act as two users.
+//! Tests which users of this machine are served. They need root, to act as two users.
 
 use std::{
     fs::Permissions,
@@ -9,7 +9,7 @@ use super::*;
 
 const NOBODY: u32 = 65_534;
 
-/// Whether this process can act as another user. Says so if not.
+/// Whether this process can act as another user. Prints a message if not.
 fn can_act_as_nobody() -> bool {
     let can = rustix::process::geteuid().is_root() && as_nobody("true").status().is_ok_and(|status| status.success());
     if !can {
@@ -25,7 +25,7 @@ fn as_nobody(program: &str) -> Command {
     command
 }
 
-/// Sends a request as another user and gives all that comes back.
+/// Sends a request as another user and returns everything that comes back.
 fn exchange_as_nobody(server: &Server, request: &str) -> String {
     const CLIENT: &str = r#"exec 3<>"/dev/tcp/${1/://}" && printf %s "$2" >&3 && cat <&3"#;
     let output = as_nobody("bash").args(["-c", CLIENT, "bash", &server.address, request]).output().unwrap();
@@ -54,7 +54,7 @@ fn another_user_is_refused_without_a_token() {
     let write = json!({ "path": "new.txt", "content": "theirs\n" });
     check_forbidden(&exchange_as_nobody(&server, &server.request_anew(&[], &[], "write_file", &write)));
     check_forbidden(&exchange_as_nobody(&server, &server.request("POST", &[], &message(1, "initialize", &hello(&json!({}))))));
-    // A session of the same user is of no use, nor is a header of no token.
+    // Neither a session of the same user nor a header without a token helps.
     let session = server.shake_hands();
     let headers = [("mcp-session-id", session.as_str()), ("authorization", "Bearer s3cret-s3cret")];
     check_forbidden(&exchange_as_nobody(&server, &server.request("GET", &headers, "")));
@@ -111,6 +111,6 @@ fn a_flood_of_connections_of_another_user_locks_nobody_out() {
     let other = server.shake_hands();
     check_refused(&server.call(&other, "write_file", &json!({ "path": "new.txt", "content": "new\n" })), false);
     wait_for(&mut stream, "notifications/resources/updated");
-    // It ends with its input.
+    // It ends when its input ends.
     flood.wait().unwrap();
 }

@@ -1,4 +1,4 @@
-//! What is put in comes out again, byte for byte; what others have is left alone.
+//! Added entries can be removed again, byte for byte, and foreign entries are left alone.
 
 use insta::assert_snapshot;
 use proptest::prelude::*;
@@ -10,7 +10,7 @@ use crate::commands::init::{
     config_files::{InitRequest, RequiredContent, files},
 };
 
-/// All that a client's JSON files need, everywhere.
+/// The entries of each JSON file that a client needs in the scope `everywhere`.
 fn wanted(client: InitClient, program: &str) -> Vec<Vec<ConfigEntry>> {
     wanted_in(client, ConfigScope::Everywhere, program)
 }
@@ -26,7 +26,7 @@ fn everything(program: &str) -> Vec<ConfigEntry> {
     wanted(InitClient::Gemini, program).remove(0)
 }
 
-/// Adds twice, and removes with and without a copy of what was there.
+/// Adds twice, and removes with and without a copy of the original.
 #[track_caller]
 fn check(text: &str) -> String {
     let wanted = everything("surehand");
@@ -244,7 +244,7 @@ fn a_server_that_is_not_asked_for_is_not_put_in() {
         assert_eq!(add(text, &wanted[..1]).unwrap(), text);
         let with_hooks = add(text, &wanted).unwrap();
         assert_eq!(find(&with_hooks, &wanted).unwrap().server, None);
-        // Nobody knows later what was asked for.
+        // It is not recorded whether the server was requested.
         assert_eq!(remove(&with_hooks, &everything("surehand"), &[text.to_owned()]).unwrap().as_deref(), Some(text));
     }
 }
@@ -271,7 +271,7 @@ fn somebody_elses_server_is_left_alone() {
 }
 
 #[test]
-fn what_is_of_the_wrong_kind_is_told_with_its_line() {
+fn an_entry_of_the_wrong_kind_names_its_line() {
     let broken = |text: &str| add(text, &everything("surehand")).unwrap_err();
     assert_eq!(broken("[]"), SyntaxProblem { line: 1, why: "the file is not an object".to_owned() });
     assert_eq!(broken("{\n\"mcpServers\": null}"), SyntaxProblem { line: 2, why: "mcpServers is not an object".to_owned() });
@@ -281,7 +281,7 @@ fn what_is_of_the_wrong_kind_is_told_with_its_line() {
     );
 }
 
-/// A configuration as people write them: with other servers and hooks, comments, trailing commas, in some manner.
+/// A configuration as people write them, in various styles: with other servers and hooks, comments, trailing commas.
 fn configuration() -> impl Strategy<Value = String> {
     let server = "[a-z]{1,4}".prop_map(|name| format!("\"{name}\": {{ \"command\": \"{name}\" }}"));
     let handler = prop_oneof![
@@ -347,7 +347,7 @@ fn held(open: char, items: &[String], close: char, manner: &Written, depth: usiz
     format!("{open}\n{inner}{items}{comma}{}\n{outer}{close}", manner.comment)
 }
 
-/// What a text says, whatever it looks like.
+/// The parsed value of a text, regardless of its style.
 fn meaning(text: &str) -> serde_json::Value {
     fn of(value: &Value<'_>) -> serde_json::Value {
         match value {
@@ -367,7 +367,7 @@ proptest! {
         let with = add(&text, &wanted).unwrap();
         prop_assert_eq!(&add(&with, &wanted).unwrap(), &with);
         prop_assert_eq!(remove(&with, &wanted, std::slice::from_ref(&text)).unwrap(), Some(text.clone()));
-        // Everything that was there is there, in its order.
+        // Everything of the original is still there, in its order.
         let is_text = |char: &char| !char.is_whitespace() && *char != ',';
         let mut there = with.chars().filter(is_text);
         prop_assert!(text.chars().filter(is_text).all(|char| there.any(|other| other == char)));
@@ -387,8 +387,8 @@ proptest! {
 
     #[test]
     fn after_an_edit_only_ours_goes(text in configuration()) {
-        // Another version put other words in, so that the copy does not tell what it was: it is taken out piece by
-        // piece.
+        // Another version added other words, so the copy does not show the original text: the entries are removed one
+        // by one.
         let with = add(&text, &everything("/other/surehand")).unwrap();
         let rest = remove(&with, &everything("surehand"), std::slice::from_ref(&text)).unwrap().unwrap();
         prop_assert_eq!(meaning(&rest), meaning(&text));
