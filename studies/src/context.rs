@@ -1,5 +1,6 @@
-//! What the agent's prompt weighs over a long story, in both modes, through the real loop: tokens at some turns and at most, how much
-//! of a prompt is what the one before it was, and how long it takes from the end of a turn until the model is asked again.
+//! The size of the agent's prompt over a long story, in both modes, through the real loop: the tokens at some turns and
+//! the maximum, how much of a prompt equals the previous one, and the time from the end of a turn until the model is
+//! asked again.
 
 mod gauge;
 mod other;
@@ -30,10 +31,10 @@ use self::story::Story;
 use crate::machine;
 use crate::table::table;
 
-/// The same every time.
+/// Fixed, so that every run plays the same story.
 const SEED: u64 = 20;
 
-/// What was found.
+/// The results of the study.
 pub(crate) struct Context {
     machine: String,
     turns: usize,
@@ -43,7 +44,7 @@ pub(crate) struct Context {
     history: Found,
 }
 
-/// What was found in one mode.
+/// The results in one mode.
 struct Found {
     samples: Vec<Sample>,
     /// From the end of each turn to the next question, in order of length.
@@ -51,7 +52,7 @@ struct Found {
     work: Work,
 }
 
-/// What the loop was seen to do.
+/// Counts of what the loop did.
 #[derive(Debug, Default)]
 struct Work {
     folds: usize,
@@ -89,7 +90,7 @@ fn play(mode: ContextMode, turns: usize, files: usize) -> Result<(Found, usize)>
     Ok((Found { samples: gauge.samples, waits, work }, tasks))
 }
 
-/// Lets the loop run, and counts what it does.
+/// Runs the loop, and counts what it does.
 fn listen(workspace: Arc<Workspace>, settings: RunSettings, player: &mut Player, root: &Path) -> Result<Work> {
     let ended = Rc::clone(&player.ended);
     let mut other = Other::new(root.to_owned(), Rng::new(SEED + 2));
@@ -97,7 +98,7 @@ fn listen(workspace: Arc<Workspace>, settings: RunSettings, player: &mut Player,
     let mut listener = |event: &RunEvent| {
         work.hear(event);
         other.hear(event);
-        // Last, so that what the other program does is not counted.
+        // Last, so that changes by the other program are not counted.
         if matches!(event, RunEvent::TurnEnded { .. }) {
             ended.set(Some(Instant::now()));
         }
@@ -109,7 +110,7 @@ fn listen(workspace: Arc<Workspace>, settings: RunSettings, player: &mut Player,
         listener: &mut listener,
         cancel: CancelToken::default(),
     };
-    let outcome = AgentRun::new(workspace, Story::told(), settings, ports)?.run()?;
+    let outcome = AgentRun::new(workspace, Story::text(), settings, ports)?.run()?;
     ensure!(outcome.stop == StopReason::Done, "the run stopped after {} turns: {}", outcome.turns, outcome.text);
     work.outside = other.changes;
     Ok(work)
@@ -127,7 +128,7 @@ impl Work {
     }
 }
 
-/// The story as a model, which weighs what it is asked.
+/// The story as a model, which measures its prompts.
 struct Player {
     story: Story,
     gauge: Gauge,
@@ -199,7 +200,7 @@ impl Context {
         table(1, ["", "snapshot", "history"], rows.map(|(label, [snapshot, history])| [label, snapshot, history]))
     }
 
-    /// The same numbers for programs.
+    /// The results as JSON.
     pub(crate) fn to_json(&self) -> Value {
         json!({
             "machine": self.machine, "turns": self.turns, "files": self.files, "tasks": self.tasks,

@@ -1,5 +1,6 @@
-//! The economy of tokens: what an edit costs in each dialect, without and with outside changes, over real histories. Every edit goes
-//! through a real session, from the first read to the right content; the tokens are those of a real tokenizer.
+//! The economy of tokens: the cost of an edit in each dialect, with and without outside changes, over real histories.
+//! Every edit goes through a real session, from the first read to the right content. The tokens are counted by a real
+//! tokenizer.
 
 pub(crate) mod change;
 pub(crate) mod dialect;
@@ -21,13 +22,13 @@ use self::play::{Cost, End, Outcome, READINGS, Reading, STRATEGIES, Script, Stag
 use self::succession::Succession;
 use self::tally::{Sample, Source, Tally};
 
-/// What is to be measured.
+/// The inputs of the study.
 pub(crate) struct Economy {
-    /// Git repositories.
+    /// Paths of git repositories.
     pub repositories: Vec<PathBuf>,
     /// Whether well-known packages are fetched and measured too.
     pub packages: Packages,
-    /// At most so many edits of each succession, spread over all of it.
+    /// At most this many edits of each succession, spread evenly over it.
     pub limit: usize,
 }
 
@@ -36,14 +37,14 @@ pub(crate) struct Economy {
 pub(crate) enum Packages {
     /// They are fetched, once.
     Fetched,
-    /// There are only repositories.
+    /// Only repositories, no packages.
     None,
 }
 
 /// A change from one version of a file to the next, which a model could make in one go.
 struct Edit<'a> {
     path: &'a str,
-    /// The version before, if the way from there is an edit as well.
+    /// The version before, if its difference is an edit, too.
     seen: Option<&'a Text>,
     base: &'a Text,
     goal: &'a Text,
@@ -139,7 +140,7 @@ fn edits<'a>(succession: &'a Succession, source: &mut Source) -> Vec<Edit<'a>> {
     edits
 }
 
-/// Nobody makes more than this in one go without looking again; it is a rewrite, or the work of several days.
+/// Nobody changes more than this without reading again: it is a rewrite, or the work of several days.
 fn is_edit(base: &Text, changes: &[Change]) -> bool {
     const MOST_PLACES: usize = 12;
     const MOST_LINES: usize = 150;
@@ -148,7 +149,7 @@ fn is_edit(base: &Text, changes: &[Change]) -> bool {
     changes.len() <= MOST_PLACES && lines <= MOST_LINES && gone * 2 <= base.line_count()
 }
 
-/// At most so many, evenly from all.
+/// At most this many items, spread evenly over all.
 fn spread<T>(all: Vec<T>, most: usize) -> Vec<T> {
     let count = all.len();
     if count <= most {
@@ -202,7 +203,7 @@ fn measure_edit(tally: &mut Tally, source: &mut Source, stage: &mut Stage, edit:
     Ok(())
 }
 
-/// The edit in every dialect while nobody else does anything; nothing if a tool does not take what it is about.
+/// Plays the edit in every dialect without outside changes; `None` if a tool does not accept the file.
 fn play_quiet(stage: &mut Stage, edit: &Edit<'_>) -> Result<Option<Vec<Sample>>> {
     let mut samples = Vec::new();
     for dialect in DIALECTS {

@@ -1,4 +1,4 @@
-//! What a git repository remembers of its files.
+//! The versions of files in a git repository.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -55,7 +55,7 @@ impl Objects {
         Ok(Self { git, questions, answers })
     }
 
-    /// What an object holds; nothing if that is no text, or the repository does not have it.
+    /// The content of an object; `None` if it is binary, or the repository does not have it.
     pub(crate) fn text(&mut self, id: &str) -> Result<Option<Text>> {
         writeln!(self.questions, "{id}")?;
         let mut header = String::new();
@@ -78,7 +78,7 @@ impl Drop for Objects {
     }
 }
 
-/// What git prints when it is asked this.
+/// The output of a git command.
 pub(crate) fn git(repository: &Path, words: &[&str]) -> Result<Vec<u8>> {
     let output = Command::new("git").arg("-C").arg(repository).args(words).output().context("git")?;
     ensure!(output.status.success(), "git {}: {}", words.join(" "), String::from_utf8_lossy(&output.stderr));

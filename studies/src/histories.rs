@@ -1,6 +1,7 @@
-//! Rebase over real histories: of two successive commits of a file the first is what somebody else does, the second is the edit
-//! of a session that has only seen the file before both. Where the edit is rebased, the result must be the one of a session
-//! that saw the first commit; where it touches what that commit changed, it must be refused. [`divided`] takes both from one commit.
+//! Rebase over real histories: of two successive commits of a file, the first is the outside change, and the second is
+//! the edit of a session that has only seen the file before both. If the edit is rebased, the result must be that of a
+//! session that saw the first commit. If it touches lines that the commit changed, it must be refused. [`divided`]
+//! takes both from one commit.
 
 pub(crate) mod divided;
 
@@ -17,7 +18,7 @@ use surehand_core::{
 
 use crate::git;
 
-/// What came of the edits.
+/// The results of the edits.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     /// Pairs of successive commits of one file.
@@ -26,16 +27,16 @@ pub(crate) struct Tally {
     pub edits: usize,
     /// Made at their new place, with the right result.
     pub rebased: usize,
-    /// Refused, because what they touch, or what is beside it, had changed or could not be told apart.
+    /// Refused, because the edited lines or their neighbours had changed or could not be distinguished.
     pub refused: usize,
 }
 
-/// Replays the history of a repository, newest commits first, at most so many pairs.
+/// Replays the history of a repository, newest commits first, with at most this many pairs.
 pub(crate) fn replay(repository: &Path, most: usize) -> Result<Tally> {
     let mut tally = Tally::default();
     let mut objects = git::Objects::open(repository)?;
     for versions in git::versions(repository)?.into_values() {
-        // Newest first: the edit, the outside change, and what was there before both.
+        // Newest first: the edit, the outside change, and the text before both.
         for three in versions.windows(3) {
             if tally.pairs == most {
                 return Ok(tally);
@@ -60,7 +61,7 @@ fn replay_pair(tally: &mut Tally, seen: &Text, outside: &Text, edited: &Text) ->
         for dialect in [EditOf::by_text, EditOf::by_lines] {
             let Some((rebased, known)) = dialect(&edit, seen) else { continue };
             if known.as_ref().is_err_and(|refusal| refusal.code() == RefusalCode::NoChange) {
-                // A last line that only gets an ending, say: put in lines, that is no edit.
+                // For example, a last line that only gets an ending: by lines, that is not an edit.
                 continue;
             }
             tally.edits += 1;
@@ -81,12 +82,12 @@ fn replay_pair(tally: &mut Tally, seen: &Text, outside: &Text, edited: &Text) ->
     Ok(())
 }
 
-/// The plan of a session that saw the old text only, and that of one that saw the new one.
+/// The plans of a session that saw only the old text, and of one that saw the new one.
 type Plans = (Result<Planned, Refusal>, Result<Planned, Refusal>);
 
 /// One hunk of the second commit, as an edit.
 struct EditOf<'a> {
-    /// What the first commit did.
+    /// The change of the first commit.
     theirs: &'a LineMap,
     outside: &'a Text,
     edited: &'a Text,
@@ -113,14 +114,15 @@ impl EditOf<'_> {
         Some(plans(seen, self.outside, |target| plan::edit_file(target, &edit), |target| plan::edit_file(target, &edit)))
     }
 
-    /// As a replacement of lines by their anchors, where those lines are in what the session saw, once.
+    /// The edit as a replacement of lines by their anchors, if the session saw those lines once.
     fn by_lines(&self, seen: &Text) -> Option<Plans> {
         let old: Vec<&str> = self.hunk.before.clone().map(|line| self.outside.full_line(LineNo::at_index(line))).collect();
         let (first, last) = (self.hunk.before.start, self.hunk.before.end.checked_sub(1).filter(|_| !old.is_empty())?);
         let lines: Vec<&str> = seen.full_lines().collect();
         let mut places = (0..lines.len().saturating_sub(old.len() - 1)).filter(|at| lines[*at..at + old.len()] == old);
         let (place, None) = (places.next()?, places.next()) else { return None };
-        // The same lines may have come a second time, with the first commit: then these are not the ones that the session saw.
+        // The first commit may have added the same lines a second time: then these are not the ones that the session
+        // saw.
         if self.theirs.new_place(LineNo::at_index(place)).is_some_and(|line| line.index() != first) {
             return None;
         }
@@ -135,7 +137,7 @@ impl EditOf<'_> {
         Some(plans(seen, self.outside, |t| plan::edit_lines(t, &[meant]), |t| plan::edit_lines(t, &[known])))
     }
 
-    /// Whether a line that it replaces is one that the first commit brought.
+    /// Whether it replaces a line that the first commit added.
     fn touches_theirs(&self) -> bool {
         self.theirs.hunks().iter().any(|hunk| hunk.after.start < self.hunk.before.end && self.hunk.before.start < hunk.after.end)
     }

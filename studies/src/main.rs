@@ -1,7 +1,7 @@
 //! Studies of Surehand: each measures something that a page of the documentation reports.
 //!
-//! `economy` counts the tokens of edits (`docs/economy.md`), `context` weighs the agent's prompts over a long story (`docs/benchmarks.md`),
-//! and `histories` replays git histories through rebase (`docs/reliability.md`).
+//! `economy` counts the tokens of edits (`docs/economy.md`), `context` weighs the agent's prompts over a long story
+//! (`docs/benchmarks.md`), and `histories` replays git histories through rebase (`docs/reliability.md`).
 #![allow(clippy::disallowed_methods, reason = "the files it writes are its own")]
 
 mod context;
@@ -35,9 +35,11 @@ struct Cli {
 enum Study {
     /// Weigh the agent's prompts over a long story, in both modes, and print a markdown table
     Context(ContextArgs),
-    /// Count the tokens of edits over real histories, by dialect, with and without outside changes, and print markdown tables
+    /// Count the tokens of edits over real histories, by dialect, with and without outside changes, and print markdown
+    /// tables
     Economy(EconomyArgs),
-    /// Replay the history of a git repository: a rebased edit must equal the one made by an author who saw the other change
+    /// Replay the history of a git repository: a rebased edit must equal the one made by an author who saw the other
+    /// change
     Histories(HistoriesArgs),
 }
 
@@ -81,7 +83,8 @@ struct HistoriesArgs {
     /// The repository
     #[arg(default_value = ".")]
     repository: PathBuf,
-    /// At most this many pairs of successive commits of a file, and this many commits that change a file in several places
+    /// At most this many pairs of successive commits of a file, and this many commits that change a file in several
+    /// places
     #[arg(long, default_value_t = 10_000)]
     limit: usize,
     /// Name every edit of a divided commit that was not made in its place

@@ -1,16 +1,16 @@
-//! What a prompt weighs by a real tokenizer, and how much of it is, from its beginning on, what the prompt before was: that much a
-//! provider can take from its cache.
+//! The size of a prompt by a real tokenizer, and how many of its tokens, from the beginning on, equal those of the
+//! previous prompt: a provider can take that part from its cache.
 
 use bpe_openai::o200k_base;
 use serde_json::{Value, json};
 use surehand_agent::model::{ChatMessage, Prompt};
 
-/// One prompt.
+/// The measurements of one prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Sample {
     /// All of it: tools, system, messages.
     pub tokens: usize,
-    /// Of that, what comes before the first difference from the prompt before.
+    /// The tokens before the first difference from the previous prompt.
     pub stable: usize,
 }
 
@@ -26,12 +26,12 @@ impl Sample {
 pub(super) struct Gauge {
     /// The parts of the last prompt, each with its tokens.
     parts: Vec<(String, usize)>,
-    /// What was found.
+    /// The prompts so far.
     pub samples: Vec<Sample>,
 }
 
 impl Gauge {
-    /// Takes the next prompt; gives its tokens.
+    /// Measures the next prompt. Returns its tokens.
     pub(super) fn take(&mut self, prompt: &Prompt) -> usize {
         let texts = parts(prompt);
         let same = texts.iter().zip(&self.parts).take_while(|(text, (last, _))| *text == last).count();
@@ -51,13 +51,13 @@ impl Gauge {
     }
 }
 
-/// What both texts begin with.
+/// The common beginning of two texts.
 fn common<'a>(text: &'a str, other: &str) -> &'a str {
     let end = text.char_indices().zip(other.chars()).find(|((_, a), b)| a != b).map(|((at, _), _)| at);
     &text[..end.unwrap_or(text.len().min(other.len()))]
 }
 
-/// A prompt as providers lay it out before a model reads it: the tools, what the system says, the conversation.
+/// A prompt in the order in which providers present it to a model: the tools, the system text, the conversation.
 fn parts(prompt: &Prompt) -> Vec<String> {
     let tools: Vec<Value> = prompt
         .tools

@@ -1,5 +1,5 @@
-//! The other program: an editor, a formatter, another agent. It changes files while the story goes on, mostly such as the story is
-//! about, between the turns and now and then in the middle of one.
+//! The other program: an editor, a formatter, another agent. It changes files during the story, mostly files that the
+//! story is about, usually between turns and sometimes in the middle of one.
 
 use std::collections::VecDeque;
 use std::fs;
@@ -22,7 +22,7 @@ pub(super) struct Other {
 }
 
 impl Other {
-    /// One that works below a directory.
+    /// A program that changes files below this directory.
     pub(super) fn new(root: PathBuf, rng: Rng) -> Self {
         Self { root, rng, recent: VecDeque::new(), changes: 0 }
     }
@@ -39,7 +39,7 @@ impl Other {
                 }
             }
             RunEvent::TurnEnded { .. } if self.rng.percent(8) => self.change(),
-            // The prompt is made, and what it shows of this file is not true any more when the answer comes.
+            // The prompt has just been built, and is outdated for this file when the answer comes.
             RunEvent::Turn { .. } if self.rng.percent(2) => self.change(),
             _ => {}
         }

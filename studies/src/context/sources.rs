@@ -1,5 +1,5 @@
-//! A repository that does not exist: source files in several languages and directories, short and long ones, some directories with
-//! instructions. What they mean is nothing; what they look like to a tokenizer is code.
+//! A generated repository: source files in several languages and directories, short and long ones, some directories
+//! with instructions. The files have no meaning, but look like code to a tokenizer.
 
 use std::fs;
 use std::path::Path;
@@ -11,28 +11,20 @@ use surehand_testkit::rng::Rng;
 /// A directory in which one kind of file is.
 #[derive(Debug, Clone)]
 pub(super) struct Area {
-    /// Its path.
+    /// Relative to the root.
     pub directory: &'static str,
-    /// What it is written in.
     pub language: Language,
     /// The paths of its files.
     pub files: Vec<String>,
 }
 
-/// What files are written in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Language {
-    /// `.rs`
     Rust,
-    /// `.py`
     Python,
-    /// `.ts`
     TypeScript,
-    /// `.go`
     Go,
-    /// `.yaml`
     Yaml,
-    /// `.md`
     Markdown,
 }
 
@@ -69,7 +61,7 @@ const INSTRUCTED: [&str; 7] = ["", "crates/", "crates/ledger/", "web/", "web/src
 /// So few files leave no directory empty.
 pub(crate) const FEWEST_FILES: usize = AREAS.len() + INSTRUCTED.len() + 1;
 
-/// What things are called.
+/// Nouns for the names of things.
 pub(super) const NOUNS: [&str; 36] = [
     "account",
     "address",
@@ -109,7 +101,7 @@ pub(super) const NOUNS: [&str; 36] = [
     "window",
 ];
 
-/// What is done with them.
+/// Verbs for the names of functions.
 pub(super) const VERBS: [&str; 24] = [
     "apply", "build", "check", "close", "collect", "compute", "convert", "create", "decode", "fetch", "find", "format", "load",
     "merge", "notify", "open", "parse", "read", "remove", "render", "resolve", "send", "update", "validate",
@@ -123,7 +115,7 @@ fn create(root: &Path, path: &str, content: &str) -> Result<()> {
     fs::write(&path, content).with_context(|| path.display().to_string())
 }
 
-/// Lays out a repository with so many files.
+/// Creates a repository with this many files.
 pub(super) fn lay_out(root: &Path, files: usize, rng: &mut Rng) -> Result<Vec<Area>> {
     let mut areas: Vec<Area> =
         AREAS.iter().map(|&(directory, language)| Area { directory, language, files: Vec::new() }).collect();
@@ -160,7 +152,7 @@ fn instructions(directory: &str, rng: &mut Rng) -> String {
 }
 
 impl Language {
-    /// A name for a file, which no other number gives.
+    /// A name for a file, unique for its number.
     pub(super) fn file_name(self, number: usize, rng: &mut Rng) -> String {
         let ending = match self {
             Self::Rust => "rs",
@@ -173,7 +165,7 @@ impl Language {
         format!("{}_{}_{number}.{ending}", rng.pick(&NOUNS), rng.pick(&VERBS))
     }
 
-    /// A file of so many lines, or a few more.
+    /// A file with this many lines, or a few more.
     pub(super) fn source(self, lines: usize, rng: &mut Rng) -> String {
         let mut text = fill(self.opening(), rng);
         while text.lines().count() < lines {
@@ -182,7 +174,7 @@ impl Language {
         text
     }
 
-    /// A function, a section, or whatever it is that files are made of.
+    /// One unit of a file: a function, a section, or the like.
     pub(super) fn block(self, rng: &mut Rng) -> String {
         let (head, body, tail) = self.parts();
         let mut block = head.to_owned();
@@ -276,7 +268,8 @@ impl Language {
     }
 }
 
-/// Fills in the words: `$a`, `$b`, `$c` are things, `$u`, `$v` acts, `$#` a number; capitals where the letter is one.
+/// Fills in a template: `$a`, `$b`, `$c` are nouns, `$u`, `$v` verbs, `$#` a number. A capital letter gives a
+/// capitalized word.
 fn fill(template: &str, rng: &mut Rng) -> String {
     let mut text = template.to_owned();
     let mut words: Vec<(&str, &str)> = ["a", "b", "c"].iter().map(|name| (*name, *rng.pick(&NOUNS))).collect();

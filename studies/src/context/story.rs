@@ -1,6 +1,6 @@
-//! A model that works through a long story without thinking: it plans, then for each task searches, reads, edits, tries out, makes the
-//! mistakes that models make, and goes on. What it knows of a file it takes from its prompt, as a model must; where that does not
-//! show a file, it reads it first.
+//! A scripted model that works through a long story: it plans, then for each task searches, reads, edits, runs
+//! commands, makes the mistakes that models make, and continues. It knows of a file only what its prompt shows, as a
+//! real model does; if the prompt does not show a file, it reads it first.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -12,7 +12,7 @@ use surehand_agent::model::{ChatMessage, ModelCall, Prompt};
 use super::sources::{Area, Language, NOUNS, VERBS};
 use surehand_testkit::rng::Rng;
 
-/// The turns before there are tasks.
+/// The number of turns before there are tasks.
 const PLANNING: usize = 5;
 /// The turns of a task, about.
 const TURNS_OF_A_TASK: usize = 20;
@@ -20,11 +20,9 @@ const TURNS_OF_A_TASK: usize = 20;
 /// The fewest turns that make a story.
 pub(crate) const FEWEST_TURNS: usize = PLANNING + 5;
 
-/// What the model says and calls.
+/// The text and the calls of the model.
 pub(super) struct Reply {
-    /// What it says.
     pub text: String,
-    /// What it calls.
     pub calls: Vec<ModelCall>,
 }
 
@@ -41,7 +39,6 @@ pub(super) struct Story {
     last_edited: Option<String>,
 }
 
-/// Something that is to be done.
 struct Task {
     area: usize,
     noun: &'static str,
@@ -50,9 +47,9 @@ struct Task {
     files: Vec<String>,
 }
 
-/// What the prompt shows of files.
+/// The parts of files that the prompt shows.
 enum Known {
-    /// Lines, by file.
+    /// Lines by file.
     Lines(HashMap<String, Vec<String>>),
     /// Files that were read at some time.
     Files(HashSet<String>),
@@ -61,20 +58,20 @@ enum Known {
 type Act = (&'static str, Value);
 
 impl Story {
-    /// A story of so many turns about the files of these areas.
+    /// A story of this many turns about the files of these areas.
     pub(super) fn new(root: PathBuf, areas: Vec<Area>, turns: usize, mut rng: Rng) -> Self {
         let number = (turns / TURNS_OF_A_TASK).max(1);
         let tasks = (0..number).map(|_| Task::new(&areas, &mut rng)).collect();
         Self { root, areas, rng, turns, turn: 0, tasks, made: Vec::new(), last_edited: None }
     }
 
-    /// How many tasks there are.
+    /// The number of tasks.
     pub(super) fn tasks(&self) -> usize {
         self.tasks.len()
     }
 
-    /// What is to be done, for the prompt.
-    pub(super) fn told() -> &'static str {
+    /// The story, for the prompt.
+    pub(super) fn text() -> &'static str {
         "Customers pay in several currencies, and some of them in several parts. Carry the currency of an order through billing, the ledger, \
          the gateway, the reports and the web checkout, so that no amount is added to one of another currency, refunds go back in the \
          currency that was paid, and the monthly statements show both. Keep the old fields readable for one release. Each part gets its tests \
@@ -196,7 +193,7 @@ impl Story {
         ("read_file", json!({ "path": path, "offset": self.rng.within(1..lines - 30), "limit": limit }))
     }
 
-    /// Edits of files of a task. One that is not known is read.
+    /// Edits the files of a task. A file that is not known is read.
     fn edit(&mut self, task: usize, known: &Known) -> Vec<Act> {
         let number = if self.rng.percent(20) { 2 } else { 1 };
         (0..number).map(|_| self.edit_one(task, known)).collect()
@@ -279,7 +276,7 @@ impl Story {
         ("update_tasks", json!({ "set": [{ "id": task + 1, "description": description }] }))
     }
 
-    /// What models do wrong.
+    /// A typical mistake of a model.
     fn blunder(&mut self, task: usize, known: &Known) -> Vec<Act> {
         let area = self.tasks[task].area;
         let path = self.rng.pick(&self.areas[area].files).clone();

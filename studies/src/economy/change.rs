@@ -1,20 +1,20 @@
-//! What one version of a file does to the one before, as changes of lines, and what of it somebody could have meant who saw an
-//! earlier version only.
+//! The differences between two versions of a file as changes of lines, and the part of them that an author who saw only
+//! an earlier version could have meant.
 
 use std::ops::Range;
 
 use surehand_core::{LineMap, LineNo, Text};
 
-/// Lines of a text that are to be others. Indexes are 0-based and half-open; an insertion replaces none.
+/// Lines of a text and their replacement. Indexes are 0-based and half-open; an insertion replaces no lines.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Change {
     /// The lines that go.
     pub lines: Range<usize>,
-    /// The lines that come, each with its end.
+    /// The new lines, each with its ending.
     pub with: Vec<String>,
 }
 
-/// Whether somebody else's change was about the lines of ours.
+/// Whether an outside change concerned the lines of the edit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Contact {
     /// It was about other lines.
@@ -43,7 +43,7 @@ pub(crate) fn applied(text: &Text, changes: &[Change]) -> Text {
     Text::of(new).expect("lines of texts are text")
 }
 
-/// Changes with hardly a line between them as one, as somebody would replace them who has to repeat what is there.
+/// Joins changes with hardly a line between them, as an author would who has to repeat existing text.
 pub(super) fn joined(text: &Text, changes: &[Change]) -> Vec<Change> {
     const APART: usize = 2;
     let mut joined: Vec<Change> = Vec::new();
@@ -60,8 +60,8 @@ pub(super) fn joined(text: &Text, changes: &[Change]) -> Vec<Change> {
     joined
 }
 
-/// What of the way from `outside` to `goal` would have been meant by somebody who saw `seen` only, as changes of that; nothing
-/// if there is nothing left to mean.
+/// The part of the way from `outside` to `goal` that an author could have meant who saw only `seen`, as changes of
+/// `seen`. `None` if nothing of it is left.
 pub(super) fn meant(seen: &Text, outside: &Text, goal: &Text) -> Option<(Vec<Change>, Contact)> {
     let (theirs, ours) = (LineMap::between(seen, outside), LineMap::between(outside, goal));
     let origin = origins(&theirs, outside.line_count());
@@ -70,7 +70,7 @@ pub(super) fn meant(seen: &Text, outside: &Text, goal: &Text) -> Option<(Vec<Cha
     let mut done = 0;
     for hunk in ours.hunks() {
         if hunk.before.start < done {
-            // It went with the one before.
+            // It was joined with the previous one.
             continue;
         }
         let change = match place(&origin, &hunk.before, seen.line_count()) {
@@ -80,7 +80,7 @@ pub(super) fn meant(seen: &Text, outside: &Text, goal: &Text) -> Option<(Vec<Cha
                 let region = region(&theirs, &ours, hunk.before.clone());
                 done = region.end;
                 let change = entangled(&theirs, &ours, &region, &origin, seen, goal);
-                // It is about nothing but what others have brought: nobody could mean that who has not seen it.
+                // It concerns only lines that others have added: an author who has not seen them could not mean it.
                 if change.lines.is_empty() && !hunk.before.is_empty() {
                     return None;
                 }
@@ -123,7 +123,7 @@ fn place(origin: &[Option<usize>], lines: &Range<usize>, old_total: usize) -> Op
     lines.clone().enumerate().all(|(index, line)| origin[line] == Some(first + index)).then(|| first..first + lines.len())
 }
 
-/// The lines of the middle text that a change shares with what others changed, and everything that hangs together with it.
+/// The lines of the middle text that a change shares with the outside changes, and everything connected with them.
 fn region(theirs: &LineMap, ours: &LineMap, start: Range<usize>) -> Range<usize> {
     let mut region = start;
     loop {
@@ -140,8 +140,8 @@ fn region(theirs: &LineMap, ours: &LineMap, start: Range<usize>) -> Range<usize>
     }
 }
 
-/// A change of lines that others changed, as it was meant before: what is new in it by us, and what was there, without what
-/// is new by them.
+/// A change of lines that others changed, as it was meant before: with its own new lines, and the original lines
+/// without the new lines of others.
 fn entangled(
     theirs: &LineMap,
     ours: &LineMap,
@@ -160,7 +160,7 @@ fn entangled(
     Change { lines: old, with }
 }
 
-/// A region whose edges lie in no hunk, in the text before.
+/// Maps a region whose edges are in no hunk back to the text before.
 fn moved_back(map: &LineMap, region: &Range<usize>) -> Range<usize> {
     let shift =
         |edge: usize| -> i64 { map.hunks().iter().filter(|hunk| hunk.after.end < edge).map(surehand_core::Hunk::shift).sum() };
@@ -168,7 +168,7 @@ fn moved_back(map: &LineMap, region: &Range<usize>) -> Range<usize> {
     back(region.start, shift(region.start))..back(region.end, end)
 }
 
-/// The same in the text after.
+/// Like `moved_back`, but to the text after.
 fn moved_on(map: &LineMap, region: &Range<usize>) -> Range<usize> {
     let start: i64 = map.hunks().iter().filter(|hunk| hunk.before.end < region.start).map(surehand_core::Hunk::shift).sum();
     let end: i64 = map.hunks().iter().filter(|hunk| hunk.before.end <= region.end).map(surehand_core::Hunk::shift).sum();

@@ -1,4 +1,5 @@
-//! Changes of lines as the calls that a careful model would send: as little as names the place beyond doubt, and whole lines.
+//! Turns changes of lines into the calls that a careful model would send: whole lines, and no more of them than it
+//! takes to name the place without doubt.
 
 use std::fmt::Write as _;
 use std::ops::Range;
@@ -15,7 +16,7 @@ pub(crate) enum Dialect {
     WholeFile,
     /// `edit_file`: a call for each place.
     Replace,
-    /// `multi_edit`: the same in one call.
+    /// Replacements of text in one `multi_edit`.
     Replacements,
     /// `edit_lines`: the lines by their anchors, in one call.
     Lines,
@@ -29,20 +30,19 @@ pub(crate) enum Dialect {
 pub(super) const DIALECTS: [Dialect; 6] =
     [Dialect::WholeFile, Dialect::Replace, Dialect::Replacements, Dialect::Lines, Dialect::Patch, Dialect::UnifiedDiff];
 
-/// What a model sends.
+/// A tool call of a model.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Call {
     /// The name of the tool.
     pub tool: &'static str,
-    /// What it is called with.
     pub arguments: Value,
 }
 
 /// A file as the model knows it.
 pub(crate) struct Picture<'a> {
-    /// Its name.
+    /// The path of the file.
     pub path: &'a str,
-    /// What it holds.
+    /// The content as the model knows it.
     pub text: &'a Text,
     /// The number under which each line was last shown.
     pub numbers: &'a [usize],
@@ -65,7 +65,7 @@ pub(super) fn named(change: &Change) -> Vec<usize> {
 }
 
 impl Dialect {
-    /// What it is called in the report.
+    /// The name in the report.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Dialect::WholeFile => "whole file",
@@ -104,7 +104,7 @@ fn patch_call(patch: String) -> Call {
     Call { tool: "apply_patch", arguments: json!({ "patch": patch }) }
 }
 
-/// The lines that go with as many around them as it takes to find them once, and what comes in their place.
+/// The replaced lines with as many lines around them as it takes to find them once, and their replacement.
 fn replacement(path: &str, text: &Text, change: &Change) -> Value {
     let lines: Vec<&str> = text.full_lines().collect();
     let around = unique_replacement(text.as_str(), &lines, change);
@@ -122,7 +122,7 @@ fn without_end(lines: &str) -> &str {
 fn unique_replacement(content: &str, lines: &[&str], change: &Change) -> Range<usize> {
     let is_good = |around: &Range<usize>| {
         let old = lines[around.clone()].concat();
-        // Where lines only come or only go, something must stay that says where.
+        // A pure insertion or removal needs a remaining line that marks the place.
         let has_hold = *around != change.lines || !(change.lines.is_empty() || change.with.is_empty());
         has_hold && !without_end(&old).is_empty() && stands_once(content, without_end(&old))
     };
@@ -147,7 +147,7 @@ fn grown(mut range: Range<usize>, total: usize, is_good: impl Fn(&Range<usize>) 
     range
 }
 
-/// Later ones see what earlier ones made.
+/// Later replacements see the result of earlier ones.
 fn replacements(picture: &Picture<'_>, changes: &[Change]) -> Value {
     let mut text = picture.text.clone();
     let mut moved = 0;
@@ -164,7 +164,7 @@ fn replacements(picture: &Picture<'_>, changes: &[Change]) -> Value {
     json!({ "edits": edits })
 }
 
-/// The same change in a text whose lines above have become more or fewer.
+/// The same change in a text that has more or fewer lines above it.
 pub(super) fn shifted(change: &Change, by: i64) -> Change {
     let moved = |line: usize| usize::try_from(line as i64 + by).expect("lines move within the text");
     Change { lines: moved(change.lines.start)..moved(change.lines.end), with: change.with.clone() }
@@ -187,7 +187,7 @@ fn line_edits(picture: &Picture<'_>, changes: &[Change]) -> Value {
     json!({ "path": picture.path, "edits": changes.iter().map(edit).collect::<Vec<_>>() })
 }
 
-/// An end too much is taken off by the tool, so one more is sent where an empty line comes last.
+/// The tool removes one superfluous line ending, so one more is sent if an empty line comes last.
 fn new_lines(with: &[String]) -> String {
     let all = with.concat();
     match without_end(&all) {

@@ -1,5 +1,5 @@
-//! Well-known packages through their releases, fetched by the package managers of their languages. The versions are pinned, so that
-//! everybody gets the same files. What was fetched is kept, and the network is asked once only.
+//! Releases of well-known packages, fetched by the package managers of their languages. The versions are pinned, so
+//! that every run gets the same files. Fetched files are kept, so the network is used only once.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,6 @@ pub(super) struct Package {
     releases: &'static [&'static str],
 }
 
-/// Who has it.
 #[derive(Clone, Copy)]
 enum Source {
     Cargo,
@@ -23,7 +22,7 @@ enum Source {
     Pip,
 }
 
-/// What is measured.
+/// The measured packages.
 pub(super) const PACKAGES: [Package; 4] = [
     Package {
         name: "clap_builder",
@@ -68,7 +67,7 @@ pub(super) const PACKAGES: [Package; 4] = [
 ];
 
 impl Package {
-    /// What it is called in the report.
+    /// The title in the report.
     pub(super) fn title(&self) -> String {
         let (first, last) = (self.releases[0], self.releases[self.releases.len() - 1]);
         format!("{} {first} to {last}, {}", self.name, self.language)

@@ -1,6 +1,6 @@
-//! One edit, from the first read to the right content, through a real session: what the model sends and what it is told, in tokens.
-//! The model is a program that makes no mistakes: it sends what [`super::dialect`] makes of the changes that are left, and after each
-//! answer knows what the answer told it.
+//! One edit, from the first read to the right content, through a real session: the tokens of the model's calls and of
+//! the answers. The model is a program that makes no mistakes: it sends the calls of [`super::dialect`] for the changes
+//! that are left, and learns from each answer.
 
 use std::collections::HashMap;
 use std::fs;
@@ -18,19 +18,19 @@ use tempfile::TempDir;
 use super::change::{Change, applied, between, joined};
 use super::dialect::{Call, Dialect, Picture, named, shifted};
 
-/// What an output token costs, in input tokens.
+/// The price of an output token, in input tokens.
 pub(super) const OUTPUT_PRICE: usize = 5;
 
-/// What happens when a file has changed since it was read.
+/// The treatment of a file that has changed since it was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Strategy {
     /// The call is refused in a sentence, the model reads again and sends it again.
     Reread,
-    /// Surehand as it comes: the refusal shows what changed.
+    /// Surehand's default: the refusal shows what changed.
     Repair,
     /// Surehand with `policy.on_change = "rebase"`.
     Rebase,
-    /// Nobody checks.
+    /// No check.
     Blind,
 }
 
@@ -40,16 +40,15 @@ pub(super) const STRATEGIES: [Strategy; 4] = [Strategy::Reread, Strategy::Repair
 /// How much the model reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Reading {
-    /// The whole file.
+    /// Reads the whole file.
     Whole,
     /// The lines that it will change, with some around them; the whole file where the dialect asks for that.
     Needed,
 }
 
-/// Both.
 pub(super) const READINGS: [Reading; 2] = [Reading::Whole, Reading::Needed];
 
-/// How many lines around a change are read by who reads what it needs.
+/// The number of lines around a change that are read by a model that reads only what it needs.
 pub(super) const AROUND: usize = 20;
 
 /// An edit to be played.
@@ -57,35 +56,35 @@ pub(super) const AROUND: usize = 20;
 pub(super) struct Script<'a> {
     /// The name of the file.
     pub path: &'a str,
-    /// What it holds when it is read.
+    /// The content when it is read.
     pub seen: &'a Text,
-    /// What somebody else makes of it then.
+    /// The content after the outside change.
     pub outside: Option<&'a Text>,
-    /// What the model means to change, in what it has seen.
+    /// The changes that the model means to make, in the text that it has seen.
     pub meant: &'a [Change],
-    /// What must come of it in the end.
+    /// The right content at the end.
     pub goal: &'a Text,
     /// How changes are put.
     pub dialect: Dialect,
     /// How much is read.
     pub reading: Reading,
-    /// What happens to a call that comes too late.
+    /// The treatment of a call that comes too late.
     pub strategy: Strategy,
 }
 
-/// What something cost.
+/// The cost of an act.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Cost {
     /// Tokens that the model wrote.
     pub output: usize,
-    /// Tokens that it was told.
+    /// Tokens of the answers.
     pub input: usize,
-    /// Calls it made.
+    /// The number of calls.
     pub calls: usize,
 }
 
 impl Cost {
-    /// In input tokens.
+    /// The cost in input tokens.
     pub(crate) fn weighted(&self) -> usize {
         self.input + OUTPUT_PRICE * self.output
     }
@@ -95,23 +94,23 @@ impl Cost {
     }
 }
 
-/// What came of an edit.
+/// The result of an edit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Outcome {
-    /// What the first read cost.
+    /// The cost of the first read.
     pub read: Cost,
-    /// What came after it.
+    /// The cost of everything after the first read.
     pub rest: Cost,
-    /// What the file holds.
+    /// The final content.
     pub end: End,
 }
 
-/// What a file holds in the end.
+/// A final content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum End {
-    /// What somebody would have written who saw everything.
+    /// The content that an author would have written who saw everything.
     Right,
-    /// The same lines in another order: both added lines at the end of the file.
+    /// The same lines in another order: both sides added lines at the end of the file.
     OtherOrder,
     /// Something else: a change was lost, or made where it does not belong.
     Wrong,
@@ -132,7 +131,7 @@ impl End {
     }
 }
 
-/// What a tool says that asks for another read: these are the words of a widespread agent.
+/// The answer of a tool that asks for another read, in the words of a widespread agent.
 pub(super) const READ_AGAIN: &str =
     "File has been modified since read, either by the user or by a linter. Read it again before attempting to write it.";
 
@@ -140,7 +139,7 @@ pub(super) const READ_AGAIN: &str =
 pub(super) struct Stage {
     refusing: Place,
     rebasing: Place,
-    /// With `policy.short_rereads`.
+    /// A workspace with `policy.short_rereads`.
     brief: Place,
     scales: Scales,
 }
@@ -154,7 +153,7 @@ impl Place {
     fn open(policy: Policy) -> Result<Self> {
         let directory = tempfile::Builder::new().prefix("surehand-economy-").tempdir().context("a temporary directory")?;
         surehand_testkit::make_repository(directory.path());
-        // Whatever a history holds for instructions is no part of an edit.
+        // Instructions in a history are not part of an edit.
         let instructions =
             instructions::InstructionSettings { names: Vec::new(), ..instructions::InstructionSettings::default() };
         let config = Config { policy, instructions, durability: Durability::Fast, ..Config::default() };
@@ -179,16 +178,16 @@ impl Scales {
     }
 }
 
-/// What it costs to do again what was done: not asked for, but models do it.
+/// The cost of unnecessary repetitions, which models make.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Again {
     /// Another read of the file.
     pub read: Cost,
-    /// The same with `policy.short_rereads`.
+    /// A repeated read with `policy.short_rereads`.
     pub short_read: Cost,
     /// A write that changes something.
     pub write: Cost,
-    /// The same write once more.
+    /// A repeated write.
     pub same_write: Cost,
 }
 
@@ -201,7 +200,7 @@ impl Stage {
         Ok(Self { refusing, rebasing, brief, scales: Scales::default() })
     }
 
-    /// What was weighed before will hardly come again: the next file is another one.
+    /// Texts that were tokenized before will hardly occur again, because the next file is a different one.
     pub(super) fn next_file(&mut self) {
         self.scales.known.clear();
     }
@@ -246,7 +245,7 @@ impl Stage {
     }
 }
 
-/// What the second of two reads costs.
+/// The cost of the second of two reads.
 fn read_twice(mut player: Player<'_>) -> Result<Cost> {
     player.read()?;
     let first = player.cost;
@@ -265,7 +264,7 @@ struct Player<'a> {
     picture: Text,
     /// The number under which it was last shown each line of that.
     numbers: Vec<usize>,
-    /// What is left to be changed in that.
+    /// The remaining changes of that text.
     left: Vec<Change>,
     /// Whether a change was made elsewhere than where it belongs.
     is_misplaced: bool,
@@ -295,7 +294,7 @@ impl<'a> Player<'a> {
         Ok(player)
     }
 
-    /// Whoever has to repeat what is there changes lines that are close to each other together.
+    /// A model that has to repeat existing text joins changes that are close to each other.
     fn put(&self, changes: Vec<Change>) -> Vec<Change> {
         match self.script.dialect {
             Dialect::Replace | Dialect::Replacements => joined(&self.picture, &changes),
@@ -341,7 +340,7 @@ impl<'a> Player<'a> {
         self.numbers = (1..=self.picture.line_count()).collect();
         self.left = self.left.iter().map(|change| shifted(change, more)).collect();
         if result.get("rebased").is_some() && !self.left.is_empty() {
-            // Where it is not what it should be, the model would hardly notice; that it is mended here must not hide it.
+            // A model would hardly notice a wrong result. Repairing it here must not hide it.
             let all = between(self.script.outside.unwrap_or(self.script.seen), self.script.goal).len();
             self.learn()?;
             self.is_misplaced |= between(&self.picture, self.script.goal).len() >= all;
@@ -349,7 +348,7 @@ impl<'a> Player<'a> {
         Ok(())
     }
 
-    /// Learns from a refusal what it shows, and reads what it does not show but is needed.
+    /// Learns from a refusal what it shows, and reads what it needs but does not get shown.
     fn take_refusal(&mut self, result: &Value) -> Result<()> {
         let refusal = &result["refusal"];
         match (self.script.strategy, refusal["code"].as_str().unwrap_or_default()) {
@@ -375,7 +374,7 @@ impl<'a> Player<'a> {
         }
     }
 
-    /// The picture is the present, and what is left to do follows from that.
+    /// Takes the present content as known, and derives the remaining changes from it.
     fn learn(&mut self) -> Result<()> {
         self.picture = self.on_disk()?;
         self.numbers = (1..=self.picture.line_count()).collect();
@@ -383,8 +382,8 @@ impl<'a> Player<'a> {
         Ok(())
     }
 
-    /// Lines that a refusal does not show keep the numbers that they were shown under, unless it shows another one under that: then
-    /// the model can tell by how much they moved. Gives those that changed and are not shown in full.
+    /// Lines that a refusal does not show keep their numbers, unless it shows another line under such a number: then
+    /// the model can tell by how much they moved. Returns the lines that changed and are not fully shown.
     fn take_stale(&mut self, seen: &Text, refusal: &Value) -> LineSet {
         let map = LineMap::between(seen, &self.picture);
         let fresh = Excerpt::of(&self.picture, &map.affected());
@@ -399,7 +398,7 @@ impl<'a> Player<'a> {
         map.affected().minus(&fresh.shown)
     }
 
-    /// What was missing is shown and counts as read, but for what is too much or too long.
+    /// Missing lines are shown and count as read, except for lines that are too many or too long.
     fn take_partial(&mut self, unseen: &LineSet) {
         let fresh = Excerpt::of(&self.picture, unseen);
         self.take_shown(&fresh.shown);
@@ -428,7 +427,7 @@ impl<'a> Player<'a> {
         shown.iter().for_each(|line| self.numbers[line.index()] = line.index() + 1);
     }
 
-    /// Takes the new anchors of lines; gives these lines.
+    /// Takes the new anchors of lines. Returns these lines.
     fn take_remaps(&mut self, refusal: &Value) -> Vec<usize> {
         let to = |anchor: &Value| anchor.as_str().and_then(|anchor| anchor.parse::<Anchor>().ok());
         let remaps = refusal["remaps"].as_object().into_iter().flat_map(|remaps| remaps.values());
@@ -437,7 +436,7 @@ impl<'a> Player<'a> {
         lines
     }
 
-    /// Whoever writes the whole file must know all of it; any other the lines that it changes.
+    /// A write of the whole file must know all of it, any other edit the lines that it changes.
     fn read_if_needed(&mut self, omitted: &LineSet) -> Result<()> {
         let touches = |change: &Change| {
             let around = change.lines.start.saturating_sub(1)..=change.lines.end;
@@ -493,20 +492,20 @@ impl<'a> Player<'a> {
         self.send(&Call { tool: "read_file", arguments }).1
     }
 
-    /// Whether the call was refused, and what the answer says to programs.
+    /// Sends a call. Returns whether it was refused, and the result object.
     fn send(&mut self, call: &Call) -> (bool, Value) {
         let reply = self.session.call(call.tool, &call.arguments);
         self.count(call, &reply.text);
         (reply.is_error, reply.result)
     }
 
-    fn count(&mut self, call: &Call, told: &str) {
+    fn count(&mut self, call: &Call, answer: &str) {
         self.cost.calls += 1;
         self.cost.output += self.scales.weigh(call.tool) + self.scales.weigh(&call.arguments.to_string());
-        self.cost.input += self.scales.weigh(told);
+        self.cost.input += self.scales.weigh(answer);
     }
 
-    /// What another program does.
+    /// Saves the file as another program.
     fn save(&self, text: &Text) -> Result<()> {
         if let Some(directory) = self.file.parent() {
             fs::create_dir_all(directory)?;
@@ -566,7 +565,7 @@ mod tests {
             (Strategy::Repair, _) | (Strategy::Rebase, Dialect::WholeFile) => (End::Right, 2),
             (Strategy::Rebase, _) => (End::Right, 1),
             (Strategy::Blind, Dialect::WholeFile) => (End::Wrong, 1),
-            // The line has moved, which its letters tell: that is a refusal, a read and another call.
+            // The line has moved, and its anchor shows that. It costs a refusal, a read and another call.
             (Strategy::Blind, Dialect::Lines) => (End::Right, 3),
             (Strategy::Blind, _) => (End::Right, 1),
         });
@@ -583,7 +582,8 @@ mod tests {
         });
     }
 
-    /// Both add lines at the end: the last line is where it was, so an edit of it is rebased, above what the other added.
+    /// Both add lines at the end. The last line is where it was, so an edit of it is rebased, above the lines of the
+    /// other author.
     #[test]
     fn two_additions_to_a_file_may_change_places() {
         let (seen, outside) = (changed(&[]), changed(&[(30, "line 30\ntheirs")]));

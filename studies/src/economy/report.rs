@@ -8,7 +8,7 @@ use super::play::{AROUND, Again, Cost, End, OUTPUT_PRICE, READINGS, Reading, STR
 use super::tally::{Group, Sample, Tally, median};
 use crate::table::{table, wrap};
 
-/// Sizes of files and of edits, in lines: from, below, and what that is called.
+/// Classes of sizes of files or edits, in lines: from, below, and the name.
 type Sizes = [(usize, usize, &'static str); 4];
 const FILE_SIZES: Sizes =
     [(0, 100, "below 100"), (100, 300, "100 to 299"), (300, 1000, "300 to 999"), (1000, usize::MAX, "1000 and more")];

@@ -1,5 +1,6 @@
-//! Files through their versions: from the commits of a git repository, or from directories that hold one release of a package each.
-//! Only what people write is taken, and only what can be read as it is: no locks, no minified code, no lines that a read would cut.
+//! The versions of files: from the commits of a git repository, or from directories with one release of a package each.
+//! Includes only files that people write and that can be shown as they are: no lock files, no minified code, no lines
+//! that a read would cut.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,13 +13,13 @@ use crate::git;
 
 /// Files of one project, each in its versions.
 pub(super) struct Succession {
-    /// What it is called in the report.
+    /// The name in the report.
     pub name: String,
-    /// The path of each file, and what it held, oldest first.
+    /// The path of each file, and its contents, oldest first.
     pub files: Vec<(String, Vec<Text>)>,
 }
 
-/// What people write, by how the names of such files end.
+/// The endings of files that people write.
 const WRITTEN: [&str; 14] = ["rs", "js", "mjs", "cjs", "ts", "tsx", "py", "md", "toml", "yml", "yaml", "sh", "html", "css"];
 /// Parts of paths that programs make.
 const MADE: [&str; 5] = ["dist", "node_modules", "vendor", "snapshots", "Cargo.toml"];
@@ -29,7 +30,7 @@ impl Succession {
         let mut files = Vec::new();
         let mut objects = git::Objects::open(repository)?;
         for (path, ids) in git::versions(repository)? {
-            // What a single commit made was never edited.
+            // A file with a single commit was never edited.
             if !is_written(&path) || ids.len() < 2 {
                 continue;
             }
@@ -55,7 +56,7 @@ impl Succession {
     }
 }
 
-/// The same without versions that are like the one before or cannot be used; nothing if no change is left.
+/// Removes versions that equal the previous one or cannot be used; `None` if no change is left.
 fn with_versions((path, texts): (String, Vec<Text>)) -> Option<(String, Vec<Text>)> {
     let mut texts: Vec<Text> = texts.into_iter().filter(is_plain).collect();
     texts.dedup();
@@ -67,8 +68,8 @@ fn is_written(path: &str) -> bool {
     WRITTEN.contains(&ending) && !path.contains(".min.") && !path.split('/').any(|part| MADE.contains(&part))
 }
 
-/// Whether the lines that a read shows are all there is: other line endings and a last line that does not end would make
-/// every dialect a case of its own.
+/// Whether a read shows the content completely. Other line endings, or a last line without one, would be special cases
+/// in every dialect.
 pub(crate) fn is_plain(text: &Text) -> bool {
     let content = text.as_str();
     let is_long = |line: &str| line.chars().nth(Limits::default().line_chars).is_some();

@@ -1,4 +1,4 @@
-//! What was found, edit by edit, and what of it goes together.
+//! The results, edit by edit, and their aggregation.
 
 use super::change::Contact;
 use super::dialect::Dialect;
@@ -9,21 +9,20 @@ use super::play::{Again, Cost, End, Outcome, Reading, Strategy};
 pub(crate) struct Sample {
     /// Which of the sources it is from.
     pub source: usize,
-    /// What somebody else did meanwhile; nothing if nobody did anything.
+    /// How the outside change met the edit; `None` without one.
     pub contact: Option<Contact>,
     /// How changes were put.
     pub dialect: Dialect,
     /// How much was read.
     pub reading: Reading,
-    /// What happened to a call that came too late.
+    /// The treatment of a call that comes too late.
     pub strategy: Strategy,
     /// Lines of the file.
     pub lines: usize,
     /// Lines that the edit replaced or removed.
     pub replaced: usize,
-    /// What came of it.
     pub outcome: Outcome,
-    /// What the same edit costs after the read if nobody does anything.
+    /// The cost of the same edit after the read, without an outside change.
     pub undisturbed: Cost,
 }
 
@@ -38,7 +37,7 @@ impl Sample {
         self.outcome.rest.weighted() as f64
     }
 
-    /// What came on top because somebody else changed the file.
+    /// The additional cost because of the outside change.
     pub(crate) fn extra(&self) -> f64 {
         self.rest() - self.undisturbed.weighted() as f64
     }
@@ -49,16 +48,16 @@ impl Sample {
 pub(crate) struct Tally {
     /// Every edit that was played.
     pub samples: Vec<Sample>,
-    /// What it costs to do again what was done.
+    /// The cost of repetitions.
     pub again: Vec<Again>,
-    /// Where the edits come from.
+    /// The measured successions.
     pub sources: Vec<Source>,
 }
 
-/// A succession, and how much of it there is.
+/// A succession, and its size.
 #[derive(Debug, Default)]
 pub(crate) struct Source {
-    /// What it is called.
+    /// The name in the report.
     pub name: String,
     /// Files that were edited.
     pub files: usize,
@@ -70,7 +69,7 @@ pub(crate) struct Source {
     pub same_lines: usize,
     /// Changes that are too large to be an edit.
     pub too_large: usize,
-    /// Edits that a tool would not make at all, in some dialect.
+    /// Edits that a tool would not make in some dialect.
     pub unmade: usize,
 }
 
@@ -87,7 +86,6 @@ pub(crate) struct Group<'a> {
 }
 
 impl Group<'_> {
-    /// How many there are.
     pub(crate) fn count(&self) -> usize {
         self.samples.len()
     }
@@ -113,7 +111,7 @@ impl Group<'_> {
     }
 }
 
-/// The middle one; not a number if there is none.
+/// The median; NaN if there are no numbers.
 pub(super) fn median(mut numbers: Vec<f64>) -> f64 {
     numbers.sort_by(f64::total_cmp);
     match numbers.len() {

@@ -1,6 +1,7 @@
-//! Commits that change a file in several places, divided: every second change is what somebody else did meanwhile, the first of the
-//! others is the edit of a session that saw the file before both, in one read that was cut where reads are. It is known where the edit
-//! belongs, because the commit has both: it is made there, or refused. Counted is how many are made, and why the others are not.
+//! Commits that change a file in several places, divided: every second change is made by another author, and the first
+//! of the remaining ones is the edit of a session that saw the file before both, in one read that was cut where reads
+//! are cut. The commit contains both, so the right place of the edit is known: it is made there, or refused. The study
+//! counts how many are made, and why the others are not.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -35,7 +36,7 @@ enum Reason {
     Unshown,
     /// The context that its patch quotes was changed, and the lines were not shown either.
     ContextChanged,
-    /// What it quotes stands more than once now.
+    /// The quoted text occurs more than once now.
     Ambiguous,
     /// Its place was not proven.
     Unproven,
@@ -46,7 +47,7 @@ enum Reason {
 enum Which {
     /// The first: every commit counts once.
     First,
-    /// All but the first: a commit that makes the same change all over a file counts as often.
+    /// All but the first, because a commit that makes the same change all over a file counts that often.
     Further,
 }
 
@@ -59,22 +60,22 @@ impl Which {
     }
 }
 
-/// What came of the edits in one dialect.
+/// The results of the edits in one dialect.
 #[derive(Debug, Default)]
 struct Tally {
     rebased: usize,
     wrong: usize,
     refused: BTreeMap<Reason, usize>,
-    /// Edits that replace changed lines, or lines beside them, whatever came of them: these are not edits of other lines.
+    /// Edits that replace changed lines or their neighbours, whatever their result: these are not edits of other lines.
     beside: usize,
 }
 
-/// What came of all edits.
+/// The results of all edits.
 #[derive(Debug, Default)]
 pub(crate) struct Report {
     commits: usize,
     tallies: BTreeMap<(Which, Dialect), Tally>,
-    /// Where each edit is that was not made in its place, in words.
+    /// The location of each edit that was not made in its place.
     pub failures: Vec<String>,
 }
 
@@ -90,7 +91,7 @@ impl Tally {
         self.refused.get(&reason).copied().unwrap_or_default()
     }
 
-    /// Edits of lines that nobody else has touched.
+    /// Edits of lines that no other author has touched.
     fn of_other_lines(&self) -> usize {
         self.rebased + self.wrong + self.refused.values().sum::<usize>()
     }
@@ -114,7 +115,8 @@ impl fmt::Display for Report {
     }
 }
 
-/// Replays the history of a repository, newest commits first, at most so many changes of a file in several places.
+/// Replays the history of a repository, newest commits first, with at most this many changes of a file in several
+/// places.
 pub(crate) fn replay(repository: &Path, most: usize) -> Result<Report> {
     let mut report = Report::default();
     let mut objects = git::Objects::open(repository)?;
@@ -162,7 +164,7 @@ fn replay_changes(report: &mut Report, name: &str, before: &Text, changes: &[Cha
     Ok(())
 }
 
-/// What a session has seen after one `read_file` of the whole file.
+/// The view of a session after one `read_file` of the whole file.
 fn view_after_a_read(text: &Text) -> View {
     let path = RelPath::new("file").expect("a name");
     let wanted = LineSet::whole(text.line_count());
@@ -171,7 +173,7 @@ fn view_after_a_read(text: &Text) -> View {
     view
 }
 
-/// An edit, and what there is to it.
+/// An edit, and the texts around it.
 struct Case<'a> {
     before: &'a Text,
     now: &'a Text,
@@ -181,7 +183,7 @@ struct Case<'a> {
     expected: Text,
 }
 
-/// What came of one edit.
+/// The result of one edit.
 #[derive(Debug, Clone, Copy)]
 enum Played {
     Made { is_right: bool },
@@ -211,7 +213,7 @@ impl Case<'_> {
         };
         Ok(match planned {
             Ok(planned) if planned.text() != Some(&self.expected) => Played::Made { is_right: false },
-            // Whatever came of it: to leave out only what was refused would flatter the share.
+            // Counted whatever the result: leaving out only refused edits would flatter the share.
             _ if self.is_beside(dialect, quoted.as_ref()) => Played::Beside,
             Ok(_) => Played::Made { is_right: true },
             Err(refusal) => Played::Refused(self.reason(dialect, quoted, &refusal)),
@@ -242,8 +244,8 @@ impl Case<'_> {
         Some(self.before.line_at(start).index()..self.before.line_at(start + old.len() - 1).index() + 1)
     }
 
-    /// Whether lines that it replaces, or lines beside them, were changed. A replacement of text replaces all that it quotes; a patch
-    /// leaves its context alone.
+    /// Whether lines that it replaces, or lines beside them, were changed. A replacement of text replaces everything
+    /// that it quotes; a patch leaves its context alone.
     fn is_beside(&self, dialect: Dialect, quoted: Option<&Range<usize>>) -> bool {
         let replaced = quoted.filter(|_| dialect == Dialect::Replace).unwrap_or(&self.ours.lines);
         self.is_changed(&self.with_neighbours(replaced))
@@ -288,7 +290,8 @@ fn new_text(arguments: &serde_json::Value) -> String {
 mod tests {
     use super::*;
 
-    /// Plays changes of lines, given as (first, one past the last, what comes), and gives how many are rebased in each dialect.
+    /// Plays changes of lines, given as (first, one past the last, replacement), and checks how many are rebased in
+    /// each dialect.
     #[track_caller]
     fn check(before: &str, changes: &[(usize, usize, &str)], rebased: [usize; 4], reason: Option<Reason>) {
         let lines = |content: &str| content.split_inclusive('\n').map(str::to_owned).collect();
@@ -312,7 +315,7 @@ mod tests {
 
     #[test]
     fn a_refusal_has_a_reason() {
-        // The first is beside what was changed, and counts for nothing.
+        // The first is beside a changed line, and does not count.
         check("a\nb\nc\nd\n", &[(0, 1, "A\n"), (1, 2, "B\n"), (3, 4, "D\n")], [1; 4], None);
         check("p\nq\n}\n}\n}\n}\nr\ns\n", &[(0, 1, "P\n"), (2, 3, ""), (5, 6, "]\n")], [1; 4], Some(Reason::Unproven));
     }
