@@ -22,7 +22,7 @@ def check(fact):
 
 @contextmanager
 def http_server(binary, root):
-    """A server over HTTP; gives its address. It must end well, and say nothing but where it is."""
+    """A server over HTTP; returns its address. It must end successfully, and print only its address."""
     command = [binary, "mcp", "--http", "127.0.0.1:0", "--root", root]
     server = subprocess.Popen(command, env={**os.environ, **ENVIRONMENT}, stderr=subprocess.PIPE, text=True)
     try:
@@ -38,7 +38,7 @@ def text(result):
     return "".join(block["text"] for block in result["content"])
 
 
-# What a call asks for in its `_meta`, to have the result as an object.
+# The `_meta` of a call that requests the result as an object.
 ASKED = {"surehand/result": True}
 
 

@@ -1,4 +1,4 @@
-"""Clients that others wrote list and call the tools: the Python SDK and the MCP Inspector, old and new protocol.
+"""Clients of other authors list and call the tools: the Python SDK and the MCP Inspector, old and new protocol.
 
 mcp_clients.py BINARY, with `mcp` installed and `mcp-inspector` in the PATH.
 """

@@ -1,4 +1,4 @@
-"""What no client should send, over bare pipes: each line gets an error for an answer, and the server goes on.
+"""Malformed messages over bare pipes: each line gets an error as its answer, and the server continues.
 
 raw.py BINARY
 """
@@ -48,7 +48,7 @@ class Server:
         return json.loads(line)
 
     def end(self):
-        """Hangs up. Gives the lines not read yet, the exit code and what was said on stderr."""
+        """Closes the connection. Returns the unread lines, the exit code and standard error."""
         lines, said = self.process.communicate(timeout=5)
         return (self.unread + lines).splitlines(), self.process.returncode, said.decode()
 
@@ -131,7 +131,7 @@ def number_id(id):
     return read("a.txt").replace('"id": 5', f'"id": {id}')
 
 
-# What is sent, the codes that fit, and the id that the answer must have; None where there may be no telling.
+# The message, the permitted error codes, and the id of the answer; None if the id cannot be known.
 PARSE, INVALID, PARAMS = -32700, -32600, -32602
 LINES = [
     ("a line cut short", read("a.txt")[:40], {PARSE}, None),

@@ -1,4 +1,4 @@
-//! Sets what the linker needs for a module of Node.
+//! Sets the linker options of a Node module.
 
 fn main() {
     napi_build::setup();

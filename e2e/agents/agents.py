@@ -1,4 +1,4 @@
-"""How each agent is set up and started, and what its own tools are called. Nothing of the caller's home or keys is seen by them."""
+"""How each agent is set up and started, and the names of its own tools. The agents see nothing of the caller's home or keys."""
 
 import json
 import os
@@ -13,10 +13,10 @@ def put(path, content):
     path.write_text(content if isinstance(content, str) else json.dumps(content, indent=2))
 
 
-# What an agent wants before an edit, whatever we say: a read of the file, or one of the file as it is now, by its own tool.
+# What the agent itself requires before an edit: a read of the file, or of its current content, by its own tool.
 ONCE, FRESH = "once", "fresh"
 
-# When a hook can tell the model something.
+# The events at which a hook can add text for the model.
 AFTER_A_TOOL, WITH_A_REFUSAL, AT_THE_START = "after a tool", "with a refusal", "at the start, and with a refusal"
 
 
@@ -79,7 +79,7 @@ class Agent:
         assert done.returncode == 0, f"{words}: {done.stdout}{done.stderr}"[:800]
 
     def surehand(self, *words):
-        """What the program prints when a person calls it in the project."""
+        """The output of the program when a person calls it in the project."""
         return subprocess.run([self.binary, *words], cwd=self.project, env=self.environment, check=True, capture_output=True, text=True).stdout
 
     def lose_surehand(self):
@@ -88,7 +88,7 @@ class Agent:
         self.environment["PATH"] = ":".join(part for part in self.environment["PATH"].split(":") if part != directory)
 
     def run(self, prompt="Do it.", seconds=120):
-        """Runs the agent to its end; gives what it printed."""
+        """Runs the agent to its end; returns its output."""
         out = open(self.stage / "out.txt", "w+")
         process = subprocess.Popen(
             self.command(prompt), cwd=self.project, env=self.environment, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT, start_new_session=True
@@ -105,7 +105,7 @@ class Agent:
         return out.read()
 
     def end_daemons(self):
-        """Ends what the agent has left running in a process group of its own, as Cline does. It is known by the home that only this stage has."""
+        """Ends processes that the agent left running in their own process group, as Cline does. They are recognized by the home of this stage."""
         for environment in Path("/proc").glob("[0-9]*/environ"):
             try:
                 if f"HOME={self.home}".encode() in environment.read_bytes().split(b"\0"):
@@ -133,7 +133,7 @@ class Claude(Agent):
         )
 
     def format_after_edits(self, seconds):
-        """A hook of the project's own, as many have one: it formats what was edited, so many seconds later."""
+        """A hook of the project itself, as many projects have: it formats the edited file, this many seconds later."""
         format = f"path=$(sed -n 's/.*\"file_path\":\"\\([^\"]*\\)\".*/\\1/p'); sleep {seconds}; sed -i 's/ *$//' \"$path\""
         settings = self.project / ".claude/settings.json"
         hooks = {"PostToolUse": [{"matcher": "Edit|Write", "hooks": [{"type": "command", "command": format}]}]}

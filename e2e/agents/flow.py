@@ -1,4 +1,4 @@
-"""A session without a conflict, as an afternoon of work has it. Nothing in it may be refused, and nobody else may be blamed."""
+"""A long session without conflicts. No call may be refused, and no change may be attributed to another author."""
 
 import re
 
@@ -7,13 +7,13 @@ from model import Turn
 
 LINES = 12
 
-# What our refusals say, and what our notes say of changes that are not the model's own.
+# The words of our refusals, and of our notes about changes that the model did not make.
 REFUSED = re.compile(r"was not read this session|(?:was|were) not read this session, and|modified since last read; nothing|modified since last read \(it was|was deleted since last read")
 NAMED = re.compile(r"changed since you read (?:it|them): ([^\n\\]+)|note: (\S+ was modified since last read[^;]*);|note: (\S+ was rewritten right after)")
 
 
 def blamed(text):
-    """The files that our notes name as changed by anybody but the model's own commands."""
+    """The files that our notes name as changed by others than the model's own commands."""
     notes = [next(filter(None, found.groups())) for found in NAMED.finditer(text)]
     return [file for note in notes for file in note.split(", ") if "by your command" not in file]
 
@@ -64,14 +64,14 @@ class Flow:
         self.calls(*calls)
 
     def satisfy(self, paths):
-        """Does what the agent's own check wants before an edit of these."""
+        """Meets the requirements of the agent's own check before an edit of these files."""
         unknown = sorted(paths - self.known)
         if self.agent.own_check in (ONCE, FRESH) and unknown:
             self.read(*unknown)
 
 
 def build(agent):
-    """The turns of the session, and what must be in which file at its end."""
+    """The turns of the session, and the expected content of each file at its end."""
     flow = Flow(agent)
     flow.read("five.txt")
     for line in (5, 6, 7, 8, 9):

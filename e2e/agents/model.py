@@ -12,14 +12,14 @@ ASKS_FOR_SUMMARY = re.compile(r"(?i)detailed summary|summari[sz]e|context checkp
 
 
 class Turn:
-    """One answer: calls of tools as (name, arguments), or a text; what is done before; how many tokens it claims to have read."""
+    """One answer: tool calls as (name, arguments), or a text; an act before it; the number of tokens that it claims to have read."""
 
     def __init__(self, *calls, text="", before=None, tokens=100):
         self.calls, self.text, self.before, self.tokens = list(calls), text, before, tokens
 
 
 class Model:
-    """Plays turns, one for each request that offers tools. Keeps what it was told."""
+    """Plays turns, one for each request that offers tools. Keeps the requests."""
 
     def __init__(self, turns):
         self.turns = list(turns)
@@ -39,7 +39,7 @@ class Model:
         return "\n".join(self.prompts)
 
     def answer(self, body, offers_tools):
-        """What comes next."""
+        """The next turn."""
         with self.lock:
             said = last_words(body)
             if ASKS_FOR_SUMMARY.search(said) and SUMMARY not in said:
@@ -66,7 +66,7 @@ def plain(value):
 
 
 def last_words(body):
-    """What the person or the program said last."""
+    """The last message of the person or the program."""
     said = body.get("messages") or body.get("contents") or body.get("input") or []
     said = said if isinstance(said, list) else []
     mine = [item for item in said if isinstance(item, dict) and item.get("role") == "user"]

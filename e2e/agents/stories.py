@@ -49,7 +49,7 @@ class Stage:
         return lambda: (self.agent.project / path).write_text(content)
 
     def play(self, *turns):
-        """Plays turns; gives what the model was told after each of them, the first prompt left out."""
+        """Plays turns; returns the new text for the model after each of them, without the first prompt."""
         self.model.turns = list(turns)
         self.model.prompts = []
         self.out = self.agent.run()
@@ -79,7 +79,7 @@ def packed_plugins(binary, directory):
 
 
 def news(before, after):
-    """What is in a prompt and was not in the one before."""
+    """The part of a prompt that was not in the previous one."""
     same = 0
     while same < min(len(before), len(after)) and before[same] == after[same]:
         same += 1
@@ -87,7 +87,7 @@ def news(before, after):
 
 
 def tell(agent, binary, clients):
-    """What nobody has read is not edited, what somebody else changed is refused with the lines, and one call mends it."""
+    """An edit of an unread file is refused; an edit of a file that others changed is refused with the changed lines; and one call repairs it."""
     name = agent.name
     stage = Stage(agent, binary, clients)
     act = stage.agent
@@ -185,7 +185,7 @@ def tell_of_formatter(agent, binary, clients):
 
 
 def spoil_state(act):
-    """The state of the checkout is no directory."""
+    """The state of the checkout is not a directory."""
     put(act.project / ".git/surehand/checkouts/main", "nothing\n")
     for directory in (".git/surehand/checkouts", ".git/surehand"):
         (act.project / directory).chmod(0o700)
@@ -195,7 +195,7 @@ WARNING = "`surehand doctor` tells more"
 
 
 def tell_of_trouble(agent, binary, clients):
-    """Settings that cannot be read and state that cannot be used stop nobody, and are told once."""
+    """Unreadable settings and unusable state do not stop an agent, and are reported once."""
     if not agent.has_hooks:
         return
     for what, break_it, cause, is_guarded in [
@@ -215,7 +215,7 @@ def tell_of_trouble(agent, binary, clients):
         told = stage.model.prompts[-1]
         with check(f"{agent.name}: {what}: the agent goes on"):
             assert stage.content("a.txt") == "alpha\nBETA\ngamma\n", stage.content("a.txt")
-        # Without a gate there is no refusal to hear it with.
+        # Without a gate, no refusal can carry the note.
         can_hear = is_guarded or agent.hears != WITH_A_REFUSAL
         with check(f"{agent.name}: {what}: the model is told {'once' if can_hear else 'nothing, for it hears refusals only'}"):
             assert told.count(WARNING) == (1 if can_hear else 0), f"{told.count(WARNING)} times: {excerpts(WARNING, told)}"
@@ -253,7 +253,7 @@ def tell_of_compaction(agent, binary, clients):
 
 
 def tell_without_the_program(agent, binary, clients):
-    """What is committed for a project does no harm to those who do not have Surehand."""
+    """Committed files do no harm to people who do not have Surehand."""
     name = agent.name
     for words in [["--scope", "project"], ["--scope", "project", "--mcp"]]:
         stage = Stage(agent, binary, clients, *words)
@@ -272,7 +272,7 @@ def tell_without_the_program(agent, binary, clients):
         stage.close()
 
 
-# What a person has and never committed: text, bytes, a mode, a link, an empty directory, what is ignored.
+# Uncommitted work of a person: text, bytes, a mode, a link, an empty directory, ignored files.
 UNCOMMITTED = r"""
 printf 'alpha\nbeta, by hand\ngamma\n' > a.txt
 rm whole.txt
@@ -290,7 +290,7 @@ WIPE = "git checkout . && git clean -ffdxq"
 
 
 def tell_of_lost_work(agent, binary, clients):
-    """An agent throws away what a person never committed, and one command brings it back as it was."""
+    """An agent destroys uncommitted work of a person, and one command restores it exactly."""
     if not agent.has_hooks:
         return {"lost": "not played: the server does not learn of commands"}
     stage, cells = Stage(agent, binary, clients), {}
@@ -339,7 +339,7 @@ def tell_of_plugin(agent, binary, clients):
 
 
 def everything(directory):
-    """Every path below a directory with its mode and what it holds. What belongs to git, to Surehand or to the agent is left out."""
+    """Every path below a directory with its mode and content, except for files of git, Surehand or the agent."""
     found = {}
     for path in sorted(directory.rglob("*")):
         name = path.relative_to(directory)
@@ -352,7 +352,7 @@ def everything(directory):
 
 
 def told(story, name, binary, clients):
-    """What a story prints, and what it has for the table."""
+    """The output of a story, and its entries for the table."""
     out, cells = io.StringIO(), {}
     with contextlib.redirect_stdout(out):
         try:
@@ -376,7 +376,7 @@ COLUMNS = {
 
 
 def table(rows):
-    """What was seen, in Markdown. A cell that no story has filled is a failure."""
+    """The results in Markdown. A cell that no story has filled is a failure."""
     lines = [f"| agent | {' | '.join(COLUMNS.values())} |", "|---" * (len(COLUMNS) + 1) + "|"]
     for name, cells in rows.items():
         agent = AGENTS[name]
@@ -391,7 +391,7 @@ def main():
     for name in names or AGENTS:
         rows[name] = {}
         for story in {"fast": FAST, "all": ALL}[which]:
-            # An agent is a large program of somebody else's, and may stumble once.
+            # An agent is a large foreign program, and may fail once.
             text, cells = told(story, name, binary, clients)
             if "FAIL " in text:
                 print("".join(f"AGAIN {line[5:]}\n" for line in text.splitlines() if line.startswith("FAIL ")), end="", flush=True)

@@ -1,5 +1,5 @@
-// Measures the page with 10,000 events and 100 sessions. Use a release build; the figures of one run belong together. With
-// a number, so many events of each session are edits, and the others refusals, which take less time to make.
+// Measures the page with 10,000 events and 100 sessions. Use a release build; compare only figures of one run. With a
+// number, that many events of each session are edits, and the others refusals, which take less time to make.
 
 import fs from "node:fs";
 

@@ -1,4 +1,4 @@
-// A workspace with agents in it, the page of it, and a browser: what the stories, the numbers and the pictures share.
+// A workspace with agents, its page, and a browser, shared by the stories, the numbers and the pictures.
 
 import { spawn, spawnSync } from "node:child_process";
 import fs from "node:fs";
@@ -60,7 +60,7 @@ export class Stage {
     return child;
   }
 
-  // Serves the page, and gives its address.
+  // Serves the page, and returns its address.
   async serve(...words) {
     const child = this.start(words.length ? words : ["ui", "--json"]);
     const line = await new Promise((resolve, reject) => {
@@ -130,7 +130,7 @@ class Agents {
   }
 }
 
-// Opens the page in a tab that reports what should never happen.
+// Opens the page in a tab that reports errors.
 export async function open(browser, url, options = {}) {
   const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, ...options });
   const page = await context.newPage();

@@ -1,4 +1,4 @@
-// The page in a real browser. Each story is a function; what a story shows is in its name.
+// The page in a real browser. Each story is a function, named after the behaviour that it checks.
 
 import assert from "node:assert/strict";
 import fs from "node:fs";
@@ -26,7 +26,7 @@ async function an_edit_is_on_the_screen_by_itself(stage, browser) {
   await page.locator(".entry .kind.refusal").first().waitFor();
   assert.equal((await edit(agents, "two", "src/part1.rs", "    11\n", "    12\n")).success, true);
   await page.locator(".entry .kind.repair").first().waitFor();
-  // Nobody records what an editor does; the map finds out.
+  // No session records the editor's change; the map detects it.
   await view(page, "#/");
   stage.write("src/part3.rs", "// Another program wrote this.\n");
   await page.locator('.map td.stale[aria-label*="codex one"]').nth(1).waitFor();
@@ -168,7 +168,7 @@ async function the_board_shows_the_fleet_and_a_claim_is_cancelled(stage, browser
   fs.mkdirSync(database);
   stage.surehand("helper", "--stop");
   await page.locator(".trouble", { hasText: "The board cannot be reached" }).waitFor();
-  // What was known of it stays, with its age.
+  // The last known state stays, with its age.
   await part("Claims on paths").locator("li", { hasText: "README.md" }).waitFor();
   assert.match(await page.locator("#board-status").innerText(), /read \d+ s ago/);
   return [page];
@@ -216,7 +216,7 @@ async function ten_thousand_events_stay_smooth(stage, browser) {
   await page.getByText("No entry fits.").waitFor();
   await page.getByRole("button", { name: "Show everything" }).click();
   await page.getByText("10,000 entries").waitFor();
-  // What is looked at stays in place while new entries come.
+  // The visible entries stay in place while new ones arrive.
   await list.evaluate((list) => (list.scrollTop = 30 * 5000));
   const middle = page.locator('[aria-posinset="5003"]');
   const before = await middle.innerText();
@@ -307,7 +307,7 @@ async function nothing_that_a_file_contains_runs_or_deceives(stage, browser) {
 
 async function the_desktop_is_asked_to_open_the_page(stage, browser) {
   await story(stage);
-  // A desktop whose browser notes the address.
+  // A desktop whose browser records the address.
   const [bin, noted] = [path.join(stage.home, "bin"), path.join(stage.home, "address")];
   fs.mkdirSync(bin);
   for (const opener of ["xdg-open", "open"]) fs.writeFileSync(path.join(bin, opener), `#!/bin/sh\nprintf %s "$1" >'${noted}.new' && mv '${noted}.new' '${noted}'\n`, { mode: 0o755 });

@@ -1,5 +1,5 @@
-//! The native module of the npm package `@surehand/sdk`. It takes and gives JSON; the classes that people use are in
-//! `index.js`. Every call that may touch the disk runs on a thread of its own, so the event loop goes on.
+//! The native module of the npm package `@surehand/sdk`. It takes and returns JSON; the public classes are in
+//! `index.js`. Every call that may touch the disk runs on its own thread, so the event loop continues.
 
 use std::{
     collections::BTreeMap,
@@ -329,7 +329,7 @@ pub fn version() -> &'static str {
     env!("CARGO_PKG_VERSION")
 }
 
-/// What a handle holds. An empty one counts as closed.
+/// The object of a handle. An empty handle counts as closed.
 fn of<'a, T>(cell: &'a OnceLock<T>, what: &'static str) -> Result<&'a T, SdkError> {
     cell.get().ok_or(SdkError::Closed { what })
 }

@@ -1,4 +1,4 @@
-// What a session does: read, edit, refuse, judge, adopt, undo.
+// The calls of a session: read, edit, refuse, judge, adopt, undo.
 import assert from "node:assert/strict";
 import { existsSync, mkdirSync, readFileSync, unlinkSync, writeFileSync } from "node:fs";
 import { test } from "node:test";

@@ -1,4 +1,4 @@
-// What TypeScript must accept and refuse; it is compiled by `tsc --strict` and never run.
+// Code that TypeScript must accept or reject; it is compiled by `tsc --strict` and never run.
 import {
   type Edit as AnyEdit,
   Edit,
@@ -60,15 +60,15 @@ export async function everything(): Promise<string> {
 }
 
 export async function mistakes(session: Session): Promise<void> {
-  // @ts-expect-error a path is no number
+  // @ts-expect-error a path is not a number
   await session.read(7);
-  // @ts-expect-error there is no such option
+  // @ts-expect-error no such option
   await session.read("a", { lines: 1 });
   // @ts-expect-error an edit is an Edit
   await session.edit({ tool: "write_file" });
-  // @ts-expect-error there is no such tool
+  // @ts-expect-error no such tool
   (await Workspace.open()).session({ tools: ["fly"] });
-  // @ts-expect-error there is no such operation
+  // @ts-expect-error no such operation
   Edit.lines("a", [{ op: "fly" }]);
   // @ts-expect-error the constructor is private
   new Workspace();

@@ -1,4 +1,4 @@
-//! The native module of the Python package `surehand-sdk`. It takes and gives plain values; the classes that people use
+//! The native module of the Python package `surehand-sdk`. It takes and returns plain values; the public classes
 //! are in `python/surehand`. Every call releases the GIL.
 
 use std::{collections::BTreeMap, path::PathBuf};

@@ -1,4 +1,4 @@
-"""What a session does: read, edit, refuse, judge, adopt, undo."""
+"""The calls of a session: read, edit, refuse, judge, adopt, undo."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ def test_a_refusal_of_every_code_has_a_class() -> None:
 
 
 def test_types_are_complete() -> None:
-    """The package and these tests pass mypy, and the stub of the native module is what the module has."""
+    """The package and these tests pass mypy, and the stub matches the native module."""
     package = Path(surehand.__file__).parent
     assert (package / "py.typed").exists()
     for command in (

@@ -1,4 +1,4 @@
-"""A session, and what its calls give back."""
+"""A session, and the results of its calls."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ class Session:
     __slots__ = ("__weakref__", "_native", "_workspace")
 
     def __init__(self, workspace: Workspace, native: _native.Session) -> None:
-        # A workspace that nobody refers to is closed.
+        # A workspace without references is closed.
         self._workspace = workspace
         self._native = native
 
@@ -199,7 +199,7 @@ class Session:
     def adopt(self, permit: Permit) -> str:
         """Records an edit that your own code has made: the same as `permit.adopt()`."""
         if permit._session is not self:
-            # The native module says what is wrong.
+            # The native module reports the error.
             return self._native.adopt(permit._native)
         return permit.adopt()
 
