@@ -1,4 +1,4 @@
-//! A model for tests, behind real HTTP on this machine: it answers what it was told to answer, turn by turn, in the
+//! A model for tests, behind real HTTP on this machine: it gives scripted answers, turn by turn, in the
 //! protocol that it is asked in, and remembers what it was asked. How a turn looks on the wire is in `model_turn`.
 //!
 //! ```
@@ -94,7 +94,7 @@ struct State {
 
 impl Shared {
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().expect("nobody panics with the lock")
+        self.state.lock().expect("no thread panics while holding the lock")
     }
 }
 
@@ -128,7 +128,7 @@ impl ModelServer {
     /// Waits for this number of requests.
     pub fn wait_for_requests(&self, count: usize) {
         let waited = self.shared.has_request.wait_while(self.shared.state(), |state| state.requests.len() < count);
-        drop(waited.expect("nobody panics with the lock"));
+        drop(waited.expect("no thread panics while holding the lock"));
     }
 }
 

@@ -70,7 +70,7 @@ impl Scenario {
     /// Plays the steps through a client and compares the text and the files with the expected ones.
     pub fn play(&self, client: &mut dyn ToolClient, root: &Path) {
         let mut last: Option<(String, Value, Answer)> = None;
-        let mut told = String::new();
+        let mut transcript = String::new();
         for (line, step) in &self.steps {
             let place = || format!("{}, line {line}, through {}: {step}", self.name(), client.name());
             let (word, rest) = step.split_once(' ').unwrap_or((step, ""));
@@ -80,11 +80,11 @@ impl Scenario {
                     let (tool, arguments) = rest.split_once(' ').unwrap_or((rest, "{}"));
                     let typed = arguments.replace("{root}", &root.display().to_string());
                     let arguments: Value = serde_json::from_str(&typed).unwrap_or_else(|error| panic!("{}: {error}", place()));
-                    last = Some(call(client, root, tool, arguments, &mut told));
+                    last = Some(call(client, root, tool, arguments, &mut transcript));
                 }
                 "again" => {
                     let (tool, arguments, _) = last.take().unwrap_or_else(|| panic!("{}: nothing was called", place()));
-                    last = Some(call(client, root, &tool, arguments, &mut told));
+                    last = Some(call(client, root, &tool, arguments, &mut transcript));
                 }
                 "expect" => {
                     let (_, _, answer) = last.as_ref().unwrap_or_else(|| panic!("{}: nothing was called", place()));
@@ -98,13 +98,13 @@ impl Scenario {
                 _ => panic!("{}: what is that?", place()),
             }
         }
-        self.compare(root, &told, client.name());
+        self.compare(root, &transcript, client.name());
     }
 
-    fn compare(&self, root: &Path, told: &str, client: &str) {
+    fn compare(&self, root: &Path, transcript: &str, client: &str) {
         let after = tree(root);
         if std::env::var_os("UPDATE_SCENARIOS").is_some() {
-            fs::write(self.dir.join("told.txt"), told).expect("told.txt");
+            fs::write(self.dir.join("told.txt"), transcript).expect("told.txt");
             let _ = fs::remove_dir_all(self.dir.join("after"));
             for (path, content) in &after {
                 let path = self.dir.join("after").join(path);
@@ -114,7 +114,7 @@ impl Scenario {
             return;
         }
         let expected = fs::read_to_string(self.dir.join("told.txt")).unwrap_or_default();
-        assert_eq!(told, expected, "{}: what the model was told, through {client}", self.name());
+        assert_eq!(transcript, expected, "{}: the text for the model, through {client}", self.name());
         let shown = |tree: BTreeMap<String, Vec<u8>>| {
             tree.into_iter().map(|(path, bytes)| (path, String::from_utf8_lossy(&bytes).into_owned())).collect::<Vec<_>>()
         };
@@ -122,10 +122,16 @@ impl Scenario {
     }
 }
 
-fn call(client: &mut dyn ToolClient, root: &Path, tool: &str, arguments: Value, told: &mut String) -> (String, Value, Answer) {
+fn call(
+    client: &mut dyn ToolClient,
+    root: &Path,
+    tool: &str,
+    arguments: Value,
+    transcript: &mut String,
+) -> (String, Value, Answer) {
     let answer = client.call(tool, &arguments);
     let written = format!("> {tool} {arguments}\n{}\n", answer.text);
-    told.push_str(&written.replace(&root.display().to_string(), "{root}"));
+    transcript.push_str(&written.replace(&root.display().to_string(), "{root}"));
     (tool.to_owned(), arguments, answer)
 }
 

@@ -71,8 +71,8 @@ impl Terminal {
             Some(self.passed + at + text.len())
         };
         let is_missing = |screen: &mut Screen| end(screen).is_none() && !screen.is_closed;
-        let screen = screen.lock().expect("nobody panics with the lock");
-        let (screen, _) = bell.wait_timeout_while(screen, PATIENCE, is_missing).expect("nobody panics with the lock");
+        let screen = screen.lock().expect("no thread panics while holding the lock");
+        let (screen, _) = bell.wait_timeout_while(screen, PATIENCE, is_missing).expect("no thread panics while holding the lock");
         let (begin, end) = (self.passed, end(&screen));
         let passed = String::from_utf8_lossy(&screen.output[begin..end.unwrap_or(screen.output.len())]).into_owned();
         drop(screen);
@@ -102,7 +102,7 @@ impl Terminal {
     pub fn finish(mut self) -> (Option<i32>, String) {
         let status = self.child.wait().expect("it is a child");
         self.reader.join().expect("it does not panic");
-        let screen = self.screen.0.lock().expect("nobody panics with the lock");
+        let screen = self.screen.0.lock().expect("no thread panics while holding the lock");
         (status.code(), String::from_utf8_lossy(&screen.output).into_owned())
     }
 }
@@ -113,7 +113,7 @@ fn read_all(source: &mut File, shared: &(Mutex<Screen>, Condvar)) {
     let mut buffer = [0; 4096];
     loop {
         let length = source.read(&mut buffer).unwrap_or_default();
-        let mut screen = screen.lock().expect("nobody panics with the lock");
+        let mut screen = screen.lock().expect("no thread panics while holding the lock");
         screen.output.extend_from_slice(&buffer[..length]);
         screen.is_closed = length == 0;
         let is_closed = screen.is_closed;

@@ -71,9 +71,9 @@ impl Tally {
 
 impl fmt::Display for Tally {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let told: Vec<String> =
+        let counts: Vec<String> =
             self.columns().iter().filter(|(_, times)| *times > 0).map(|(name, times)| format!("{name} {times}")).collect();
-        write!(out, "{}", told.join(", "))
+        write!(out, "{}", counts.join(", "))
     }
 }
 

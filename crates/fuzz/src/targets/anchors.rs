@@ -60,7 +60,7 @@ impl Reader {
         self.now = self.now.changed(source);
         // Lines that were added and removed unseen cannot be distinguished.
         self.now.recognise(&self.seen);
-        self.story.push_str(&format!("changed by somebody else: {before:?} -> {:?}\n", self.now.content()));
+        self.story.push_str(&format!("changed by another program: {before:?} -> {:?}\n", self.now.content()));
     }
 
     /// A read of some lines, as the engine records it.
@@ -103,7 +103,7 @@ impl Reader {
                         self.seen = self.now.clone();
                     }
                     self.view = view;
-                    self.was_shown(&told(&refused));
+                    self.was_shown(&shown_lines(&refused));
                 }
             }
         }
@@ -190,7 +190,7 @@ impl Reader {
     }
 }
 
-fn told(refused: &Refusal) -> LineSet {
+fn shown_lines(refused: &Refusal) -> LineSet {
     let (mut lines, remaps) = match &refused.cause {
         Cause::Stale { fresh, remaps, .. } | Cause::AnchorMismatch { fresh, remaps, .. } => {
             (fresh.shown.clone(), remaps.as_slice())

@@ -268,12 +268,12 @@ fn tell(sandbox: &Sandbox, client: HookClient, input: &str) {
         Ok(workspace.into())
     };
     let (state, project) = (sandbox.state(), Some(sandbox.root().to_owned()));
-    let told = answer(client, None, input, &HookEnvironment { state: state.clone(), project: project.clone(), open: &open });
+    let answered = answer(client, None, input, &HookEnvironment { state: state.clone(), project: project.clone(), open: &open });
     opened.into_inner().into_iter().for_each(surehand_testkit::close_leaked);
     let after = sandbox.tree();
     assert_eq!(before, after, "{input}\n{}", difference(&before, &after));
     assert_eq!(around, sandbox.surroundings(), "{input}");
-    check(client, input, &told);
+    check(client, input, &answered);
     // Without a workspace, every call passes.
     let open = |_: &Path| Err("nowhere".to_owned());
     let failed = answer(client, None, input, &HookEnvironment { state, project, open: &open });
@@ -282,18 +282,18 @@ fn tell(sandbox: &Sandbox, client: HookClient, input: &str) {
     assert!(client == HookClient::Generic || failed.stdout == client.pass().stdout || is_said, "{input}");
 }
 
-fn check(client: HookClient, input: &str, told: &HookAnswer) {
-    let is_denied_by_code = client == HookClient::Reasonix && told.exit_code == 2;
-    assert!(told.exit_code == 0 || is_denied_by_code, "{told:?}");
+fn check(client: HookClient, input: &str, answer: &HookAnswer) {
+    let is_denied_by_code = client == HookClient::Reasonix && answer.exit_code == 2;
+    assert!(answer.exit_code == 0 || is_denied_by_code, "{answer:?}");
     if is_denied_by_code {
-        return is_before(input, &json!(told.stderr));
+        return is_before(input, &json!(answer.stderr));
     }
-    if told.stdout.is_empty() {
+    if answer.stdout.is_empty() {
         assert!(!matches!(client, HookClient::Cursor | HookClient::Generic), "always JSON");
         return;
     }
-    assert_eq!(told.stdout.matches('\n').count(), 1, "one line: {}", told.stdout);
-    let said: Value = serde_json::from_str(&told.stdout).unwrap_or_else(|error| panic!("{error}: {}", told.stdout));
+    assert_eq!(answer.stdout.matches('\n').count(), 1, "one line: {}", answer.stdout);
+    let said: Value = serde_json::from_str(&answer.stdout).unwrap_or_else(|error| panic!("{error}: {}", answer.stdout));
     let own = &said["hookSpecificOutput"];
     let reason = match client {
         HookClient::Claude | HookClient::Codex | HookClient::Qwen => {
@@ -309,7 +309,7 @@ fn check(client: HookClient, input: &str, told: &HookAnswer) {
         HookClient::Generic => (said["decision"] == "deny").then(|| said["reason"].clone()),
     };
     let Some(reason) = reason else { return };
-    assert_eq!(told.failed, None, "a failure of ours is no reason: {said}");
+    assert_eq!(answer.failed, None, "a failure of ours is no reason: {said}");
     is_before(input, &reason);
 }
 

@@ -34,7 +34,7 @@ pub(super) fn run(data: &[u8]) {
     match source.below(3) {
         0 => working_set(&mut source),
         1 => snapshot(&mut source),
-        _ => told(&mut source),
+        _ => fits_instructions(&mut source),
     }
 }
 
@@ -136,7 +136,7 @@ fn snapshot(source: &mut Source<'_>) {
     assert!(open == 0 || text.contains(&open.to_string()) || open == 1, "{open} open tasks are counted\n{text}");
 }
 
-fn told(source: &mut Source<'_>) {
+fn fits_instructions(source: &mut Source<'_>) {
     let settings = InstructionSettings {
         tokens: 1 + source.below(200),
         total_tokens: 1 + 2 * source.below(200),
@@ -150,8 +150,8 @@ fn told(source: &mut Source<'_>) {
             Some(Instruction { directory: path.parent(), path, text, news })
         })
         .collect();
-    let told = fit(news.clone(), &settings);
-    let (text, count) = (instructions(&told, &ToolNames::default()), told.parts.len());
+    let fitted = fit(news.clone(), &settings);
+    let (text, count) = (instructions(&fitted, &ToolNames::default()), fitted.parts.len());
     assert!(count <= news.len() && (count > 0 || news.is_empty()));
     let ends = text.lines().filter(|line| *line == "--- end of instructions ---").count();
     assert_eq!(ends, usize::from(count > 0), "{text}");

@@ -37,16 +37,16 @@ pub(super) fn measure(bench: &Bench, root: &Path) -> Result<Snapshot> {
         contender.edit(&Edit { path: path(file), from: 0, to: 1 })?;
     }
     let (mut calls, mut commands) = (Vec::<Duration>::new(), Vec::<Duration>::new());
-    let mut told = String::new();
+    let mut text = String::new();
     for _ in 0..bench.pace.pick(10, 40) {
         let answer = contender.client.call("repo_state", json!({}))?;
         calls.push(answer.took());
-        told = answer.text;
+        text = answer.text;
         let output = keep(&mut commands, || {
             Command::new(launch.program()).args(["snapshot", "--root"]).arg(root).output().context("surehand snapshot")
         })?;
         ensure!(output.status.success(), "surehand snapshot: {}", String::from_utf8_lossy(&output.stderr));
     }
-    let tokens = o200k_base().count(told.as_str());
+    let tokens = o200k_base().count(text.as_str());
     Ok(Snapshot { call: Summary::of(&calls), command: Summary::of(&commands), tokens })
 }
