@@ -383,18 +383,11 @@ pub(crate) enum BoardAct {
         priority: u32,
     },
     /// Take tasks back from the agents that hold them, and offer them again.
-    Reopen(BoardTaskIds),
+    Reopen(TaskIds),
     /// Mark tasks as completed.
-    Complete(BoardTaskIds),
+    Complete(TaskIds),
     /// Mark tasks as cancelled.
-    Cancel(BoardTaskIds),
-}
-
-#[derive(Arguments)]
-pub(crate) struct BoardTaskIds {
-    /// Numbers of the tasks.
-    #[arg(required = true, value_name = "ID")]
-    pub ids: Vec<i64>,
+    Cancel(TaskIds),
 }
 
 /// Parses `30m`, `12h`, `7d`, `2w`.
@@ -639,6 +632,12 @@ pub(crate) struct DiffArgs {
 pub(crate) struct UndoArgs {
     #[command(flatten)]
     pub selection: SelectionArgs,
+    #[command(flatten)]
+    pub result: UndoResultArgs,
+}
+
+#[derive(Arguments)]
+pub(crate) struct UndoResultArgs {
     /// Overwrite later changes. You can undo that as well.
     #[arg(long)]
     pub force: bool,
@@ -654,14 +653,8 @@ pub(crate) struct RedoArgs {
     /// The last undo by this session. By default, the last one by anyone.
     #[arg(long, value_name = "ID")]
     pub session: Option<String>,
-    /// Overwrite later changes. You can undo that as well.
-    #[arg(long)]
-    pub force: bool,
-    /// Print the result object.
-    #[arg(long)]
-    pub json: bool,
     #[command(flatten)]
-    pub place: PlaceArgs,
+    pub result: UndoResultArgs,
 }
 
 #[derive(Arguments)]
@@ -709,13 +702,19 @@ pub(crate) struct RestoreArgs {
     /// log`, or the beginning of one.
     #[arg(long, value_name = "TIME|CHANGE|CHECKPOINT")]
     pub to: String,
-    /// Restore without asking.
+    #[command(flatten)]
+    pub consent: ConsentArgs,
+}
+
+#[derive(Arguments)]
+pub(crate) struct ConsentArgs {
+    /// Do it without asking.
     #[arg(long, short)]
     pub yes: bool,
     /// Print what would be done, and do nothing.
     #[arg(long, conflicts_with = "yes")]
     pub dry_run: bool,
-    /// Print a JSON object. Does not ask, so it restores nothing without --yes.
+    /// Print a JSON object. Does not ask, so it does nothing without --yes.
     #[arg(long)]
     pub json: bool,
     #[command(flatten)]
@@ -753,17 +752,8 @@ pub(crate) struct CleanArgs {
     /// Only data older than this: 30m, 12h, 7d, 2w. Does not apply to --gone.
     #[arg(long, value_name = "AGE", value_parser = time_span)]
     pub older_than: Option<Duration>,
-    /// Remove without asking.
-    #[arg(long, short)]
-    pub yes: bool,
-    /// Print what would be removed, and remove nothing.
-    #[arg(long, conflicts_with = "yes")]
-    pub dry_run: bool,
-    /// Print a JSON object. Does not ask, so it removes nothing without --yes.
-    #[arg(long)]
-    pub json: bool,
     #[command(flatten)]
-    pub place: PlaceArgs,
+    pub consent: ConsentArgs,
 }
 
 impl CleanArgs {

@@ -87,14 +87,12 @@ pub(crate) fn place_of(workspace: &Workspace) -> WorkspacePlace {
 
 /// The connection of a process that runs longer than one call; `None` if the user has switched the board off.
 pub(crate) fn link(root: &Path, state: &StateHome, board: &BoardConfig) -> Option<Arc<FleetLink>> {
-    let calls = remote_board(root, state, board)?;
-    Some(Arc::new(FleetLink::kept(calls)))
+    remote_board(root, state, board).map(|calls| Arc::new(FleetLink::kept(calls)))
 }
 
 /// The connection of a process that answers one call.
 pub(crate) fn link_for_one_call(root: &Path, state: &StateHome, board: &BoardConfig) -> Option<Arc<FleetLink>> {
-    let calls = remote_board(root, state, board)?;
-    Some(Arc::new(FleetLink::on_demand(calls)))
+    remote_board(root, state, board).map(|calls| Arc::new(FleetLink::on_demand(calls)))
 }
 
 /// The board for the page; `None` if the user has switched the board off.
@@ -160,7 +158,7 @@ impl Follower {
         let (mut seen, mut reported, mut reported_at) = (SeenCopy::default(), Vec::new(), None::<Instant>);
         loop {
             let Some(workspace) = self.workspace.upgrade() else { return };
-            self.look_at_copy(&workspace, &mut seen);
+            self.take_newer_copy(&workspace, &mut seen);
             drop(workspace);
             let sessions = self.link.sessions();
             let is_due = reported_at.is_none_or(|at| at.elapsed() >= REPORT_EVERY);
@@ -175,7 +173,7 @@ impl Follower {
     }
 
     /// Takes over a newer copy. If only its age is newer, the rest is not read again.
-    fn look_at_copy(&self, workspace: &Workspace, seen: &mut SeenCopy) {
+    fn take_newer_copy(&self, workspace: &Workspace, seen: &mut SeenCopy) {
         let now = SeenCopy { content: workspace.local_copy_stamp(), age: workspace.copy_age_stamp() };
         let is_same = now.content == seen.content;
         if is_same && now.age == seen.age {

@@ -29,40 +29,40 @@ fn main() -> ExitCode {
         },
     };
     let is_hook = matches!(args.command, CliCommand::Hook(_));
-    let done = match args.command {
+    let result = match args.command {
         CliCommand::Run(args) => commands::run::run(&args),
-        CliCommand::Mcp(args) => commands::mcp::run(&args),
+        CliCommand::Mcp(args) => commands::mcp::run(&args).map(done),
         CliCommand::Hook(args) => commands::hook::run(&args),
         CliCommand::Init(args) => commands::init::run(&args),
         CliCommand::Doctor(args) => commands::doctor::run(&args),
         CliCommand::Call(args) => commands::call::run(&args),
-        CliCommand::Status(args) => commands::status::run(&args),
-        CliCommand::Snapshot(args) => commands::snapshot::run(&args),
-        CliCommand::Tasks(args) => commands::tasks::run(&args),
-        CliCommand::Log(args) => commands::log::run(&args),
-        CliCommand::Show(args) => commands::show::run(&args),
-        CliCommand::Runs(args) => commands::runs::run(&args),
-        CliCommand::Sessions(args) => commands::sessions::run(&args),
+        CliCommand::Status(args) => commands::status::run(&args).map(done),
+        CliCommand::Snapshot(args) => commands::snapshot::run(&args).map(done),
+        CliCommand::Tasks(args) => commands::tasks::run(&args).map(done),
+        CliCommand::Log(args) => commands::log::run(&args).map(done),
+        CliCommand::Show(args) => commands::show::run(&args).map(done),
+        CliCommand::Runs(args) => commands::runs::run(&args).map(done),
+        CliCommand::Sessions(args) => commands::sessions::run(&args).map(done),
         CliCommand::Rescued(args) => commands::rescued::run(&args),
-        CliCommand::Blame(args) => commands::blame::run(&args),
-        CliCommand::Diff(args) => commands::diff::run(&args),
+        CliCommand::Blame(args) => commands::blame::run(&args).map(done),
+        CliCommand::Diff(args) => commands::diff::run(&args).map(done),
         CliCommand::Undo(args) => commands::undo::run(&args),
         CliCommand::Redo(args) => commands::redo::run(&args),
         CliCommand::Commit(args) => commands::commit::run(&args),
-        CliCommand::Checkpoint(args) => commands::checkpoint::run(&args),
+        CliCommand::Checkpoint(args) => commands::checkpoint::run(&args).map(done),
         CliCommand::Restore(args) => commands::restore::run(&args),
-        CliCommand::Scan(args) => commands::scan::run(&args),
-        CliCommand::Usage(args) => commands::usage::run(&args),
+        CliCommand::Scan(args) => commands::scan::run(&args).map(done),
+        CliCommand::Usage(args) => commands::usage::run(&args).map(done),
         CliCommand::Clean(args) => commands::clean::run(&args),
-        CliCommand::Ui(args) => commands::ui::run(&args),
-        CliCommand::Board(args) => commands::board::run(&args),
-        CliCommand::Helper(args) => commands::helper::run(&args),
-        CliCommand::Demo(args) => commands::demo::run(&args),
-        CliCommand::Completions(args) => commands::completions::run(&args),
-        CliCommand::Man(args) => commands::man::run(&args),
-        CliCommand::SelfInfo(args) => commands::self_info::run(&args),
+        CliCommand::Ui(args) => commands::ui::run(&args).map(done),
+        CliCommand::Board(args) => commands::board::run(&args).map(done),
+        CliCommand::Helper(args) => commands::helper::run(&args).map(done),
+        CliCommand::Demo(args) => commands::demo::run(&args).map(done),
+        CliCommand::Completions(args) => commands::completions::run(&args).map(done),
+        CliCommand::Man(args) => commands::man::run(&args).map(done),
+        CliCommand::SelfInfo(args) => commands::self_info::run(&args).map(done),
     };
-    match done {
+    match result {
         Ok(code) => code,
         // The reader of the output has closed the pipe.
         Err(error) if output::is_broken_pipe(&error) => ExitCode::SUCCESS,
@@ -75,6 +75,11 @@ fn main() -> ExitCode {
             ExitCode::from(2)
         }
     }
+}
+
+/// The exit code of a command that has nothing to refuse.
+fn done((): ()) -> ExitCode {
+    ExitCode::SUCCESS
 }
 
 /// Clients take exit code 2 of a hook for a denial, and one of them takes every other code except 0 for one. A failing

@@ -81,6 +81,13 @@ pub(crate) fn print_error(why: &str, json: bool) {
     }
 }
 
+/// The first items of a list, each with its line break, and a line about the number of the others.
+pub(crate) fn listed<T>(items: &[T], most: usize, line: impl Fn(&T) -> String, more: impl Fn(usize) -> String) -> String {
+    let others = items.len().saturating_sub(most);
+    let lines: String = items.iter().take(most).map(line).collect();
+    if others > 0 { lines + &more(others) } else { lines }
+}
+
 /// The current time in milliseconds since the Unix epoch.
 pub(crate) fn now() -> i64 {
     jiff::Timestamp::now().as_millisecond()

@@ -9,8 +9,7 @@ use std::{
 use anyhow::Context;
 use surehand_adapters::{hooks::OpenedWorkspace, session_roots::SessionRoots};
 use surehand_engine::{
-    Config, FindRootError, IgnoredSetting, OpenError, PassedOver, Session, SessionId, StateDirError, StateHome, Workspace,
-    WorkspaceOptions,
+    Config, FindRootError, IgnoredSetting, OpenError, PassedOver, Session, SessionId, StateDirError, Workspace, WorkspaceOptions,
     change_log::ChangeSelection,
     find_root,
     session_names::IdError,
@@ -28,7 +27,9 @@ use crate::{
 const KILL_AFTER: &str = "SUREHAND_TEST_KILL_AFTER";
 
 pub(crate) fn open(place: &PlaceArgs) -> anyhow::Result<Arc<Workspace>> {
-    open_at(&root(place)?, user_dirs::state_home()?)
+    let root = root(place)?;
+    let options = WorkspaceOptions { config: settings(&root)?, probe: kill_probe(), ..WorkspaceOptions::default() };
+    Workspace::open_with(&root, options).map_err(with_hint)
 }
 
 /// Opens the workspace of a command that makes changes, as the session `cli`.
@@ -39,7 +40,7 @@ pub(crate) fn open_session(place: &PlaceArgs) -> anyhow::Result<Session> {
 /// Opens the workspace of a long-running command, as a part of the fleet.
 pub(crate) fn open_in_fleet(place: &PlaceArgs) -> anyhow::Result<Arc<Workspace>> {
     let root = root(place)?;
-    let config = settings_with(&root, user_dirs::state_home()?)?;
+    let config = settings(&root)?;
     let fleet = fleet::link(&root, &config.state, &config.board);
     let options = WorkspaceOptions { config, fleet, probe: kill_probe(), ..WorkspaceOptions::default() };
     let workspace = Workspace::open_with(&root, options).map_err(with_hint)?;
@@ -75,11 +76,7 @@ pub(crate) fn root(place: &PlaceArgs) -> anyhow::Result<PathBuf> {
 
 /// The effective settings: the user's, those that a repository may set, and the environment's.
 pub(crate) fn settings(root: &Path) -> anyhow::Result<Config> {
-    settings_with(root, user_dirs::state_home()?)
-}
-
-fn settings_with(root: &Path, state: StateHome) -> anyhow::Result<Config> {
-    Ok(Config { state, ..Config::load(root, variables())? })
+    Ok(Config { state: user_dirs::state_home()?, ..Config::load(root, variables())? })
 }
 
 fn variables() -> impl Iterator<Item = (String, String)> {
@@ -133,11 +130,6 @@ pub(crate) fn open_for_hook(root: &Path) -> anyhow::Result<OpenedWorkspace> {
     let options = WorkspaceOptions { config, is_for_one_call: true, fleet, probe: kill_probe(), ..WorkspaceOptions::default() };
     let workspace = Workspace::open_with(root, options).map_err(with_hint)?;
     Ok(OpenedWorkspace { workspace, trouble })
-}
-
-fn open_at(root: &Path, state: StateHome) -> anyhow::Result<Arc<Workspace>> {
-    let options = WorkspaceOptions { config: settings_with(root, state)?, probe: kill_probe(), ..WorkspaceOptions::default() };
-    Workspace::open_with(root, options).map_err(with_hint)
 }
 
 /// Adds a hint to the error about a place outside every workspace.

@@ -1,6 +1,6 @@
 //! `surehand blame`: who wrote each line of a file, and when.
 
-use std::{ops::Range, process::ExitCode};
+use std::ops::Range;
 
 use surehand_engine::{
     attribution::{Blame, BlameError, LineAuthor},
@@ -18,7 +18,7 @@ use crate::{
     output, pager, workspace,
 };
 
-pub(crate) fn run(args: &BlameArgs) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: &BlameArgs) -> anyhow::Result<()> {
     let workspace = workspace::open_read_only(&args.state.place)?;
     let local_paths = LocalPaths::to(workspace.path());
     let path = workspace.place_of(&local_paths.typed(&args.path))?;
@@ -39,16 +39,14 @@ pub(crate) fn run(args: &BlameArgs) -> anyhow::Result<ExitCode> {
     let names = workspace.session_names()?;
     let words = BlameWords { blame: &blame, names: &names, now: output::now() };
     if args.state.json {
-        output::print_json(&json::blame(&blame, &wanted, &names))?;
-        return Ok(ExitCode::SUCCESS);
+        return output::print_json(&json::blame(&blame, &wanted, &names));
     }
     if let Some(by) = &blame.removed_by {
         let (id, who, when) = words.columns(by);
         let by = [who, id].into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(", ");
         anstream::eprintln!("note: {shown} was removed{} ({by}); these are its last lines", when_in_words(&when));
     }
-    pager::print(&words.as_text(&wanted), &args.pager)?;
-    Ok(ExitCode::SUCCESS)
+    pager::print(&words.as_text(&wanted), &args.pager)
 }
 
 fn when_in_words(when: &str) -> String {

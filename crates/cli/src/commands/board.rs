@@ -1,6 +1,6 @@
 //! `surehand board`: the state that all checkouts of a repository share.
 
-use std::{process::ExitCode, thread, time::Duration};
+use std::{thread, time::Duration};
 
 use anyhow::Context;
 use serde_json::json;
@@ -19,18 +19,17 @@ use crate::{
     output, workspace,
 };
 
-pub(crate) fn run(args: &BoardArgs) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: &BoardArgs) -> anyhow::Result<()> {
     let workspace = workspace::open(&args.place)?;
     anyhow::ensure!(workspace.config().board.enabled, "the board is switched off: board.enabled is false in your settings");
     match &args.act {
-        Some(act) => change(args, act, &workspace)?,
-        None if args.watch => watch(args, &workspace)?,
+        Some(act) => change(args, act, &workspace),
+        None if args.watch => watch(args, &workspace),
         None => {
             let trouble = refresh(&workspace);
-            show(args, &workspace, trouble)?;
+            show(args, &workspace, trouble)
         }
     }
-    Ok(ExitCode::SUCCESS)
 }
 
 /// Makes the local copy current. Returns the reason if that fails.
@@ -131,9 +130,10 @@ fn release(workspace: &Workspace, pattern: &str) -> anyhow::Result<String> {
     Ok(format!("Released {pattern}, which {} had claimed.", by.join(" and ")))
 }
 
-fn set_status(workspace: &Workspace, ids: &[i64], status: TaskStatus) -> anyhow::Result<String> {
+fn set_status(workspace: &Workspace, ids: &[u32], status: TaskStatus) -> anyhow::Result<String> {
     for id in ids {
-        let edit = TaskEdit { task: BoardTaskId(*id), by: None, description: None, priority: None, status: Some(status) };
+        let edit =
+            TaskEdit { task: BoardTaskId((*id).into()), by: None, description: None, priority: None, status: Some(status) };
         call(workspace, &BoardCall::EditTask(edit))?;
     }
     let (these, are) = (count(ids.len(), "task"), if ids.len() == 1 { "is" } else { "are" });

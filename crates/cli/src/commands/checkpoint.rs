@@ -1,7 +1,5 @@
 //! `surehand checkpoint`: saves the current state of the files.
 
-use std::process::ExitCode;
-
 use jiff::Zoned;
 use surehand_engine::{
     checkpoint::CheckpointRequest,
@@ -13,7 +11,7 @@ use surehand_engine::{
 
 use crate::{args::CheckpointArgs, output, workspace};
 
-pub(crate) fn run(args: &CheckpointArgs) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: &CheckpointArgs) -> anyhow::Result<()> {
     let is_time = |name: &&String| reads_as_time(name, &Zoned::now());
     if let Some(name) = args.name.as_ref().filter(is_time) {
         anyhow::bail!("{name}: `surehand restore --to` takes this for a time; choose another name");
@@ -23,14 +21,13 @@ pub(crate) fn run(args: &CheckpointArgs) -> anyhow::Result<ExitCode> {
     let request = CheckpointRequest { session: None, occasion: "surehand checkpoint".to_owned(), name };
     let checkpoint = workspace.checkpoint(&request)?;
     match args.state.json {
-        true => output::print_json(&json::checkpoint(&checkpoint))?,
+        true => output::print_json(&json::checkpoint(&checkpoint)),
         false => {
             let (summary, not_kept) = (summary(&checkpoint), not_kept(&checkpoint));
             let ago = output::ago(output::now() - checkpoint.at);
-            output::print(&format!("\x1b[33m{}\x1b[0m {ago:>9}  {summary}\n{not_kept}", checkpoint.id))?;
+            output::print(&format!("\x1b[33m{}\x1b[0m {ago:>9}  {summary}\n{not_kept}", checkpoint.id))
         }
     }
-    Ok(ExitCode::SUCCESS)
 }
 
 pub(super) fn summary(checkpoint: &CheckpointInfo) -> String {
@@ -42,9 +39,5 @@ pub(super) fn summary(checkpoint: &CheckpointInfo) -> String {
 pub(super) fn not_kept(checkpoint: &CheckpointInfo) -> String {
     const MOST: usize = 5;
     let line = |left: &NotKept| format!("    {} not kept: {}\n", left.path, left.why);
-    let mut text: String = checkpoint.not_kept.iter().take(MOST).map(line).collect();
-    if checkpoint.not_kept.len() > MOST {
-        text.push_str(&format!("    {} more not kept (--json lists them)\n", checkpoint.not_kept.len() - MOST));
-    }
-    text
+    output::listed(&checkpoint.not_kept, MOST, line, |more| format!("    {more} more not kept (--json lists them)\n"))
 }

@@ -22,19 +22,19 @@ use super::{
     log::Words,
     usage::{amount_as_json, size},
 };
-use crate::{args::CleanArgs, local_paths::LocalPaths, output, question, user_dirs, workspace};
+use crate::{args::CleanArgs, output, question, user_dirs, workspace};
 
 pub(crate) fn run(args: &CleanArgs) -> anyhow::Result<ExitCode> {
     let home = user_dirs::state_home()?;
-    let workspace = args.is_about_a_workspace().then(|| workspace::open(&args.place)).transpose()?;
+    let workspace = args.is_about_a_workspace().then(|| workspace::open(&args.consent.place)).transpose()?;
     let found = Found::gather(args, workspace, home)?;
-    if !args.json {
+    if !args.consent.json {
         output::print(&found.preview()?)?;
     }
-    let is_preview = found.is_nothing() || args.dry_run;
-    let is_wanted = !is_preview && (args.yes || question::ask("Remove this?", args.json)?);
+    let is_preview = found.is_nothing() || args.consent.dry_run;
+    let is_wanted = !is_preview && (args.consent.yes || question::ask("Remove this?", args.consent.json)?);
     let removed = is_wanted.then(|| found.remove()).transpose()?;
-    match (&removed, args.json) {
+    match (&removed, args.consent.json) {
         (removed, true) => output::print_json(&found.as_json(removed.as_ref()))?,
         (Some(removed), false) => output::print(&removed.report())?,
         (None, false) => {}
@@ -91,7 +91,7 @@ impl Found {
             let sessions = SessionRoots::usage(&home)?;
             let mut trees = sessions.roots;
             // The repository around the current directory, if any.
-            trees.extend(workspace::root(&args.place).ok());
+            trees.extend(workspace::root(&args.consent.place).ok());
             gone = gone_states(&home, &state_directories(&home, &trees)?)?;
             boards = gone_boards(&home)?;
             gone_sessions = sessions.gone;
@@ -120,19 +120,14 @@ impl Found {
             text.push_str(&format!("  what {sessions} have seen: {files}, {}\n", size(usage.views.bytes)));
             text.push_str("    a session that goes on must read a file again before it edits it; changes stay in the log\n");
         }
-        self.runs.iter().take(MOST).for_each(|run| text.push_str(&format!("  {}\n", run_line(run))));
-        text.push_str(&more(self.runs.len(), "run"));
+        text.push_str(&listed(&self.runs, "run", run_line));
         text.push_str(&self.rescue_lines()?);
-        for gone in self.gone.iter().take(MOST) {
-            text.push_str(&format!("  {}\n", gone_line(gone)));
-        }
-        text.push_str(&more(self.gone.len(), "work tree"));
-        for board in self.boards.iter().take(MOST) {
+        text.push_str(&listed(&self.gone, "work tree", gone_line));
+        text.push_str(&listed(&self.boards, "board", |board| {
             let roots = board.roots.as_deref().unwrap_or_default();
             let roots: Vec<String> = roots.iter().map(|root| root.display().to_string()).collect();
-            text.push_str(&format!("  the board of {}, which are gone: {}\n", first_of(&roots), size(board.bytes)));
-        }
-        text.push_str(&more(self.boards.len(), "board"));
+            format!("the board of {}, which are gone: {}", first_of(&roots), size(board.bytes))
+        }));
         if self.gone_sessions.count > 0 {
             let sessions = number(self.gone_sessions.count, "session");
             text.push_str(&format!("  where {sessions} worked, in work trees that are gone\n"));
@@ -150,10 +145,8 @@ impl Found {
 
     fn rescue_lines(&self) -> anyhow::Result<String> {
         let Some(workspace) = &self.workspace else { return Ok(String::new()) };
-        let (names, local_paths) = (workspace.session_names()?, LocalPaths::to(workspace.path()));
-        let words = Words { names: &names, local_paths: &local_paths, now: output::now() };
-        let lines = self.rescues.iter().take(MOST).map(|rescue| format!("  {} {}\n", rescue.id, words.rescue(rescue)));
-        Ok(lines.collect::<String>() + &more(self.rescues.len(), "rescued file"))
+        let words = Words::of(workspace)?;
+        Ok(listed(&self.rescues, "rescued file", |rescue| format!("{} {}", rescue.id, words.rescue(rescue))))
     }
 
     fn remove(&self) -> anyhow::Result<Removed> {
@@ -216,7 +209,7 @@ impl Found {
             |gone: &GoneState| json!({ "state": gone.state, "checkout": gone.checkout, "root": gone.root, "bytes": gone.bytes });
         let old = self.history.clone().unwrap_or_default();
         let sessions = self.sessions.unwrap_or_default();
-        let mut said = json!({
+        let mut object = json!({
             "before": rfc3339(self.before),
             "versions": amount_as_json(old.usage.versions),
             "changes": amount_as_json(old.usage.changes),
@@ -235,9 +228,9 @@ impl Found {
         });
         if let Some(removed) = removed {
             let failed = removed.failed.iter().map(|(what, why)| json!({ "what": what, "why": why }));
-            (said["freed"], said["failed"]) = (removed.freed.into(), failed.collect());
+            (object["freed"], object["failed"]) = (removed.freed.into(), failed.collect());
         }
-        said
+        object
     }
 }
 
@@ -265,22 +258,18 @@ impl Removed {
     }
 
     fn report(&self) -> String {
-        let mut text = format!("Removed. {} are free again.\n", size(self.freed));
-        for (what, why) in self.failed.iter().take(MOST) {
-            text.push_str(&format!("Kept: {what} ({why})\n"));
-        }
-        if self.failed.len() > MOST {
-            text.push_str(&format!("Kept: {} more (--json lists them)\n", self.failed.len() - MOST));
-        }
-        text
+        let line = |(what, why): &(String, String)| format!("Kept: {what} ({why})\n");
+        let kept = output::listed(&self.failed, MOST, line, |more| format!("Kept: {more} more (--json lists them)\n"));
+        format!("Removed. {} are free again.\n{kept}", size(self.freed))
     }
 }
 
 /// This many of each kind are listed; the rest are counted.
 const MOST: usize = 20;
 
-fn more(all: usize, what: &str) -> String {
-    if all > MOST { format!("  and {} more (--json lists them)\n", count(all - MOST, what)) } else { String::new() }
+fn listed<T>(items: &[T], what: &str, line: impl Fn(&T) -> String) -> String {
+    let more = |others| format!("  and {} more (--json lists them)\n", count(others, what));
+    output::listed(items, MOST, |item| format!("  {}\n", line(item)), more)
 }
 
 fn number(amount: u64, what: &str) -> String {
@@ -295,12 +284,12 @@ fn amounts(usage: &StoreUsage) -> Vec<String> {
         (usage.checkpoints, "checkpoint"),
         (usage.incidents, "other log entry"),
     ];
-    let there = kinds.into_iter().filter(|(amount, _)| amount.count > 0);
+    let present = kinds.into_iter().filter(|(amount, _)| amount.count > 0);
     let plural = |amount: KeptAmount, what: &str| match (amount.count, what.strip_suffix('y')) {
         (2.., Some(stem)) => format!("{} {stem}ies", amount.count),
         _ => number(amount.count, what),
     };
-    there.map(|(amount, what)| format!("{} ({})", plural(amount, what), size(amount.bytes))).collect()
+    present.map(|(amount, what)| format!("{} ({})", plural(amount, what), size(amount.bytes))).collect()
 }
 
 /// The first few names, and the number of the others.

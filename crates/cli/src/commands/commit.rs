@@ -16,7 +16,7 @@ use surehand_engine::{
     render::count,
 };
 
-use super::session_work::{WorkWords, has_work};
+use super::{log::Words, session_work::has_work};
 use crate::{args::CommitArgs, local_paths::LocalPaths, output, workspace};
 
 pub(crate) fn run(args: &CommitArgs) -> anyhow::Result<ExitCode> {
@@ -89,13 +89,12 @@ fn paths(workspace: &Workspace, typed: &[String]) -> anyhow::Result<Vec<RelPath>
 struct CommitReport<'a> {
     workspace: &'a Workspace,
     args: &'a CommitArgs,
-    names: surehand_engine::session_names::SessionNames,
-    local_paths: LocalPaths,
+    words: Words,
 }
 
 impl<'a> CommitReport<'a> {
     fn new(workspace: &'a Workspace, args: &'a CommitArgs) -> anyhow::Result<Self> {
-        Ok(Self { workspace, args, names: workspace.session_names()?, local_paths: LocalPaths::to(workspace.path()) })
+        Ok(Self { workspace, args, words: Words::of(workspace)? })
     }
 
     fn done(&self, plan: &SessionCommitPlan, commit: Option<&SessionCommit>) -> anyhow::Result<ExitCode> {
@@ -124,20 +123,16 @@ impl<'a> CommitReport<'a> {
         Ok(ExitCode::FAILURE)
     }
 
-    fn words(&self) -> WorkWords<'_> {
-        WorkWords { names: &self.names, local_paths: &self.local_paths }
-    }
-
     fn note_left(&self, plan: &SessionCommitPlan) {
         if !self.args.state.json {
-            let notes = plan.left.iter().flat_map(|file| self.words().left(file));
+            let notes = plan.left.iter().flat_map(|file| self.words.left(file));
             notes.for_each(|note| anstream::eprintln!("note: {note}"));
         }
     }
 
     fn print_json(&self, plan: &SessionCommitPlan, commit: Option<&SessionCommit>, patch: Option<&str>) -> anyhow::Result<()> {
-        let said = json::session_commit(plan, commit, patch, &self.names);
-        output::print_json(&said)
+        let object = json::session_commit(plan, commit, patch, &self.words.names);
+        output::print_json(&object)
     }
 }
 

@@ -1,7 +1,5 @@
 //! `surehand completions`: the completion script for a shell.
 
-use std::process::ExitCode;
-
 use clap::CommandFactory;
 
 use crate::{
@@ -9,9 +7,8 @@ use crate::{
     output,
 };
 
-pub(crate) fn run(args: &CompletionsArgs) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: &CompletionsArgs) -> anyhow::Result<()> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Args::command(), "surehand", &mut script);
-    output::print(&String::from_utf8_lossy(&script))?;
-    Ok(ExitCode::SUCCESS)
+    output::print(&String::from_utf8_lossy(&script))
 }

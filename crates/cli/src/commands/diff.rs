@@ -2,7 +2,6 @@
 
 use std::{
     io::{self, IsTerminal},
-    process::ExitCode,
     sync::Arc,
 };
 
@@ -15,10 +14,10 @@ use surehand_engine::{
     json,
 };
 
-use super::session_work::{WorkWords, has_work};
+use super::{log::Words, session_work::has_work};
 use crate::{args::DiffArgs, display::diff::coloured, local_paths::LocalPaths, output, pager, workspace};
 
-pub(crate) fn run(args: &DiffArgs) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: &DiffArgs) -> anyhow::Result<()> {
     let workspace = workspace::open_read_only(&args.place)?;
     let session = Session::untracked(workspace.clone());
     let selection = workspace::selection(&args.selection, &session)?;
@@ -31,10 +30,9 @@ pub(crate) fn run(args: &DiffArgs) -> anyhow::Result<ExitCode> {
     drop(workspace);
     // A pipe gets it unchanged, so that the diff can be applied.
     match args.json || !io::stdout().is_terminal() {
-        true => output::print_bytes(&text)?,
-        false => pager::print(&String::from_utf8_lossy(&text), &args.pager)?,
+        true => output::print_bytes(&text),
+        false => pager::print(&String::from_utf8_lossy(&text), &args.pager),
     }
-    Ok(ExitCode::SUCCESS)
 }
 
 fn of_change(args: &DiffArgs, workspace: &Workspace, selection: &ChangeSelection) -> anyhow::Result<Vec<u8>> {
@@ -84,18 +82,18 @@ fn of_session(args: &DiffArgs, here: &Arc<Workspace>, session: &SessionId) -> an
     if args.patch {
         text = here.patch_of(&work.files)?;
         for root in &others {
-            let there = workspace::open_read_only(&workspace::at(root))?;
-            if has_work(&there, session, base)? {
+            let other = workspace::open_read_only(&workspace::at(root))?;
+            if has_work(&other, session, base)? {
                 anstream::eprintln!("note: there is more in {}", root.display());
             }
         }
     }
     let mut is_anything = show(args, here, work, &mut files, &mut text)?;
     for root in others.iter().filter(|_| !args.patch) {
-        let there = workspace::open_read_only(&workspace::at(root))?;
-        let work = there.session_work(session, base)?;
+        let other = workspace::open_read_only(&workspace::at(root))?;
+        let work = other.session_work(session, base)?;
         note_git_trouble(&work);
-        is_anything |= show(args, &there, work, &mut files, &mut text)?;
+        is_anything |= show(args, &other, work, &mut files, &mut text)?;
     }
     if !is_anything {
         let name = here.session_names()?.name(session);
@@ -123,11 +121,10 @@ fn show(
     files: &mut Vec<Value>,
     text: &mut Vec<u8>,
 ) -> anyhow::Result<bool> {
-    let names = workspace.session_names()?;
-    let words = WorkWords { names: &names, local_paths: &LocalPaths::to(workspace.path()) };
+    let words = Words::of(workspace)?;
     for file in &work.files {
         if args.json {
-            files.push(json::session_file(workspace.path(), file, &names));
+            files.push(json::session_file(workspace.path(), file, &words.names));
             continue;
         }
         if !args.patch {

@@ -1,6 +1,6 @@
 //! `surehand helper`: the process that connects agents to the boards of their repositories.
 
-use std::{process::ExitCode, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use anyhow::Context;
 use serde_json::json;
@@ -12,11 +12,11 @@ use crate::{args::HelperArgs, fleet, output};
 /// How long the helper runs without agents.
 const IDLE: Duration = Duration::from_secs(10 * 60);
 
-pub(crate) fn run(args: &HelperArgs) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: &HelperArgs) -> anyhow::Result<()> {
     match () {
-        () if args.detach => detach()?,
-        () if args.status => show_status(args.json)?,
-        () if args.stop => stop(args.json)?,
+        () if args.detach => detach(),
+        () if args.status => show_status(args.json),
+        () if args.stop => stop(args.json),
         () => {
             // Its own session, so that it outlives the terminal and the process group of the caller that needed it
             // first.
@@ -25,12 +25,11 @@ pub(crate) fn run(args: &HelperArgs) -> anyhow::Result<ExitCode> {
             let options = ServeOptions { dir: fleet::runtime_dir()?, program: fleet::VERSION.to_owned(), idle: IDLE, connect };
             match serve(options) {
                 // Two callers may start it at once.
-                Ok(()) | Err(ServeError::RunsAlready) => {}
-                Err(error) => return Err(error.into()),
+                Ok(()) | Err(ServeError::RunsAlready) => Ok(()),
+                Err(error) => Err(error.into()),
             }
         }
     }
-    Ok(ExitCode::SUCCESS)
 }
 
 /// Starts the helper and ends, so that process 1 becomes the parent of the helper.

@@ -1,9 +1,10 @@
 //! `surehand log`: everything that happened, newest first.
 
-use std::{path::PathBuf, process::ExitCode};
+use std::path::PathBuf;
 
 use serde_json::Value;
 use surehand_engine::{
+    Workspace,
     activity::{Activity, ActivityFilter, ActivityList},
     change_log::{LoggedChange, what_happened_to},
     core::RelPath,
@@ -17,13 +18,12 @@ use surehand_engine::{
 use super::checkpoint;
 use crate::{args::LogArgs, local_paths::LocalPaths, output, pager, workspace};
 
-pub(crate) fn run(args: &LogArgs) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: &LogArgs) -> anyhow::Result<()> {
     let log = Log::read(args)?;
     match args.list.json {
-        true => output::print_json(&log.as_json())?,
-        false => pager::print(&log.as_text(args.list.limit), &args.pager)?,
+        true => output::print_json(&log.as_json()),
+        false => pager::print(&log.as_text(args.list.limit), &args.pager),
     }
-    Ok(ExitCode::SUCCESS)
 }
 
 /// A part of the log of one or more workspaces.
@@ -32,23 +32,22 @@ struct Log {
     entries: Vec<(Option<PathBuf>, Activity)>,
     is_cut: bool,
     is_filtered: bool,
-    names: SessionNames,
-    local_paths: LocalPaths,
+    words: Words,
 }
 
 impl Log {
     fn read(args: &LogArgs) -> anyhow::Result<Self> {
         let workspace = workspace::open_read_only(&args.list.place)?;
-        let local_paths = LocalPaths::to(workspace.path());
-        let path = args.path.as_deref().map(|path| workspace.place_of(&local_paths.typed(path))).transpose()?.flatten();
-        let of = args.session.as_ref().map(|typed| workspace::find_session(&workspace, typed)).transpose()?;
-        let filter = ActivityFilter { path, session: of, kinds: args.kind.clone() };
+        let words = Words::of(&workspace)?;
+        let path = args.path.as_deref().map(|path| workspace.place_of(&words.local_paths.typed(path))).transpose()?.flatten();
+        let session = args.session.as_ref().map(|typed| workspace::find_session(&workspace, typed)).transpose()?;
+        let filter = ActivityFilter { path, session, kinds: args.kind.clone() };
         let mut lists = vec![(None, workspace.activity(&filter, args.list.limit)?)];
         // A session may have worked in other workspaces, too.
         if let (Some(session), None) = (&filter.session, &filter.path) {
             for root in workspace::other_roots(session, workspace.path())? {
-                let there = workspace::open_read_only(&workspace::at(&root))?.activity(&filter, args.list.limit)?;
-                lists.push((Some(root), there));
+                let list = workspace::open_read_only(&workspace::at(&root))?.activity(&filter, args.list.limit)?;
+                lists.push((Some(root), list));
             }
         }
         let mut is_cut = lists.iter().any(|(_, list)| list.is_cut);
@@ -60,7 +59,7 @@ impl Log {
         is_cut |= entries.len() > args.list.limit;
         entries.truncate(args.list.limit);
         let is_filtered = filter != ActivityFilter::default();
-        Ok(Self { entries, is_cut, is_filtered, names: workspace.session_names()?, local_paths })
+        Ok(Self { entries, is_cut, is_filtered, words })
     }
 
     fn as_text(&self, limit: usize) -> String {
@@ -68,8 +67,7 @@ impl Log {
             return if self.is_filtered { "There is no such entry in the log.\n" } else { "There is nothing in the log.\n" }
                 .to_owned();
         }
-        let words = Words { names: &self.names, local_paths: &self.local_paths, now: output::now() };
-        let mut text: String = self.entries.iter().map(|(root, entry)| words.entry(root.as_ref(), entry)).collect();
+        let mut text: String = self.entries.iter().map(|(root, entry)| self.words.entry(root.as_ref(), entry)).collect();
         if self.is_cut {
             text.push_str(&format!("There are older entries: surehand log -n {} shows more.\n", limit.saturating_mul(5).max(1)));
         }
@@ -78,24 +76,30 @@ impl Log {
 
     fn as_json(&self) -> Value {
         let entry = |(root, entry): &(Option<PathBuf>, Activity)| {
-            let mut said = json::activity(entry);
+            let mut object = json::activity(entry);
             if let Some(root) = root {
-                said["workspace"] = root.to_string_lossy().into();
+                object["workspace"] = root.to_string_lossy().into();
             }
-            said
+            object
         };
         Value::Array(self.entries.iter().map(entry).collect())
     }
 }
 
-/// Formats log entries as text.
-pub(super) struct Words<'a> {
-    pub names: &'a SessionNames,
-    pub local_paths: &'a LocalPaths,
+/// Formats the state of a workspace for people.
+pub(super) struct Words {
+    pub names: SessionNames,
+    pub local_paths: LocalPaths,
+    /// In milliseconds since the Unix epoch.
     pub now: i64,
 }
 
-impl Words<'_> {
+impl Words {
+    pub(super) fn of(workspace: &Workspace) -> anyhow::Result<Self> {
+        let (names, local_paths) = (workspace.session_names()?, LocalPaths::to(workspace.path()));
+        Ok(Self { names, local_paths, now: output::now() })
+    }
+
     /// An entry, with a line for each of its files.
     pub(super) fn entry(&self, root: Option<&PathBuf>, entry: &Activity) -> String {
         let (what, details) = match entry {

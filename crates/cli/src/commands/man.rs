@@ -1,6 +1,6 @@
 //! `surehand man`: the manual pages, generated from the command line.
 
-use std::{fs, process::ExitCode};
+use std::fs;
 
 use anyhow::Context;
 use clap::CommandFactory;
@@ -10,16 +10,14 @@ use crate::{
     output,
 };
 
-pub(crate) fn run(args: &ManArgs) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: &ManArgs) -> anyhow::Result<()> {
     let command = Args::command();
     let Some(directory) = &args.dir else {
         let mut page = Vec::new();
         clap_mangen::Man::new(command).render(&mut page).context("the page")?;
-        output::print(&String::from_utf8_lossy(&page))?;
-        return Ok(ExitCode::SUCCESS);
+        return output::print(&String::from_utf8_lossy(&page));
     };
     let failed = || format!("{}: cannot be written", directory.display());
     fs::create_dir_all(directory).with_context(failed)?;
-    clap_mangen::generate_to(command, directory).with_context(failed)?;
-    Ok(ExitCode::SUCCESS)
+    clap_mangen::generate_to(command, directory).with_context(failed)
 }

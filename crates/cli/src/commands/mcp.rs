@@ -1,9 +1,6 @@
 //! `surehand mcp`: the MCP server.
 
-use std::{
-    net::{Ipv4Addr, SocketAddr, ToSocketAddrs},
-    process::ExitCode,
-};
+use std::net::{Ipv4Addr, SocketAddr, ToSocketAddrs};
 
 use anyhow::Context;
 use surehand_adapters::mcp::{self, Endpoint, NamedConversation, OpenRoot, Token};
@@ -17,7 +14,7 @@ const TOKEN: &str = "SUREHAND_MCP_TOKEN";
 /// Fixed, because clients are configured with the address.
 const DEFAULT_PORT: u16 = 7873;
 
-pub(crate) fn run(args: &McpArgs) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: &McpArgs) -> anyhow::Result<()> {
     // A wrong address or token is reported before anything is opened.
     let endpoint = args.http.as_ref().map(|address| endpoint(args, address)).transpose()?;
     let workspace = workspace::open_in_fleet(&args.place)?;
@@ -27,39 +24,34 @@ pub(crate) fn run(args: &McpArgs) -> anyhow::Result<ExitCode> {
     match endpoint {
         Some(endpoint) => {
             anstream::eprintln!("{}", welcome(&endpoint, &workspace.path().display().to_string()));
-            mcp::serve_http(workspace, open, &dialects, endpoint).context("the server failed")?;
+            mcp::serve_http(workspace, open, &dialects, endpoint).context("the server failed")
         }
         None => {
             let named = NamedConversation::in_environment(|name| std::env::var(name).ok());
-            mcp::serve_stdio(workspace, open, &dialects, named).context("the connection failed")?;
+            mcp::serve_stdio(workspace, open, &dialects, named).context("the connection failed")
         }
     }
-    Ok(ExitCode::SUCCESS)
 }
 
 fn endpoint(args: &McpArgs, address: &str) -> anyhow::Result<Endpoint> {
-    let (address, token) = (address_of(address)?, token(args)?);
-    if let Some((TokenOrigin::Made, token)) = &token {
-        anstream::eprintln!("token: {}", token.secret());
-    }
-    Ok(Endpoint::bind(address, token.map(|(_, token)| token), &args.allow_origin)?)
+    let address = address_of(address)?;
+    Ok(Endpoint::bind(address, token(args)?, &args.allow_origin)?)
 }
 
-enum TokenOrigin {
-    Environment,
-    Made,
-}
-
-fn token(args: &McpArgs) -> anyhow::Result<Option<(TokenOrigin, Token)>> {
+/// The token from the environment, or a new one, which is printed.
+fn token(args: &McpArgs) -> anyhow::Result<Option<Token>> {
     let name = args.token_env.as_deref().unwrap_or(TOKEN);
     match std::env::var(name) {
         Ok(secret) => {
-            let token = Token::new(&secret)
-                .with_context(|| format!("{name}: not a token: it needs 8 letters or more, without spaces"))?;
-            Ok(Some((TokenOrigin::Environment, token)))
+            let why = || format!("{name}: not a token: it needs 8 letters or more, without spaces");
+            Token::new(&secret).with_context(why).map(Some)
         }
         Err(_) if args.token_env.is_some() => anyhow::bail!("{name}: there is no such variable in the environment"),
-        Err(_) if args.token => Ok(Some((TokenOrigin::Made, Token::generate().context("cannot generate a token")?))),
+        Err(_) if args.token => {
+            let token = Token::generate().context("cannot generate a token")?;
+            anstream::eprintln!("token: {}", token.secret());
+            Ok(Some(token))
+        }
         Err(_) => Ok(None),
     }
 }

@@ -37,8 +37,7 @@ fn list(args: &RescuedArgs) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let mut text = if rescues.is_empty() { "There are no rescued files.\n".to_owned() } else { String::new() };
-    let (names, local_paths) = (workspace.session_names()?, LocalPaths::to(workspace.path()));
-    let words = Words { names: &names, local_paths: &local_paths, now: output::now() };
+    let words = Words::of(&workspace)?;
     for rescue in &rescues {
         text.push_str(&line(&words, rescue));
     }
@@ -51,7 +50,7 @@ fn list(args: &RescuedArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn line(words: &Words<'_>, rescue: &Rescue) -> String {
+fn line(words: &Words, rescue: &Rescue) -> String {
     let ago = output::ago(words.now - rescue.at);
     format!("\x1b[33m{}\x1b[0m {ago:>9}  {}\n", rescue.id, words.rescue(rescue))
 }
@@ -61,9 +60,9 @@ fn show(args: &RescuedArgs, id: &str) -> anyhow::Result<ExitCode> {
     let rescue = find(&workspace, id)?;
     let diff = workspace.rescue_diff(&rescue)?;
     if args.json {
-        let mut said = surehand_engine::json::rescue(&rescue);
-        said["diff"] = diff.to_string().into();
-        output::print_json(&said)?;
+        let mut object = surehand_engine::json::rescue(&rescue);
+        object["diff"] = diff.to_string().into();
+        output::print_json(&object)?;
     } else if diff.to_string().is_empty() {
         output::print("It is the same as the current file.\n")?;
     } else if io::stdout().is_terminal() {
@@ -93,8 +92,8 @@ fn apply(args: &RescuedArgs, id: &str, to: Option<&str>, yes: bool) -> anyhow::R
         anyhow::bail!("{shown}: {}", failed.why);
     }
     let undo = restored.changes.first().map(|change| format!("surehand undo {change} takes it back.\n")).unwrap_or_default();
-    let said = json!({ "applied": true, "path": path, "changes": restored.changes });
-    answer(args, &said, &format!("Wrote the rescued content to {shown}.\n{undo}"), ExitCode::SUCCESS)
+    let object = json!({ "applied": true, "path": path, "changes": restored.changes });
+    answer(args, &object, &format!("Wrote the rescued content to {shown}.\n{undo}"), ExitCode::SUCCESS)
 }
 
 fn drop_all(args: &RescuedArgs, ids: &[String], yes: bool) -> anyhow::Result<ExitCode> {
@@ -105,8 +104,7 @@ fn drop_all(args: &RescuedArgs, ids: &[String], yes: bool) -> anyhow::Result<Exi
         anyhow::bail!("{}: it was applied or dropped before", gone.id);
     }
     if !args.json && !yes {
-        let (names, local_paths) = (workspace.session_names()?, LocalPaths::to(workspace.path()));
-        let words = Words { names: &names, local_paths: &local_paths, now: output::now() };
+        let words = Words::of(workspace)?;
         output::print(&rescues.iter().map(|rescue| line(&words, rescue)).collect::<String>())?;
     }
     if !yes && !question::ask("Drop this?", args.json)? {

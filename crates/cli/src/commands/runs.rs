@@ -1,7 +1,5 @@
 //! `surehand runs`: the runs of the agent in this workspace.
 
-use std::process::ExitCode;
-
 use serde_json::Value;
 use surehand_agent::{
     event::StopReason,
@@ -18,14 +16,13 @@ use crate::{
     output, workspace,
 };
 
-pub(crate) fn run(args: &ListArgs) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: &ListArgs) -> anyhow::Result<()> {
     let workspace = workspace::open_read_only(&args.place)?;
     let mut runs = past_runs::list(&workspace)?;
     let all = runs.len();
     runs.truncate(args.limit);
     if args.json {
-        output::print_json(&Value::Array(runs.iter().map(past_runs::run_json).collect()))?;
-        return Ok(ExitCode::SUCCESS);
+        return output::print_json(&Value::Array(runs.iter().map(past_runs::run_json).collect()));
     }
     let now = output::now();
     let mut text: String = runs.iter().map(|run| as_text(run, now)).collect();
@@ -33,8 +30,7 @@ pub(crate) fn run(args: &ListArgs) -> anyhow::Result<ExitCode> {
         text.push_str("There are no runs. `surehand run \"STORY\"` begins one.\n");
     }
     text.push_str(&unlisted("run", all - runs.len(), all));
-    output::print(&text)?;
-    Ok(ExitCode::SUCCESS)
+    output::print(&text)
 }
 
 /// A line about the items that a list leaves out, if any.

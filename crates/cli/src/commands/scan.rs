@@ -2,7 +2,6 @@
 
 use std::{
     io::{self, IsTerminal, Write},
-    process::ExitCode,
     sync::Mutex,
     time::{Duration, Instant},
 };
@@ -15,17 +14,16 @@ use surehand_engine::{
 
 use crate::{args::StateArgs, local_paths::LocalPaths, output, workspace};
 
-pub(crate) fn run(args: &StateArgs) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: &StateArgs) -> anyhow::Result<()> {
     let workspace = workspace::open(&args.place)?;
     let line = ProgressLine::new();
     let scanned = scan(&workspace, &|progress| line.show(progress));
     line.clear();
     let scanned = scanned?;
     match args.json {
-        true => output::print_json(&as_json(&scanned))?,
-        false => output::print(&as_text(&scanned, &LocalPaths::to(workspace.path())))?,
+        true => output::print_json(&as_json(&scanned)),
+        false => output::print(&as_text(&scanned, &LocalPaths::to(workspace.path()))),
     }
-    Ok(ExitCode::SUCCESS)
 }
 
 /// The number of paths of each kind that are listed; the rest are counted.

@@ -1,13 +1,11 @@
 //! `surehand self`: the version, how it was installed, and how to update and remove it.
 
-use std::process::ExitCode;
-
 use anyhow::Context;
 use serde_json::json;
 
 use crate::{args::SelfArgs, installation::installer_of, output, user_dirs};
 
-pub(crate) fn run(args: &SelfArgs) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: &SelfArgs) -> anyhow::Result<()> {
     let version = env!("CARGO_PKG_VERSION");
     let program = std::env::current_exe().context("the path of this program")?;
     let installer = installer_of(&program);
@@ -42,6 +40,5 @@ pub(crate) fn run(args: &SelfArgs) -> anyhow::Result<ExitCode> {
             shown(&home.settings),
             shown(&state),
         )
-    })?;
-    Ok(ExitCode::SUCCESS)
+    })
 }

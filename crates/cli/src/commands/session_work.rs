@@ -4,23 +4,16 @@ use surehand_engine::{
     SessionId, Workspace,
     attribution::{LeftWhy, LeftWork, LineAuthor, SessionFile, SessionWorkError, WorkBase},
     render::count,
-    session_names::SessionNames,
 };
 
-use crate::local_paths::LocalPaths;
+use super::log::Words;
 
 /// Whether a session has any work that is not left out.
 pub(super) fn has_work(workspace: &Workspace, session: &SessionId, base: WorkBase) -> Result<bool, SessionWorkError> {
     Ok(workspace.session_work(session, base)?.files.iter().any(SessionFile::is_changed))
 }
 
-/// Formats the work of a session as text.
-pub(super) struct WorkWords<'a> {
-    pub names: &'a SessionNames,
-    pub local_paths: &'a LocalPaths,
-}
-
-impl WorkWords<'_> {
+impl Words {
     /// The parts of a file that are left out, one line each.
     pub(super) fn left(&self, file: &SessionFile) -> Vec<String> {
         let path = self.local_paths.shown(file.path_after.as_str());
@@ -29,27 +22,24 @@ impl WorkWords<'_> {
 
     fn why(&self, left: &LeftWork) -> String {
         let others = self.others(left);
-        match left.why {
-            LeftWhy::ReplacesOthers => format!("left out, because this replaced lines of {others} that are not committed"),
-            LeftWhy::ReplacedByOthers => format!("left out, because {others} changed this since"),
-            LeftWhy::AmongOthers => format!("left out, because this is among lines of {others} that are not committed"),
-            LeftWhy::NotText => format!("left out, because it has no lines and {others} changed it, too"),
-            LeftWhy::Removed => format!("left out, because {others} removed or renamed it since"),
-            LeftWhy::Recreated => format!("left out, because {others} had a part in removing it and making it again"),
-            LeftWhy::Moved => format!("its new name is left out, because {others} renamed it, too"),
-            LeftWhy::NotCommitted => "left out, because others made the file and it is not committed; commit it first".to_owned(),
-            LeftWhy::Ignored => "left out, because git ignores it".to_owned(),
-            LeftWhy::Staged => {
-                "left out, because something else is staged in the same place; commit or unstage that first".to_owned()
-            }
-            LeftWhy::Converted => {
-                "left out, because git stores it in another form, in which its lines cannot be found".to_owned()
-            }
-            LeftWhy::NotKept => "left out, because what it was before is no longer kept".to_owned(),
-            LeftWhy::NotAFile => "left out, because it is a link or too large a file now".to_owned(),
-            LeftWhy::Submodule => "left out, because it belongs to a submodule or another repository; commit it there".to_owned(),
-            _ => "left out".to_owned(),
-        }
+        let why = match left.why {
+            LeftWhy::ReplacesOthers => format!("this replaced lines of {others} that are not committed"),
+            LeftWhy::ReplacedByOthers => format!("{others} changed this since"),
+            LeftWhy::AmongOthers => format!("this is among lines of {others} that are not committed"),
+            LeftWhy::NotText => format!("it has no lines and {others} changed it, too"),
+            LeftWhy::Removed => format!("{others} removed or renamed it since"),
+            LeftWhy::Recreated => format!("{others} had a part in removing it and making it again"),
+            LeftWhy::Moved => return format!("its new name is left out, because {others} renamed it, too"),
+            LeftWhy::NotCommitted => "others made the file and it is not committed; commit it first".to_owned(),
+            LeftWhy::Ignored => "git ignores it".to_owned(),
+            LeftWhy::Staged => "something else is staged in the same place; commit or unstage that first".to_owned(),
+            LeftWhy::Converted => "git stores it in another form, in which its lines cannot be found".to_owned(),
+            LeftWhy::NotKept => "its earlier content is no longer kept".to_owned(),
+            LeftWhy::NotAFile => "it is a link or too large a file now".to_owned(),
+            LeftWhy::Submodule => "it belongs to a submodule or another repository; commit it there".to_owned(),
+            _ => return "left out".to_owned(),
+        };
+        format!("left out, because {why}")
     }
 
     fn others(&self, left: &LeftWork) -> String {

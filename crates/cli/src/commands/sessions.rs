@@ -1,18 +1,18 @@
 //! `surehand sessions`: the sessions of the workspace, what each has seen, and which of those files have changed since.
 
-use std::{process::ExitCode, sync::Arc};
+use std::sync::Arc;
 
 use serde_json::Value;
 use surehand_engine::{
     Workspace, core::RelPath, json, render::count, session_names::SessionNames, stale_files, store::KnownSession,
 };
 
-use super::runs;
-use crate::{args::SessionsArgs, local_paths::LocalPaths, output, workspace};
+use super::{log::Words, runs};
+use crate::{args::SessionsArgs, output, workspace};
 
-pub(crate) fn run(args: &SessionsArgs) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: &SessionsArgs) -> anyhow::Result<()> {
     let workspace = workspace::open_read_only(&args.list.place)?;
-    let names = workspace.session_names()?;
+    let words = Words::of(&workspace)?;
     let mut known = workspace.ask(|store| store.known_sessions())?;
     known.sort_by_key(|session| std::cmp::Reverse(session.last_active));
     if let Some(typed) = &args.session {
@@ -21,23 +21,20 @@ pub(crate) fn run(args: &SessionsArgs) -> anyhow::Result<ExitCode> {
     }
     let all = known.len();
     known.truncate(args.list.limit);
-    let rows: Vec<Row> = known.into_iter().map(|session| Row::read(&workspace, &names, session)).collect::<Result<_, _>>()?;
+    let rows: Vec<Row> =
+        known.into_iter().map(|session| Row::read(&workspace, &words.names, session)).collect::<Result<_, _>>()?;
     if args.list.json {
-        output::print_json(&Value::Array(rows.iter().map(Row::as_json).collect()))?;
-        return Ok(ExitCode::SUCCESS);
+        return output::print_json(&Value::Array(rows.iter().map(Row::as_json).collect()));
     }
-    let local_paths = LocalPaths::to(workspace.path());
-    let now = output::now();
     let mut text = if rows.is_empty() { "There are no sessions.\n".to_owned() } else { String::new() };
     for row in &rows {
-        text.push_str(&row.as_text(&local_paths, now));
+        text.push_str(&row.as_text(&words));
         if args.session.is_some() {
-            row.seen.iter().for_each(|path| text.push_str(&row.seen_line(path, &local_paths)));
+            row.seen.iter().for_each(|path| text.push_str(&row.seen_line(path, &words)));
         }
     }
     text.push_str(&runs::unlisted("session", all - rows.len(), all));
-    output::print(&text)?;
-    Ok(ExitCode::SUCCESS)
+    output::print(&text)
 }
 
 struct Row {
@@ -54,9 +51,9 @@ impl Row {
         Ok(Self { name: names.name(&session.id), stale: stale_files(workspace, &session.id), seen, session })
     }
 
-    fn as_text(&self, local_paths: &LocalPaths, now: i64) -> String {
+    fn as_text(&self, words: &Words) -> String {
         const MOST: usize = 3;
-        let active = self.session.last_active.map(|at| format!("active {}, ", output::ago(now - at))).unwrap_or_default();
+        let active = self.session.last_active.map(|at| format!("active {}, ", output::ago(words.now - at))).unwrap_or_default();
         let mut text = format!(
             "\x1b[33m{}\x1b[0m  {active}{}, {} seen",
             self.name,
@@ -64,7 +61,7 @@ impl Row {
             count(self.seen.len(), "file")
         );
         if !self.stale.is_empty() {
-            let named: Vec<String> = self.stale.iter().take(MOST).map(|path| local_paths.shown(path.as_str())).collect();
+            let named: Vec<String> = self.stale.iter().take(MOST).map(|path| words.local_paths.shown(path.as_str())).collect();
             let more = self.stale.len().saturating_sub(MOST);
             let more = if more > 0 {
                 format!(" and {more} more (surehand sessions \"{}\" lists them)", self.name)
@@ -76,9 +73,9 @@ impl Row {
         text + "\n"
     }
 
-    fn seen_line(&self, path: &RelPath, local_paths: &LocalPaths) -> String {
+    fn seen_line(&self, path: &RelPath, words: &Words) -> String {
         let stale = if self.stale.contains(path) { " (changed since)" } else { "" };
-        format!("    {}{stale}\n", local_paths.shown(path.as_str()))
+        format!("    {}{stale}\n", words.local_paths.shown(path.as_str()))
     }
 
     fn as_json(&self) -> Value {

@@ -1,28 +1,24 @@
 //! `surehand show`: one entry of the log, with its diff, or a run of the agent.
 
-use std::{
-    io::{self, IsTerminal},
-    process::ExitCode,
-};
+use std::io::{self, IsTerminal};
 
 use serde_json::Value;
 use surehand_agent::past_runs::{self, PastRun, PastRunError};
 use surehand_engine::{Workspace, activity::Activity, json, render::count, repo_state::rfc3339, session_names::IdError};
 
 use super::{log::Words, show_run};
-use crate::{args::ShowArgs, display::diff::coloured, local_paths::LocalPaths, output, pager, workspace};
+use crate::{args::ShowArgs, display::diff::coloured, output, pager, workspace};
 
-pub(crate) fn run(args: &ShowArgs) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: &ShowArgs) -> anyhow::Result<()> {
     let workspace = workspace::open_read_only(&args.state.place)?;
     let shown = match find(&workspace, &args.id, args.turn)? {
         Named::Entry(entry) => Shown::of_entry(&workspace, &entry)?,
         Named::Run(run) => show_run::read(&workspace, &run, args.turn)?,
     };
     match args.state.json {
-        true => output::print_json(&shown.json)?,
-        false => pager::print(&shown.text, &args.pager)?,
+        true => output::print_json(&shown.json),
+        false => pager::print(&shown.text, &args.pager),
     }
-    Ok(ExitCode::SUCCESS)
 }
 
 /// The entry or run that an id refers to.
@@ -65,8 +61,7 @@ pub(super) struct Shown {
 impl Shown {
     fn of_entry(workspace: &Workspace, entry: &Activity) -> anyhow::Result<Self> {
         let files = workspace.diffs_of(entry)?;
-        let local_paths = LocalPaths::to(workspace.path());
-        let words = Words { names: &workspace.session_names()?, local_paths: &local_paths, now: output::now() };
+        let words = Words::of(workspace)?;
         let mut text = words.entry(None, entry);
         text.push_str(&format!("    {}\n\n", rfc3339(entry.at())));
         let is_terminal = io::stdout().is_terminal();
@@ -74,7 +69,7 @@ impl Shown {
             match diff {
                 Some(diff) if is_terminal => text.push_str(&coloured(diff)),
                 Some(diff) => text.push_str(&diff.to_string()),
-                None => text.push_str(&format!("{}: its diff cannot be shown\n", local_paths.shown(path.as_str()))),
+                None => text.push_str(&format!("{}: its diff cannot be shown\n", words.local_paths.shown(path.as_str()))),
             }
         }
         if let (Activity::Checkpoint(checkpoint), Some(commit)) = (entry, commit_of(entry)) {

@@ -1,14 +1,11 @@
 //! `surehand snapshot`: the state of the repository, as a model gets it.
 
-use std::process::ExitCode;
-
 use surehand_engine::{ToolNames, render::snapshot::format_for_prompt, repo_state};
 
 use crate::{args::StateArgs, output, workspace};
 
-pub(crate) fn run(args: &StateArgs) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: &StateArgs) -> anyhow::Result<()> {
     let state = workspace::open_read_only(&args.place)?.snapshot();
     let text = if args.json { repo_state::to_json(&state) } else { format_for_prompt(&state, &ToolNames::default()) };
-    output::print(&text)?;
-    Ok(ExitCode::SUCCESS)
+    output::print(&text)
 }

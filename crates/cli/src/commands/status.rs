@@ -1,7 +1,5 @@
 //! `surehand status`: the files, outside changes, sessions and open tasks.
 
-use std::process::ExitCode;
-
 use serde_json::{Value, json};
 use surehand_engine::{
     SessionViews, ToolNames, Workspace,
@@ -10,17 +8,17 @@ use surehand_engine::{
     json,
     repo_state::rfc3339,
     rescued::{Rescue, RescuePlace},
-    session_names::SessionNames,
     store::EventFilter,
     views_by_session,
 };
 
-use crate::{args::StateArgs, local_paths::LocalPaths, output, workspace};
+use super::log::Words;
+use crate::{args::StateArgs, output, workspace};
 
 /// The number of names of each kind that are listed; the rest are counted.
 const MOST: usize = 10;
 
-pub(crate) fn run(args: &StateArgs) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: &StateArgs) -> anyhow::Result<()> {
     let workspace = workspace::open_read_only(&args.place)?;
     let state = workspace.snapshot();
     let last = workspace.log(&EventFilter::default(), 1)?.into_iter().next();
@@ -39,26 +37,18 @@ pub(crate) fn run(args: &StateArgs) -> anyhow::Result<ExitCode> {
             |change| json!({ "change": change.change, "at": rfc3339(change.at), "tool": change.tool, "session": change.session }),
         );
         (value["rescued"], value["notices"]) = (json!(rescued), json!(notices));
-        output::print_json(&value)?;
-        return Ok(ExitCode::SUCCESS);
+        return output::print_json(&value);
     }
     let last = last.as_ref().map(|last| last_change(last, is_undoable)).unwrap_or_default();
-    let names = workspace.session_names()?;
-    output::print(&as_text(&state, &last, &rescued, &views, (&LocalPaths::to(workspace.path()), &names)))?;
+    output::print(&as_text(&state, &last, &rescued, &views, &Words::of(&workspace)?))?;
     for notice in notices {
         output::print(&format!("note: {notice}\n"))?;
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
-fn as_text(
-    state: &RepoState,
-    last: &str,
-    rescued: &[String],
-    views: &[SessionViews],
-    (local_paths, names): (&LocalPaths, &SessionNames),
-) -> String {
-    let shown = |paths: Vec<String>| paths.iter().map(|path| local_paths.shown(path)).collect::<Vec<_>>();
+fn as_text(state: &RepoState, last: &str, rescued: &[String], views: &[SessionViews], words: &Words) -> String {
+    let shown = |paths: Vec<String>| paths.iter().map(|path| words.local_paths.shown(path)).collect::<Vec<_>>();
     let mut text = format!("workspace {}\n", state.work_dir);
     for (word, status) in [("created", FileStatus::Created), ("modified", FileStatus::Modified), ("deleted", FileStatus::Deleted)]
     {
@@ -68,7 +58,7 @@ fn as_text(
     text.push_str(last);
     text.push_str(&named("rescued, with text that other programs wrote while a file was replaced (surehand rescued)", rescued));
     let sessions = if views.len() == 1 { "session has seen files" } else { "sessions have seen files" };
-    text.push_str(&named(sessions, &views.iter().rev().map(|views| holder(views, local_paths, names)).collect::<Vec<_>>()));
+    text.push_str(&named(sessions, &views.iter().rev().map(|views| holder(views, words)).collect::<Vec<_>>()));
     text.push_str(&render::tasks::tasks(&state.tasks, &ToolNames::default()));
     text
 }
@@ -80,12 +70,12 @@ fn last_change(last: &LoggedChange, is_undoable: bool) -> String {
 }
 
 /// The number of files that a session has seen, and of the stale ones among them.
-fn holder(holder: &SessionViews, local_paths: &LocalPaths, names: &SessionNames) -> String {
-    let (files, name) = (render::count(holder.files, "file"), names.name(&holder.session));
+fn holder(holder: &SessionViews, words: &Words) -> String {
+    let (files, name) = (render::count(holder.files, "file"), words.names.name(&holder.session));
     if holder.stale.is_empty() {
         return format!("{name}: {files}");
     }
-    let stale: Vec<String> = holder.stale.iter().take(3).map(|path| local_paths.shown(path.as_str())).collect();
+    let stale: Vec<String> = holder.stale.iter().take(3).map(|path| words.local_paths.shown(path.as_str())).collect();
     let more = if holder.stale.len() > 3 { format!(" and {} more", holder.stale.len() - 3) } else { String::new() };
     format!("{name}: {files}, changed since: {}{more}", stale.join(", "))
 }
@@ -94,12 +84,8 @@ fn named(word: &str, names: &[String]) -> String {
     if names.is_empty() {
         return String::new();
     }
-    let mut text = format!("{} {word}:\n", names.len());
-    names.iter().take(MOST).for_each(|name| text.push_str(&format!("    {name}\n")));
-    if names.len() > MOST {
-        text.push_str(&format!("    … and {} more\n", names.len() - MOST));
-    }
-    text
+    let listed = output::listed(names, MOST, |name| format!("    {name}\n"), |more| format!("    … and {more} more\n"));
+    format!("{} {word}:\n{listed}", names.len())
 }
 
 fn paths(state: &RepoState, fits: impl Fn(&FileState) -> bool) -> Vec<String> {

@@ -1,7 +1,5 @@
 //! `surehand tasks`: the task list.
 
-use std::process::ExitCode;
-
 use surehand_engine::{
     core::{TaskList, TaskStatus, render},
     json,
@@ -13,7 +11,7 @@ use crate::{
     output, workspace,
 };
 
-pub(crate) fn run(args: &TasksArgs) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: &TasksArgs) -> anyhow::Result<()> {
     if args.story.is_some() && !matches!(args.act, None | Some(TasksAct::Add { .. })) {
         anyhow::bail!("--story is for looking at a list and for adding to it; a task is found by its number in any story");
     }
@@ -23,8 +21,7 @@ pub(crate) fn run(args: &TasksArgs) -> anyhow::Result<ExitCode> {
         Some(act) => workspace::open(&args.place)?.update_tasks(&change(act, args.story.clone()))?,
     };
     let list = TaskList::of(&plan.story, plan.tasks, None);
-    output::print(&if args.json { format!("{:#}\n", json::tasks(&list)) } else { render::tasks::all_tasks(&list) })?;
-    Ok(ExitCode::SUCCESS)
+    output::print(&if args.json { format!("{:#}\n", json::tasks(&list)) } else { render::tasks::all_tasks(&list) })
 }
 
 fn change(act: &TasksAct, story: Option<String>) -> TaskUpdate {

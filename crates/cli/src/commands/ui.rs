@@ -3,7 +3,7 @@
 use std::{
     io::Write,
     path::Path,
-    process::{Command, ExitCode, Stdio},
+    process::{Command, Stdio},
     sync::Arc,
 };
 
@@ -17,15 +17,14 @@ use crate::{
     fleet, output, workspace,
 };
 
-pub(crate) fn run(args: &UiArgs) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: &UiArgs) -> anyhow::Result<()> {
     match &args.export {
         Some(file) => export(args, file),
         None => {
             let workspace = open(&args.place)?;
             let server = announce(&workspace, &args.page, args.json)?;
             let board = fleet::board_of_page(&workspace);
-            surehand_ui::serve(workspace, server, board)?;
-            Ok(ExitCode::SUCCESS)
+            Ok(surehand_ui::serve(workspace, server, board)?)
         }
     }
 }
@@ -66,7 +65,7 @@ fn open_browser(url: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn export(args: &UiArgs, file: &Path) -> anyhow::Result<ExitCode> {
+fn export(args: &UiArgs, file: &Path) -> anyhow::Result<()> {
     let workspace = workspace::open_read_only(&args.place)?;
     let session = match &args.session {
         Some(typed) => workspace::find_session(&workspace, typed)?,
@@ -74,16 +73,14 @@ fn export(args: &UiArgs, file: &Path) -> anyhow::Result<ExitCode> {
     };
     let report = surehand_ui::report(&workspace, &session)?;
     if file == Path::new("-") {
-        output::print_bytes(report.as_bytes())?;
-        return Ok(ExitCode::SUCCESS);
+        return output::print_bytes(report.as_bytes());
     }
     write_new(file, &report)?;
     let name = workspace.session_names()?.name(&session);
-    let said = json!({ "file": file, "session": session, "bytes": report.len() });
+    let object = json!({ "file": file, "session": session, "bytes": report.len() });
     let text =
         format!("Wrote {}, a report of {name}. It has contents of files; send it to those who may see them.\n", file.display());
-    output::print(&if args.json { format!("{said:#}\n") } else { text })?;
-    Ok(ExitCode::SUCCESS)
+    output::print(&if args.json { format!("{object:#}\n") } else { text })
 }
 
 fn last_session(workspace: &Workspace) -> anyhow::Result<SessionId> {

@@ -18,16 +18,16 @@ use surehand_engine::{
 use crate::{args::UndoArgs, local_paths::LocalPaths, output, workspace};
 
 pub(crate) fn run(args: &UndoArgs) -> anyhow::Result<ExitCode> {
-    let mut session = workspace::open_session(&args.place)?;
+    let mut session = workspace::open_session(&args.result.place)?;
     let selection = workspace::selection(&args.selection, &session)?;
     let here = session.workspace().path().to_owned();
     let elsewhere = match &selection {
         ChangeSelection::Session(of) => workspace::other_roots(of, &here)?,
         _ => Vec::new(),
     };
-    let request = selection.into_undo(args.force);
+    let request = selection.into_undo(args.result.force);
     if elsewhere.is_empty() {
-        return report(&session.undo(&request), session.workspace(), args.json);
+        return report(&session.undo(&request), session.workspace(), args.result.json);
     }
     // Open all workspaces before changing any.
     let mut sessions = vec![(here, session)];
@@ -35,7 +35,7 @@ pub(crate) fn run(args: &UndoArgs) -> anyhow::Result<ExitCode> {
         let session = workspace::open_session(&workspace::at(&root))?;
         sessions.push((root, session));
     }
-    undo_everywhere(sessions, &request, args.json)
+    undo_everywhere(sessions, &request, args.result.json)
 }
 
 /// Reports the result of an undo or redo. A refusal goes to standard error.

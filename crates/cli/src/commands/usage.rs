@@ -1,6 +1,6 @@
 //! `surehand usage`: the stored data, and its size.
 
-use std::{path::Path, process::ExitCode};
+use std::path::Path;
 
 use serde_json::{Value, json};
 use surehand_adapters::session_roots::{SessionRoots, SessionRootsUsage};
@@ -13,14 +13,9 @@ use surehand_engine::{
 
 use crate::{args::UsageArgs, hook_log, output, user_dirs, workspace};
 
-pub(crate) fn run(args: &UsageArgs) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: &UsageArgs) -> anyhow::Result<()> {
     let (json, text) = if args.all { all()? } else { here(args)? };
-    if args.state.json {
-        output::print_json(&json)?
-    } else {
-        output::print(&text)?
-    }
-    Ok(ExitCode::SUCCESS)
+    if args.state.json { output::print_json(&json) } else { output::print(&text) }
 }
 
 /// The data stored for the repository around the current directory.
@@ -236,7 +231,7 @@ fn state_as_json(usage: &StateUsage) -> Value {
             "staged": part("staged"),
         })
     };
-    let mut said = json!({
+    let mut object = json!({
         "path": usage.path,
         "bytes": usage.bytes,
         "gone": usage.is_gone(),
@@ -251,13 +246,13 @@ fn state_as_json(usage: &StateUsage) -> Value {
                 ("other_entries", store.incidents),
                 ("views", store.views),
             ] {
-                said[name] = amount_as_json(amount);
+                object[name] = amount_as_json(amount);
             }
-            said["sessions"] = store.sessions.into();
+            object["sessions"] = store.sessions.into();
         }
-        Err(why) => said["unreadable"] = why.as_str().into(),
+        Err(why) => object["unreadable"] = why.as_str().into(),
     }
-    said
+    object
 }
 
 fn board_as_json(board: &BoardUsage) -> Value {
@@ -276,7 +271,7 @@ mod tests {
 
     #[test]
     fn sizes_have_three_digits_and_a_unit() {
-        for (bytes, said) in [
+        for (bytes, expected) in [
             (0, "0 B"),
             (999, "999 B"),
             (1000, "1.0 kB"),
@@ -287,7 +282,7 @@ mod tests {
             (1_234_567_890, "1.2 GB"),
             (u64::MAX, "18446744 TB"),
         ] {
-            assert_eq!(size(bytes), said, "{bytes}");
+            assert_eq!(size(bytes), expected, "{bytes}");
         }
     }
 }

@@ -30,36 +30,19 @@ pub(crate) enum ApprovalAnswer {
     Unattended,
 }
 
-/// Asks about a command until the answer is clear. `hear` returns the next line that the user types, or `None` at the
-/// end of the input.
-pub(super) fn ask(
-    request: &CommandRequest<'_>,
-    painter: Painter,
-    out: &mut dyn Write,
-    hear: &mut dyn FnMut() -> io::Result<Option<String>>,
-) -> io::Result<ApprovalAnswer> {
-    about_command(request, painter).ask(painter, out, hear)
-}
-
-fn about_command(request: &CommandRequest<'_>, painter: Painter) -> Question {
+pub(super) fn about_command(request: &CommandRequest<'_>, painter: Painter) -> Question {
     let notes = why(request.why).map(str::to_owned).into_iter().chain(notes(request.line)).collect();
     let rows = rows(request.line, painter);
     Question { title: "The model wants to run this command:", rows, notes, always: "always in this run" }
 }
 
-/// Like [`ask`], but about an edit.
-pub(super) fn ask_about_edit(
-    request: &EditRequest<'_>,
-    painter: Painter,
-    out: &mut dyn Write,
-    hear: &mut dyn FnMut() -> io::Result<Option<String>>,
-) -> io::Result<ApprovalAnswer> {
+pub(super) fn about_edit(request: &EditRequest<'_>, painter: Painter) -> Question {
     let title = match request.has_changed {
         true => "A file has changed meanwhile; now the edit is this:",
         false => "The model wants to make this edit:",
     };
     let rows = request.diffs.iter().flat_map(|diff| diff_rows(diff, painter)).collect();
-    Question { title, rows, notes: Vec::new(), always: "all edits in this run" }.ask(painter, out, hear)
+    Question { title, rows, notes: Vec::new(), always: "all edits in this run" }
 }
 
 /// The prompt after which the user answers a question of the model, which is in the model's text.
@@ -69,7 +52,7 @@ pub(super) fn question_of_model(painter: Painter) -> String {
 }
 
 /// A question about rows that the user has to judge.
-struct Question {
+pub(super) struct Question {
     title: &'static str,
     rows: Vec<String>,
     /// Warnings about parts that are easily overlooked.
@@ -79,7 +62,9 @@ struct Question {
 }
 
 impl Question {
-    fn ask(
+    /// Asks until the answer is clear. `hear` returns the next line that the user types, or `None` at the end of the
+    /// input.
+    pub(super) fn ask(
         &self,
         painter: Painter,
         out: &mut dyn Write,
@@ -261,7 +246,8 @@ mod tests {
         let mut lines = lines.iter();
         let mut out = Vec::new();
         let request = CommandRequest { line: command, why: AskedBecause::NotAllowed };
-        let answer = ask(&request, PLAIN, &mut out, &mut || Ok(lines.next().map(|line| (*line).to_owned()))).unwrap();
+        let answer =
+            about_command(&request, PLAIN).ask(PLAIN, &mut out, &mut || Ok(lines.next().map(|line| (*line).to_owned()))).unwrap();
         (answer, String::from_utf8(out).unwrap())
     }
 
@@ -371,7 +357,7 @@ mod tests {
             [edit("src/a.rs", "one\ntwo\n", &format!("one\n{long}")), diff(("b.txt", None), ("b.txt", Some("\x1b[2J\n")))];
         let request = EditRequest { diffs: &diffs, has_changed: false };
         let mut out = Vec::new();
-        let answer = ask_about_edit(&request, PLAIN, &mut out, &mut || Ok(Some("use tabs\n".to_owned()))).unwrap();
+        let answer = about_edit(&request, PLAIN).ask(PLAIN, &mut out, &mut || Ok(Some("use tabs\n".to_owned()))).unwrap();
         assert_eq!(answer, ApprovalAnswer::Instead("use tabs".to_owned()));
         assert_snapshot!(String::from_utf8(out).unwrap().trim_end(), @r#"
         ? The model wants to make this edit:

@@ -56,15 +56,15 @@ fn part(title: &str, lines: impl ExactSizeIterator<Item = String>) -> String {
 
 fn agent_line(agent: &AgentEntry) -> String {
     let place = if agent.here { "here".to_owned() } else { format!("{}:{}", agent.host, agent.root) };
-    let mut said = vec![place];
-    said.extend(agent.branch.iter().map(|branch| format!("branch {branch}")));
-    said.extend(agent.story.iter().map(|story| format!("story {story:?}")));
+    let mut facts = vec![place];
+    facts.extend(agent.branch.iter().map(|branch| format!("branch {branch}")));
+    facts.extend(agent.story.iter().map(|story| format!("story {story:?}")));
     if !agent.tasks.is_empty() {
         let ids: Vec<String> = agent.tasks.iter().map(ToString::to_string).collect();
-        said.push(format!("task {}", ids.join(", ")));
+        facts.push(format!("task {}", ids.join(", ")));
     }
-    said.push(if agent.alive { "alive".to_owned() } else { format!("gone, seen {}", ago(agent.seen_ago)) });
-    format!("\x1b[33m{}\x1b[0m  {}", agent.name, said.join(", "))
+    facts.push(if agent.alive { "alive".to_owned() } else { format!("gone, seen {}", ago(agent.seen_ago)) });
+    format!("\x1b[33m{}\x1b[0m  {}", agent.name, facts.join(", "))
 }
 
 fn story(story: &StoryEntry) -> String {

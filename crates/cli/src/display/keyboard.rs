@@ -2,8 +2,8 @@
 
 use std::{
     fs::File,
-    io::{self, IsTerminal, Stdin},
-    os::fd::{AsFd, BorrowedFd},
+    io::{self, IsTerminal},
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
     sync::{Mutex, PoisonError},
     thread,
     time::Duration,
@@ -18,10 +18,7 @@ use rustix::{
 use surehand_agent::CancelToken;
 
 /// The terminal. In its own line mode, except between `take_keys` and `give_back_keys`.
-pub(crate) enum Keyboard {
-    Standard(Stdin),
-    Device(File),
-}
+pub(crate) struct Keyboard(OwnedFd);
 
 /// The interval at which cancellation is checked.
 const LOOK_EVERY: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
@@ -41,10 +38,11 @@ pub(crate) fn restore_mode() {
 impl Keyboard {
     pub(crate) fn find() -> Option<Self> {
         let standard = io::stdin();
-        if standard.is_terminal() {
-            return Some(Self::Standard(standard));
-        }
-        File::open("/dev/tty").ok().map(Self::Device)
+        let terminal = match standard.is_terminal() {
+            true => standard.as_fd().try_clone_to_owned(),
+            false => File::open("/dev/tty").map(OwnedFd::from),
+        };
+        terminal.ok().map(Self)
     }
 
     /// Discards what was typed before the question.
@@ -154,9 +152,6 @@ impl Keyboard {
 
 impl AsFd for Keyboard {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        match self {
-            Self::Standard(standard) => standard.as_fd(),
-            Self::Device(device) => device.as_fd(),
-        }
+        self.0.as_fd()
     }
 }

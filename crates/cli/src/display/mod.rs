@@ -31,6 +31,7 @@ pub(crate) use self::{
     keyboard::{Keyboard, restore_mode},
 };
 use self::{
+    approval::Question,
     progress::RunProgress,
     style::{Colours, Painter},
     terminal::RunTerminal,
@@ -81,9 +82,9 @@ impl DisplayMode {
 }
 
 impl RunDisplay {
-    pub(crate) fn new(manner: DisplayMode) -> Self {
+    pub(crate) fn new(mode: DisplayMode) -> Self {
         let out = Box::new(io::stdout());
-        match manner {
+        match mode {
             DisplayMode::Terminal => {
                 let terminal = RunTerminal::new(out, Box::new(columns));
                 let terminal = match Keyboard::find() {
@@ -135,13 +136,12 @@ impl RunDisplay {
     /// Asks whether a command may run. Returns `Unattended` if nobody would see the question, and `No` if the run is
     /// stopped at it.
     pub(crate) fn ask(&mut self, request: &CommandRequest<'_>, cancel: &CancelToken) -> anyhow::Result<ApprovalAnswer> {
-        let answer = self.put(|keyboard, painter, out| approval::ask(request, painter, out, &mut || keyboard.line(cancel)));
+        let answer = self.put_question(|painter| approval::about_command(request, painter), cancel);
         Ok(answer.context("asking whether a command may run")?.unwrap_or(ApprovalAnswer::Unattended))
     }
 
     pub(crate) fn ask_about_edit(&mut self, request: &EditRequest<'_>, cancel: &CancelToken) -> anyhow::Result<ApprovalAnswer> {
-        let answer =
-            self.put(|keyboard, painter, out| approval::ask_about_edit(request, painter, out, &mut || keyboard.line(cancel)));
+        let answer = self.put_question(|painter| approval::about_edit(request, painter), cancel);
         match &mut self.0 {
             DisplayKind::Terminal(terminal) => terminal.note_diff_was_seen(),
             DisplayKind::Plain { progress, .. } => progress.is_diff_seen = true,
@@ -169,6 +169,14 @@ impl RunDisplay {
             DisplayKind::Plain { attendance: Attendance::Attended, .. } => Keyboard::find().map_or_else(Vec::new, lines_typed),
             DisplayKind::Plain { attendance: Attendance::Unattended, .. } | DisplayKind::Json(_) => Vec::new(),
         }
+    }
+
+    fn put_question(
+        &mut self,
+        question: impl FnOnce(Painter) -> Question,
+        cancel: &CancelToken,
+    ) -> io::Result<Option<ApprovalAnswer>> {
+        self.put(|keyboard, painter, out| question(painter).ask(painter, out, &mut || keyboard.line(cancel)))
     }
 
     /// Asks a question where the user sees it; `None` if nobody would.

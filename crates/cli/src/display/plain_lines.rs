@@ -36,7 +36,7 @@ pub(super) fn format_event(event: &RunEvent, progress: &mut RunProgress) -> Stri
             format!("again in {:.1} s: {}\n", style::duration(*seconds).as_secs_f64(), escape::one_line(why))
         }
         RunEvent::Cut { tokens } => format!("{}\n", cut_off(*tokens)),
-        RunEvent::Note { text } => format!("told the model: {}\n", escape::one_line(text)),
+        RunEvent::Note { text } => format!("note for the model: {}\n", escape::one_line(text)),
         RunEvent::User { text, answers: None } => format!("you: {}\n", escape::one_line(text)),
         RunEvent::User { text, answers: Some(_) } => format!("you answered: {}\n", escape::one_line(text)),
         RunEvent::Said { text } => stream::format_text(text),
@@ -93,8 +93,8 @@ fn result(tool: &str, is_error: bool, text: &str) -> String {
     let tool = escape::name(tool);
     let what = if is_error { "refused" } else { "result" };
     // The prefix is for models.
-    let said = first.strip_prefix(render::refusal::PREFIX).filter(|_| is_error).unwrap_or(first);
-    format!("{what}: {tool}: {}\n", escape::one_line(said))
+    let message = first.strip_prefix(render::refusal::PREFIX).filter(|_| is_error).unwrap_or(first);
+    format!("{what}: {tool}: {}\n", escape::one_line(message))
 }
 
 #[cfg(test)]

@@ -232,8 +232,8 @@ impl Screen {
     fn write(&mut self, lines: &str, now: Instant) -> io::Result<()> {
         let erase = if self.has_status { ERASE } else { "" };
         self.held.push_str(lines);
-        let whole = if self.editor.is_empty() { self.held.len() } else { self.held.rfind('\n').map_or(0, |end| end + 1) };
-        let lines: String = self.held.drain(..whole).collect();
+        let end_of_lines = if self.editor.is_empty() { self.held.len() } else { self.held.rfind('\n').map_or(0, |end| end + 1) };
+        let lines: String = self.held.drain(..end_of_lines).collect();
         let row = if self.editor.is_empty() { self.status(now) } else { Some(self.editor.row(self.painter())) };
         self.has_status = row.is_some();
         let text = format!("{erase}{lines}{}", row.unwrap_or_default());

@@ -6,6 +6,8 @@ use surehand_agent::{
 };
 use surehand_engine::render::{self, count};
 
+use crate::output;
+
 use super::{
     call_summary,
     command_output::{OutputDetail, dimmed},
@@ -73,7 +75,7 @@ pub(super) fn format_event(event: &RunEvent, progress: &mut RunProgress, painter
         }
         RunEvent::Output { id, text } => dimmed(&progress.output.push(id, text, OUTPUT), painter),
         RunEvent::Cut { tokens } => dim(&cut_off(*tokens), painter),
-        RunEvent::Note { text } => dim(&format!("told the model: {}", escape::one_line(text)), painter),
+        RunEvent::Note { text } => dim(&format!("note for the model: {}", escape::one_line(text)), painter),
         RunEvent::Left { what } => left(what, painter),
         RunEvent::Folded { messages } => dim(&format!("{} folded into a snapshot", count(*messages, "message")), painter),
         RunEvent::TurnEnded { turn, usage, seconds, .. } => {
@@ -250,12 +252,8 @@ fn changed(files: &[FileTotal], painter: Painter) -> String {
     if files.is_empty() {
         return "  no file is changed\n".to_owned();
     }
-    let row = |file| format!("  {}\n", wrap::truncate(&changed_file(file), painter.room(2)));
-    let mut out: String = files.iter().take(FILES).map(row).collect();
-    if files.len() > FILES {
-        out.push_str(&dim(&format!("… {}", count(files.len() - FILES, "more file")), painter));
-    }
-    out
+    let row = |file: &FileTotal| format!("  {}\n", wrap::truncate(&changed_file(file), painter.room(2)));
+    output::listed(files, FILES, row, |more| dim(&format!("… {}", count(more, "more file")), painter))
 }
 
 /// What the user can do now, each with its command.

@@ -6,35 +6,28 @@
 use std::{
     io::{self, IsTerminal, Write},
     path::Path,
-    process::ExitCode,
     sync::Arc,
     thread,
     time::Duration,
 };
 
 use anyhow::{Context, ensure};
-use surehand_agent::{AgentRun, CancelToken, Nobody, Ports, RunEvent, RunSettings, command::NoApprover};
-use surehand_engine::{
-    Call, Config, Edit, NewTask, Outcome, ReadCall, Session, SessionId, StateHome, TasksCall, Workspace,
-    core::{ContextMode, EditDialect},
-};
+use surehand_agent::{CancelToken, RunEvent, RunSettings};
+use surehand_engine::{Call, Edit, NewTask, Outcome, ReadCall, Session, SessionId, TasksCall, Workspace, core::ContextMode};
 
 use super::{
-    forgetful_model::ForgetfulModel,
     other_programs::{open_to_write, save},
-    play::WINDOW,
-    story::STORY,
+    play::{open_workspace, run_agent},
 };
 use crate::{args::DemoArgs, commands::ui, output};
 
 const CLAUDE: &str = "claude-3f2a61d0-9c1e-4b57-8a44-0f6c2b1d9e77";
 const CODEX: &str = "codex-0199a3b2-4cf1-7d10-9d3b-71c0aa55e210";
 
-pub(super) fn run(args: &DemoArgs) -> anyhow::Result<ExitCode> {
+pub(super) fn run(args: &DemoArgs) -> anyhow::Result<()> {
     let dir = tempfile::Builder::new().prefix("linkshort-").tempdir().context("a temporary directory")?;
     let state = tempfile::tempdir().context("a temporary directory")?;
-    let state = StateHome { fixed: Some(state.path().to_owned()), ..StateHome::default() };
-    let workspace = Workspace::open(dir.path(), Config { state, ..Config::default() })?;
+    let workspace = open_workspace(dir.path(), state.path())?;
     let server = ui::announce(&workspace, &args.page, args.json)?;
     let stopper = server.stopper();
     let pace = if io::stdout().is_terminal() { Duration::from_millis(700) } else { Duration::ZERO };
@@ -53,8 +46,7 @@ pub(super) fn run(args: &DemoArgs) -> anyhow::Result<ExitCode> {
     surehand_ui::serve(workspace, server, None)?;
     // An unfinished story ends at once, before its directory is removed.
     cancel.cancel();
-    playing.join().expect("the story does not panic")?;
-    Ok(ExitCode::SUCCESS)
+    playing.join().expect("the story does not panic")
 }
 
 struct Stage {
@@ -89,27 +81,14 @@ impl Stage {
 
     /// Lets a run of the agent write the service, so that there is something to work on.
     fn run_of_the_agent(&self) -> anyhow::Result<()> {
-        let settings = RunSettings {
-            mode: ContextMode::Snapshot,
-            window: WINDOW,
-            dialect: Some(EditDialect::Lines),
-            record_prompts: true,
-            ..RunSettings::for_workspace(&self.workspace)
-        };
+        let for_workspace = RunSettings::for_workspace(&self.workspace);
+        let settings = RunSettings { mode: ContextMode::Snapshot, record_prompts: true, ..for_workspace };
         let mut listener = |event: &RunEvent| {
             if matches!(event, RunEvent::Result { .. }) {
                 thread::sleep(self.pace / 5);
             }
         };
-        let ports = Ports {
-            model: &mut ForgetfulModel::default(),
-            permission: &mut NoApprover,
-            person: &mut Nobody,
-            listener: &mut listener,
-            cancel: self.cancel.clone(),
-        };
-        AgentRun::new(self.workspace.clone(), STORY, settings, ports)?.run()?;
-        Ok(())
+        run_agent(self.workspace.clone(), settings, &mut listener, self.cancel.clone()).map(drop)
     }
 
     fn session(&self, id: &str) -> Session {

@@ -15,8 +15,6 @@ mod run_stats;
 mod story;
 mod tool_call;
 
-use std::process::ExitCode;
-
 use anyhow::ensure;
 use serde_json::json;
 use surehand_engine::core::ContextMode;
@@ -36,22 +34,20 @@ use crate::{
     output,
 };
 
-pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<()> {
     if args.ui {
         return live::run(args);
     }
     if args.json {
         let played = perform(&mut |_| Ok(()))?;
         let modes = json!({ "snapshot": played.snapshot.as_json(), "history": played.history.as_json() });
-        output::print_json(&json!({ "modes": modes, "plain": played.plain.as_json() }))?;
-        return Ok(ExitCode::SUCCESS);
+        return output::print_json(&json!({ "modes": modes, "plain": played.plain.as_json() }));
     }
     output::print(&format!("{}\n{INTRO}", opening::play()?))?;
     let played = perform(&mut output::print)?;
     let painter = Painter { width: columns(), colours: Colours::On };
     let (table, plots) = (report::table(&played, painter), report::plots(&played, painter, glyphs()));
-    output::print(&format!("\n{table}\n{plots}\n{NEXT}"))?;
-    Ok(ExitCode::SUCCESS)
+    output::print(&format!("\n{table}\n{plots}\n{NEXT}"))
 }
 
 fn perform(say: &mut dyn FnMut(&str) -> anyhow::Result<()>) -> anyhow::Result<PlayedRuns> {

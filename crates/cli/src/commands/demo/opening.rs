@@ -4,9 +4,12 @@
 use std::{fs, path::Path, sync::Arc};
 
 use anyhow::{Context, ensure};
-use surehand_engine::{Call, Config, Edit, ReadCall, Session, StateHome, ToolNames, Workspace, render};
+use surehand_engine::{Call, Edit, ReadCall, Session, ToolNames, Workspace, render};
 
-use super::other_programs::{save, save_into_open_file};
+use super::{
+    other_programs::{save, save_into_open_file},
+    play::open_workspace,
+};
 use crate::display::wrap::wrap_words;
 
 const FILE: &str = "greet.py";
@@ -18,10 +21,7 @@ const LATE: &str = "greet('you')\n";
 /// Plays both, and returns the text that describes them.
 pub(super) fn play() -> anyhow::Result<String> {
     let (tree, state) = (tempfile::tempdir().context("a temporary directory")?, tempfile::tempdir()?);
-    let open = || {
-        let state = StateHome { fixed: Some(state.path().to_owned()), ..StateHome::default() };
-        anyhow::Ok(Workspace::open(tree.path(), Config { state, ..Config::default() })?)
-    };
+    let open = || open_workspace(tree.path(), state.path());
     let refused = play_refusal(tree.path(), open()?)?;
     let rescued = play_rescue(tree.path(), &open)?;
     Ok(format!("{refused}\n{rescued}"))

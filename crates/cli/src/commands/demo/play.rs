@@ -1,6 +1,6 @@
 //! Plays the story in a temporary directory with one of the loops, and counts what happens.
 
-use std::{io, path::Path, time::Instant};
+use std::{io, path::Path, sync::Arc, time::Instant};
 
 use anyhow::Context;
 use surehand_agent::{AgentRun, CancelToken, Nobody, Ports, RunEvent, RunSettings, command::NoApprover, event::StopReason};
@@ -46,19 +46,29 @@ pub(super) fn play(demo_loop: DemoLoop) -> anyhow::Result<PlayedRun> {
 
 fn surehand(root: &Path, mode: ContextMode, observer: &mut DemoObserver<'_>) -> anyhow::Result<bool> {
     let state = tempfile::tempdir().context("a temporary directory")?;
-    let state = StateHome { fixed: Some(state.path().to_owned()), ..StateHome::default() };
-    let workspace = Workspace::open(root, Config { state, ..Config::default() })?;
-    let settings =
-        RunSettings { mode, window: WINDOW, dialect: Some(EditDialect::Lines), ..RunSettings::for_workspace(&workspace) };
-    let mut listener = |event: &RunEvent| observer.hear(event);
-    let ports = Ports {
-        model: &mut ForgetfulModel::default(),
-        permission: &mut NoApprover,
-        person: &mut Nobody,
-        listener: &mut listener,
-        cancel: CancelToken::default(),
-    };
-    Ok(AgentRun::new(workspace, STORY, settings, ports)?.run()?.stop == StopReason::Done)
+    let workspace = open_workspace(root, state.path())?;
+    let settings = RunSettings { mode, ..RunSettings::for_workspace(&workspace) };
+    let stop = run_agent(workspace, settings, &mut |event| observer.hear(event), CancelToken::default())?;
+    Ok(stop == StopReason::Done)
+}
+
+/// Opens a workspace that keeps its state in this directory.
+pub(super) fn open_workspace(root: &Path, state: &Path) -> anyhow::Result<Arc<Workspace>> {
+    let state = StateHome { fixed: Some(state.to_owned()), ..StateHome::default() };
+    Ok(Workspace::open(root, Config { state, ..Config::default() })?)
+}
+
+/// Lets the agent and the model of the demo work on the story.
+pub(super) fn run_agent(
+    workspace: Arc<Workspace>,
+    settings: RunSettings,
+    listener: &mut dyn FnMut(&RunEvent),
+    cancel: CancelToken,
+) -> anyhow::Result<StopReason> {
+    let settings = RunSettings { window: WINDOW, dialect: Some(EditDialect::Lines), ..settings };
+    let (model, permission, person) = (&mut ForgetfulModel::default(), &mut NoApprover, &mut Nobody);
+    let ports = Ports { model, permission, person, listener, cancel };
+    Ok(AgentRun::new(workspace, STORY, settings, ports)?.run()?.stop)
 }
 
 /// Passes the events of a run to the other programs and the statistics.

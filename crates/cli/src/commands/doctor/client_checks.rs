@@ -57,12 +57,12 @@ struct FoundConfig {
 }
 
 pub(super) fn check_clients(dirs: &ConfigDirs) -> Vec<ClientReport> {
-    let look = |client: InitClient| {
+    let report = |client: InitClient| {
         let is_installed = client.is_installed(dirs);
         let configured = configured(client, dirs);
         ClientFindings { client, dirs, configured, is_installed }.report()
     };
-    InitClient::all().map(look).filter(|report| report.is_installed || !report.checks.is_empty()).collect()
+    InitClient::all().map(report).filter(|report| report.is_installed || !report.checks.is_empty()).collect()
 }
 
 fn configured(client: InitClient, dirs: &ConfigDirs) -> FoundConfig {
@@ -202,7 +202,7 @@ impl ClientFindings<'_> {
         }
         let mut checks = Vec::new();
         let has = |event: &str| hooks.iter().any(|(.., hook)| hook.event == event);
-        let missing: Vec<&str> = self.client.events().iter().map(|(event, _)| *event).filter(|event| !has(event)).collect();
+        let missing: Vec<&str> = self.client.events().iter().copied().filter(|event| !has(event)).collect();
         if !missing.is_empty() {
             checks.push(self.check(CheckState::Warn, format!("has no hook for {}", missing.join(", "))).remedy(self.init("")));
         }

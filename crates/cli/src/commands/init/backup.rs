@@ -14,6 +14,8 @@ use tempfile::NamedTempFile;
 
 pub(super) const BACKUP: &str = ".surehand-backup";
 
+use super::changes::ConfigChange;
+
 /// Reads a file; `None` if it does not exist.
 pub(crate) fn read(path: &Path) -> anyhow::Result<Option<String>> {
     match read_file(path) {
@@ -65,19 +67,14 @@ fn backup_path(path: &Path, number: usize) -> PathBuf {
     PathBuf::from(name)
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct WriteOptions {
-    pub keeps_copy: bool,
-    pub is_program: bool,
-}
-
 /// Replaces the text that the user was shown. Returns the path of the backup, if one was kept.
-pub(crate) fn replace(path: &Path, before: Option<&str>, after: &str, manner: WriteOptions) -> anyhow::Result<Option<PathBuf>> {
+pub(crate) fn replace(change: &ConfigChange, after: &str) -> anyhow::Result<Option<PathBuf>> {
+    let path = change.path.as_path();
     let what = || format!("{}: cannot be written", path.display());
-    let Some(before) = before else {
+    let Some(before) = change.before.as_deref() else {
         let directory = parent(path);
         fs::create_dir_all(directory).with_context(|| format!("{}: cannot be created", directory.display()))?;
-        let mode = if manner.is_program { 0o777 } else { 0o666 };
+        let mode = if change.is_program { 0o777 } else { 0o666 };
         let file = written(path, after, FileAttributes::Mode(mode)).with_context(what)?;
         return match file.persist_noclobber(path) {
             Ok(_) => Ok(None),
@@ -87,10 +84,10 @@ pub(crate) fn replace(path: &Path, before: Option<&str>, after: &str, manner: Wr
     };
     // The target of a link is replaced, not the link.
     let real = path.canonicalize().with_context(what)?;
-    let there = fs::metadata(&real).with_context(what)?;
+    let existing = fs::metadata(&real).with_context(what)?;
     rustix::fs::access(&real, rustix::fs::Access::WRITE_OK).map_err(std::io::Error::from).with_context(what)?;
-    let file = written(&real, after, FileAttributes::File(&there)).with_context(what)?;
-    let backup = manner.keeps_copy.then(|| keep(path, before, &there)).transpose().with_context(what)?;
+    let file = written(&real, after, FileAttributes::File(&existing)).with_context(what)?;
+    let backup = change.keeps_copy.then(|| keep(path, before, &existing)).transpose().with_context(what)?;
     ensure!(read(&real)?.as_deref() == Some(before), changed(path));
     file.persist(&real).map_err(|failed| failed.error).with_context(what)?;
     Ok(backup)

@@ -71,18 +71,18 @@ pub(crate) fn plan(
     scope: ConfigScope,
     dirs: &ConfigDirs,
     request: &InitRequest,
-    aim: InitAction,
+    action: InitAction,
 ) -> anyhow::Result<Vec<ConfigChange>> {
     let mut planned = Vec::new();
     for file in files(client, scope, dirs, request) {
-        let step = step(&file, dirs, aim)?;
-        if scope == ConfigScope::Me && aim == InitAction::Add && !step.is_nothing() {
+        let step = step(&file, dirs, action)?;
+        if scope == ConfigScope::Me && action == InitAction::Add && !step.is_nothing() {
             ensure_it_is_not_committed(&file, dirs)?;
         }
         planned.push((file, step));
     }
     let is_shared = |file: &ConfigFile| is_shared(client, file, dirs, request);
-    let exclude = git_exclude::step(scope, dirs, aim, &planned, &is_shared)?;
+    let exclude = git_exclude::step(scope, dirs, action, &planned, &is_shared)?;
     Ok(exclude.into_iter().chain(planned.into_iter().map(|(_, step)| step)).collect())
 }
 
@@ -95,9 +95,9 @@ fn ensure_it_is_not_committed(file: &ConfigFile, dirs: &ConfigDirs) -> anyhow::R
 }
 
 /// Plans the change of a file. A malformed file that needs nothing is left alone.
-fn step(file: &ConfigFile, dirs: &ConfigDirs, aim: InitAction) -> anyhow::Result<ConfigChange> {
-    match wanted_step(file, dirs, aim) {
-        Err(_) if aim == InitAction::Add && !is_required(file) => {
+fn step(file: &ConfigFile, dirs: &ConfigDirs, action: InitAction) -> anyhow::Result<ConfigChange> {
+    match wanted_step(file, dirs, action) {
+        Err(_) if action == InitAction::Add && !is_required(file) => {
             let note = "cannot be read and was left alone; surehand doctor says why".to_owned();
             Ok(ConfigChange { note: Some(note), ..ConfigChange::untouched(file.path.clone(), "") })
         }
@@ -113,18 +113,18 @@ fn is_required(file: &ConfigFile) -> bool {
     }
 }
 
-fn wanted_step(file: &ConfigFile, dirs: &ConfigDirs, aim: InitAction) -> anyhow::Result<ConfigChange> {
+fn wanted_step(file: &ConfigFile, dirs: &ConfigDirs, action: InitAction) -> anyhow::Result<ConfigChange> {
     let before = backup::read(&file.path)?;
     let broken =
         |broken: SyntaxProblem| anyhow!("{}: line {}: {}; nothing was written", dirs.shown(&file.path), broken.line, broken.why);
     let is_program = matches!(&file.needs, RequiredContent::Whole(OwnedFile { kind: OwnedFileKind::Script(_), .. }));
     let untouched = ConfigChange::untouched(file.path.clone(), "");
     let mut step = ConfigChange { after: before.clone(), before, is_program, ..untouched };
-    match aim {
+    match action {
         InitAction::Add => add(file, &mut step).map_err(broken)?,
         InitAction::Remove => remove(file, &mut step).map_err(broken)?,
     }
-    let with_ours = if aim == InitAction::Add { &step.after } else { &step.before };
+    let with_ours = if action == InitAction::Add { &step.after } else { &step.before };
     let ours = with_ours.as_deref().map(|text| found_in(&file.needs, text)).transpose().map_err(broken)?;
     step.what = ours.map(|ours| in_words(&ours)).unwrap_or_default();
     Ok(step)

@@ -26,9 +26,6 @@ pub(crate) enum InitClient {
     Vscode,
 }
 
-/// An event with the pattern of the tools that its hook is for; `None` means all tools.
-pub(crate) type EventMatcher = (&'static str, Option<&'static str>);
-
 pub(crate) struct ClientProfile {
     /// The name on the command line and for `surehand hook`.
     pub name: &'static str,
@@ -53,7 +50,9 @@ enum UserDir {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ToolGuard {
     Hooks {
-        events: &'static [EventMatcher],
+        events: &'static [&'static str],
+        /// The pattern of the tools whose calls are guarded; `None` means all tools.
+        tools: Option<&'static str>,
         form: HookForm,
         /// Whether the input names the event. Otherwise the command does.
         names_event: bool,
@@ -76,22 +75,26 @@ pub(crate) enum HookForm {
     Scripts,
 }
 
-const fn hooks(form: HookForm, events: &'static [EventMatcher]) -> ToolGuard {
-    ToolGuard::Hooks { events, form, names_event: true }
+const fn hooks(form: HookForm, events: &'static [&'static str], tools: &'static str) -> ToolGuard {
+    ToolGuard::Hooks { events, tools: Some(tools), form, names_event: true }
 }
 
-const fn hooks_with_event(form: HookForm, events: &'static [EventMatcher]) -> ToolGuard {
-    ToolGuard::Hooks { events, form, names_event: false }
+const fn hooks_with_event(form: HookForm, events: &'static [&'static str], tools: Option<&'static str>) -> ToolGuard {
+    ToolGuard::Hooks { events, tools, form, names_event: false }
 }
 
-const CLAUDE_TOOLS: Option<&str> = Some("Read|Edit|MultiEdit|Write|NotebookEdit|Grep|Bash");
-const CODEX_TOOLS: Option<&str> = Some("Bash|apply_patch");
-const GEMINI_TOOLS: Option<&str> =
-    Some("read_file|read_many_files|grep_search|search_file_content|write_file|replace|run_shell_command");
-const CURSOR_TOOLS: Option<&str> = Some("Read|Write|Delete|Shell|Grep");
-const QWEN_TOOLS: Option<&str> = Some("read_file|read_many_files|grep_search|edit|write_file|notebook_edit|run_shell_command");
-const REASONIX_TOOLS: Option<&str> =
-    Some("read_file|grep|edit_file|multi_edit|write_file|move_file|delete_range|delete_symbol|notebook_edit|bash");
+/// The events of Claude Code, which other clients have adopted.
+const CLAUDE_EVENTS: &[&str] =
+    &["SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "PostToolUseFailure", "PostCompact"];
+const EVENTS_WITHOUT_FAILURE: &[&str] = &["SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "PostCompact"];
+
+const CLAUDE_TOOLS: &str = "Read|Edit|MultiEdit|Write|NotebookEdit|Grep|Bash";
+const CODEX_TOOLS: &str = "Bash|apply_patch";
+const GEMINI_TOOLS: &str = "read_file|read_many_files|grep_search|search_file_content|write_file|replace|run_shell_command";
+const CURSOR_TOOLS: &str = "Read|Write|Delete|Shell|Grep";
+const QWEN_TOOLS: &str = "read_file|read_many_files|grep_search|edit|write_file|notebook_edit|run_shell_command";
+const REASONIX_TOOLS: &str =
+    "read_file|grep|edit_file|multi_edit|write_file|move_file|delete_range|delete_symbol|notebook_edit|bash";
 
 /// The clients, in the order of [`InitClient`].
 static PROFILES: [ClientProfile; 12] = [
@@ -101,17 +104,7 @@ static PROFILES: [ClientProfile; 12] = [
         programs: &["claude"],
         user_dir: UserDir::Home("CLAUDE_CONFIG_DIR", ".claude"),
         project_dir: ".claude",
-        guard: hooks(
-            HookForm::Groups,
-            &[
-                ("SessionStart", None),
-                ("UserPromptSubmit", None),
-                ("PreToolUse", CLAUDE_TOOLS),
-                ("PostToolUse", CLAUDE_TOOLS),
-                ("PostToolUseFailure", CLAUDE_TOOLS),
-                ("PostCompact", None),
-            ],
-        ),
+        guard: hooks(HookForm::Groups, CLAUDE_EVENTS, CLAUDE_TOOLS),
         guarded: "reads, edits, writes, notebooks and commands",
         limits: &[],
     },
@@ -121,16 +114,7 @@ static PROFILES: [ClientProfile; 12] = [
         programs: &["codex"],
         user_dir: UserDir::Home("CODEX_HOME", ".codex"),
         project_dir: ".codex",
-        guard: hooks(
-            HookForm::Groups,
-            &[
-                ("SessionStart", None),
-                ("UserPromptSubmit", None),
-                ("PreToolUse", CODEX_TOOLS),
-                ("PostToolUse", CODEX_TOOLS),
-                ("PostCompact", None),
-            ],
-        ),
+        guard: hooks(HookForm::Groups, EVENTS_WITHOUT_FAILURE, CODEX_TOOLS),
         guarded: "patches and commands",
         limits: &[],
     },
@@ -141,10 +125,7 @@ static PROFILES: [ClientProfile; 12] = [
         user_dir: UserDir::Home("", ".gemini"),
         project_dir: ".gemini",
         // `PreCompress` is sent before every model call, so it is not used.
-        guard: hooks(
-            HookForm::NamedGroups,
-            &[("SessionStart", None), ("BeforeAgent", None), ("BeforeTool", GEMINI_TOOLS), ("AfterTool", GEMINI_TOOLS)],
-        ),
+        guard: hooks(HookForm::NamedGroups, &["SessionStart", "BeforeAgent", "BeforeTool", "AfterTool"], GEMINI_TOOLS),
         guarded: "reads, edits, writes and commands",
         limits: &[],
     },
@@ -154,10 +135,7 @@ static PROFILES: [ClientProfile; 12] = [
         programs: &["cursor", "cursor-agent"],
         user_dir: UserDir::Home("", ".cursor"),
         project_dir: ".cursor",
-        guard: hooks(
-            HookForm::Cursor,
-            &[("sessionStart", None), ("preToolUse", CURSOR_TOOLS), ("postToolUse", CURSOR_TOOLS), ("preCompact", None)],
-        ),
+        guard: hooks(HookForm::Cursor, &["sessionStart", "preToolUse", "postToolUse", "preCompact"], CURSOR_TOOLS),
         guarded: "reads, writes, deletions and commands",
         limits: &["this follows Cursor's documentation and was not tried with Cursor itself"],
     },
@@ -177,17 +155,7 @@ static PROFILES: [ClientProfile; 12] = [
         programs: &["qwen"],
         user_dir: UserDir::Home("QWEN_HOME", ".qwen"),
         project_dir: ".qwen",
-        guard: hooks(
-            HookForm::NamedGroups,
-            &[
-                ("SessionStart", None),
-                ("UserPromptSubmit", None),
-                ("PreToolUse", QWEN_TOOLS),
-                ("PostToolUse", QWEN_TOOLS),
-                ("PostToolUseFailure", QWEN_TOOLS),
-                ("PostCompact", None),
-            ],
-        ),
+        guard: hooks(HookForm::NamedGroups, CLAUDE_EVENTS, QWEN_TOOLS),
         guarded: "reads, edits, writes, notebooks and commands",
         limits: &[],
     },
@@ -199,14 +167,8 @@ static PROFILES: [ClientProfile; 12] = [
         project_dir: ".github",
         guard: hooks_with_event(
             HookForm::Copilot,
-            &[
-                ("sessionStart", None),
-                ("userPromptSubmitted", None),
-                ("preToolUse", None),
-                ("postToolUse", None),
-                ("postToolUseFailure", None),
-                ("preCompact", None),
-            ],
+            &["sessionStart", "userPromptSubmitted", "preToolUse", "postToolUse", "postToolUseFailure", "preCompact"],
+            None,
         ),
         guarded: "reads, edits, new files and commands",
         limits: &[],
@@ -217,17 +179,7 @@ static PROFILES: [ClientProfile; 12] = [
         programs: &["goose"],
         user_dir: UserDir::Config("goose"),
         project_dir: ".agents/plugins/surehand",
-        guard: hooks_with_event(
-            HookForm::Groups,
-            &[
-                ("SessionStart", None),
-                ("UserPromptSubmit", None),
-                ("PreToolUse", None),
-                ("PostToolUse", None),
-                ("PostToolUseFailure", None),
-                ("PostCompact", None),
-            ],
-        ),
+        guard: hooks_with_event(HookForm::Groups, CLAUDE_EVENTS, None),
         guarded: "edits, writes and commands",
         limits: &[
             "hooks cannot add to what the model reads, so notes and directory instructions do not reach it",
@@ -240,10 +192,7 @@ static PROFILES: [ClientProfile; 12] = [
         programs: &["cline"],
         user_dir: UserDir::Home("CLINE_DIR", ".cline"),
         project_dir: ".clinerules",
-        guard: hooks_with_event(
-            HookForm::Scripts,
-            &[("TaskStart", None), ("TaskResume", None), ("PreToolUse", None), ("PostToolUse", None), ("PreCompact", None)],
-        ),
+        guard: hooks_with_event(HookForm::Scripts, &["TaskStart", "TaskResume", "PreToolUse", "PostToolUse", "PreCompact"], None),
         guarded: "reads, edits, writes and commands",
         limits: &[
             "a hook that denies a call ends the whole task, so a call is stopped by taking its arguments away; a version that does not allow that goes on with it",
@@ -255,16 +204,7 @@ static PROFILES: [ClientProfile; 12] = [
         programs: &["reasonix"],
         user_dir: UserDir::Home("REASONIX_HOME", ".reasonix"),
         project_dir: ".reasonix",
-        guard: hooks_with_event(
-            HookForm::Reasonix,
-            &[
-                ("SessionStart", None),
-                ("UserPromptSubmit", None),
-                ("PreToolUse", REASONIX_TOOLS),
-                ("PostToolUse", REASONIX_TOOLS),
-                ("PostCompact", None),
-            ],
-        ),
+        guard: hooks_with_event(HookForm::Reasonix, EVENTS_WITHOUT_FAILURE, Some(REASONIX_TOOLS)),
         guarded: "reads, edits, writes, moves and commands",
         limits: &[
             "hooks can add to what the model reads only at the start of a session",
@@ -319,7 +259,7 @@ impl InitClient {
         self.profile().guard != ToolGuard::Nothing
     }
 
-    pub(crate) fn events(self) -> &'static [EventMatcher] {
+    pub(crate) fn events(self) -> &'static [&'static str] {
         match self.profile().guard {
             ToolGuard::Hooks { events, .. } => events,
             ToolGuard::Plugin | ToolGuard::Nothing => &[],

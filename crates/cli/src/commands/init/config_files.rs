@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::{
-    clients::{EventMatcher, HookForm, InitClient, ToolGuard},
+    clients::{HookForm, InitClient, ToolGuard},
     config_dirs::{ConfigDirs, ConfigScope},
     json_config::{ConfigEntry, Presence},
     json_edit::JsonNode,
@@ -141,7 +141,7 @@ impl ClientSetup<'_> {
             }
             InitClient::Cline => {
                 let events = self.client.events().iter();
-                events.map(|(event, _)| self.hook_script(directory.join("hooks").join(event), event)).collect()
+                events.map(|event| self.hook_script(directory.join("hooks").join(event), event)).collect()
             }
             InitClient::Opencode => {
                 let text = surehand_adapters::hooks::opencode_plugin(self.program());
@@ -162,14 +162,16 @@ impl ClientSetup<'_> {
         owned(path, "Surehand guards the file tools of ", OwnedFileKind::Script(event), text)
     }
 
-    fn hook(&self, (event, tools): &EventMatcher) -> ConfigEntry {
-        let ToolGuard::Hooks { form, names_event, .. } = self.client.profile().guard else {
+    fn hook(&self, event: &'static str) -> ConfigEntry {
+        let ToolGuard::Hooks { form, tools, names_event, .. } = self.client.profile().guard else {
             unreachable!("only clients with hooks have events")
         };
-        let argument = (!names_event).then_some(*event);
+        // Only events about tool calls have a pattern.
+        let tools = tools.filter(|_| event.contains("Tool"));
+        let argument = (!names_event).then_some(event);
         let command = program::hook_command(self.program(), self.client.name(), argument);
-        let value = hook_entry(form, &command, *tools);
-        ConfigEntry::Hook { client: self.client.name(), event, command, tools: *tools, value }
+        let value = hook_entry(form, &command, tools);
+        ConfigEntry::Hook { client: self.client.name(), event, command, tools, value }
     }
 
     fn server_file(&self) -> Option<ConfigFile> {
@@ -245,8 +247,8 @@ impl ClientSetup<'_> {
             quoted[1..].join(", ")
         );
         let mark = "# Written by `surehand init`.";
-        let whole = OwnedFile { text, mark, kind: OwnedFileKind::Server(words), presence: self.presence() };
-        ConfigFile { path, needs: RequiredContent::Whole(whole) }
+        let file = OwnedFile { text, mark, kind: OwnedFileKind::Server(words), presence: self.presence() };
+        ConfigFile { path, needs: RequiredContent::Whole(file) }
     }
 }
 

@@ -21,18 +21,18 @@ struct ExcludePatterns {
 pub(super) fn step(
     scope: ConfigScope,
     dirs: &ConfigDirs,
-    aim: InitAction,
+    action: InitAction,
     planned: &[(ConfigFile, ConfigChange)],
     is_shared: &dyn Fn(&ConfigFile) -> bool,
 ) -> anyhow::Result<Option<ConfigChange>> {
     let Some(checkout) = dirs.checkout.as_ref().filter(|_| scope != ConfigScope::Everywhere) else { return Ok(None) };
     let path = checkout.exclude_file();
     let before = backup::read(&path)?;
-    let there = before.as_deref().unwrap_or_default();
+    let existing = before.as_deref().unwrap_or_default();
     let mut patterns = ExcludePatterns::default();
     for (file, step) in planned {
         let Some([pattern, copies]) = patterns_of(checkout, file) else { continue };
-        if aim == InitAction::Remove || scope == ConfigScope::Project {
+        if action == InitAction::Remove || scope == ConfigScope::Project {
             patterns.drop.extend([pattern, copies]);
         } else if step.after.is_some() {
             if step.keeps_copy {
@@ -45,9 +45,9 @@ pub(super) fn step(
             }
         }
     }
-    let after = patterns.applied(there);
+    let after = patterns.applied(existing);
     let after = (!after.is_empty() || before.as_deref() == Some("")).then_some(after);
-    let what = match (aim, scope) {
+    let what = match (action, scope) {
         (InitAction::Remove, _) => "git ignores it no longer",
         (InitAction::Add, ConfigScope::Project) => "git sees it from now on",
         (InitAction::Add, _) => "git ignores what only you have",

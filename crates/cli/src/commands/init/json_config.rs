@@ -44,8 +44,8 @@ impl ConfigEntry {
 
     fn with_presence(&self, presence: Presence) -> Self {
         let mut other = self.clone();
-        if let ConfigEntry::Server { presence: there, .. } = &mut other {
-            *there = presence;
+        if let ConfigEntry::Server { presence: current, .. } = &mut other {
+            *current = presence;
         }
         other
     }
@@ -113,8 +113,8 @@ pub(crate) fn remove(text: &str, wanted: &[ConfigEntry], originals: &[String]) -
     body = without_version(&body, wanted, originals)?;
     let is_bare = match parse(&body)? {
         Some(Value::Object(root)) => {
-            let whole = Container::of_object(&root);
-            whole.is_bare(&body) && body.trim().len() == root.range.end - root.range.start
+            let container = Container::of_object(&root);
+            container.is_bare(&body) && body.trim().len() == root.range.end - root.range.start
         }
         _ => body.trim().is_empty(),
     };
@@ -213,11 +213,11 @@ fn add_server(
 /// Corrects the command of an existing server. A foreign server is left alone.
 fn corrected_server(text: &str, server: Option<&Object<'_>>, launch: &ServerLaunch) -> String {
     let Some(server) = server.filter(|server| program::is_ours(&command_words(server))) else { return text.to_owned() };
-    let there = command_words(server);
-    let wanted = launch.corrected(&there);
+    let words = command_words(server);
+    let wanted = launch.corrected(&words);
     let command = server.get("command").map(|command| &command.value);
     match (command, server.get("args").map(|args| &args.value)) {
-        _ if there == wanted => text.to_owned(),
+        _ if words == wanted => text.to_owned(),
         (Some(Value::Array(list)), None) => replaced(text, vec![(range_of(list), JsonNode::texts(&wanted))]),
         (Some(Value::StringLit(command)), Some(Value::Array(args))) => {
             let (program, arguments) = (JsonNode::text(&wanted[0]), JsonNode::texts(&wanted[1..]));
@@ -240,13 +240,13 @@ fn corrected_hook(
         return text.to_owned();
     }
     let mut parts = Vec::new();
-    if let Some(there) = COMMANDS.iter().find_map(|name| handler.get_string(name)).filter(|there| there.value != command) {
-        parts.push((range_of(there), JsonNode::text(command)));
+    if let Some(current) = COMMANDS.iter().find_map(|name| handler.get_string(name)).filter(|current| current.value != command) {
+        parts.push((range_of(current), JsonNode::text(command)));
     }
     let group = follow(root, &hook.path[..hook.depth]).and_then(Value::as_object);
     let pattern = PATTERNS.iter().find_map(|name| group?.get_string(name));
-    if let Some((there, tools)) = pattern.zip(tools).filter(|(there, tools)| is_part(&there.value, tools)) {
-        parts.push((range_of(there), JsonNode::text(tools)));
+    if let Some((current, tools)) = pattern.zip(tools).filter(|(current, tools)| is_part(&current.value, tools)) {
+        parts.push((range_of(current), JsonNode::text(tools)));
     }
     replaced(text, parts)
 }

@@ -338,8 +338,8 @@ mod tests {
     fn check(text: &str, expected: &str) {
         let with = container(text).with_member(text, "k", &JsonNode::Number(1));
         assert_eq!(with, expected);
-        let there = container(&with);
-        assert_eq!(there.without(&with, there.items.len() - 1), text);
+        let added = container(&with);
+        assert_eq!(added.without(&with, added.items.len() - 1), text);
     }
 
     #[test]

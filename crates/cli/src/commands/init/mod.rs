@@ -33,12 +33,12 @@ pub(crate) fn run(args: &InitArgs) -> anyhow::Result<ExitCode> {
     let setup = Setup::new(args)?;
     let clients = setup.clients(args);
     if !args.json {
-        setup.say_what_comes_first(&clients, args)?;
+        setup.print_preamble(&clients, args)?;
     }
     let mut outcomes = Vec::new();
     for client in clients {
         for scope in setup.scopes(client) {
-            let outcome = setup.one(client, scope)?;
+            let outcome = setup.one(client, scope);
             if !args.json {
                 output::print(&summary::ending(&outcome, &setup))?;
             }
@@ -48,15 +48,15 @@ pub(crate) fn run(args: &InitArgs) -> anyhow::Result<ExitCode> {
     if args.json {
         output::print_json(&setup.as_json(&outcomes))?;
     }
-    Ok(exit_code(&outcomes, setup.aim))
+    Ok(exit_code(&outcomes, setup.action))
 }
 
-fn exit_code(outcomes: &[InitOutcome], aim: InitAction) -> ExitCode {
+fn exit_code(outcomes: &[InitOutcome], action: InitAction) -> ExitCode {
     if outcomes.iter().any(|outcome| matches!(outcome.state, InitStatus::Failed(_))) {
         return ExitCode::from(2);
     }
     let is_declined = |outcome: &InitOutcome| matches!(outcome.state, InitStatus::Declined | InitStatus::NotAsked);
-    let found_none = outcomes.is_empty() && aim == InitAction::Add;
+    let found_none = outcomes.is_empty() && action == InitAction::Add;
     if found_none || outcomes.iter().any(is_declined) { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }
 
@@ -73,10 +73,10 @@ struct Setup {
     program: Program,
     request: InitRequest,
     scope: Option<ConfigScope>,
-    aim: InitAction,
+    action: InitAction,
     consent: Consent,
     shows_diff: bool,
-    tells: bool,
+    prints: bool,
 }
 
 struct InitOutcome {
@@ -110,16 +110,16 @@ impl Setup {
             request: InitRequest { program: program.word.clone(), with_server: args.mcp },
             program,
             scope: args.scope(),
-            aim: if args.remove { InitAction::Remove } else { InitAction::Add },
+            action: if args.remove { InitAction::Remove } else { InitAction::Add },
             consent,
             shows_diff: args.diff,
-            tells: !args.json,
+            prints: !args.json,
         })
     }
 
     /// The named clients. Without names: the installed ones, or for a removal, those that are set up.
     fn clients(&self, args: &InitArgs) -> Vec<InitClient> {
-        let is_meant = |client: &InitClient| match self.aim {
+        let is_meant = |client: &InitClient| match self.action {
             _ if !args.clients.is_empty() => args.clients.contains(client),
             InitAction::Add => client.is_installed(&self.dirs),
             InitAction::Remove => !self.scopes(*client).is_empty(),
@@ -132,7 +132,7 @@ impl Setup {
     fn scopes(&self, client: InitClient) -> Vec<ConfigScope> {
         let has_any = |scope: &ConfigScope| has_any(client, *scope, &self.dirs);
         let here: Vec<ConfigScope> = [ConfigScope::Me, ConfigScope::Project].into_iter().filter(has_any).collect();
-        match (self.scope, self.aim) {
+        match (self.scope, self.action) {
             (Some(scope), InitAction::Add) => vec![scope],
             (Some(scope), InitAction::Remove) => Some(scope).into_iter().filter(has_any).collect(),
             (None, InitAction::Remove) => here,
@@ -142,16 +142,16 @@ impl Setup {
         }
     }
 
-    fn say_what_comes_first(&self, clients: &[InitClient], args: &InitArgs) -> anyhow::Result<()> {
+    fn print_preamble(&self, clients: &[InitClient], args: &InitArgs) -> anyhow::Result<()> {
         let is_anything = clients.iter().any(|client| !self.scopes(*client).is_empty());
         if is_anything {
             return match &self.program.note {
-                Some(note) if self.aim == InitAction::Add => output::print(&format!("note: {note}{}\n", self.about_program())),
+                Some(note) if self.action == InitAction::Add => output::print(&format!("note: {note}{}\n", self.about_program())),
                 _ => Ok(()),
             };
         }
         let names: Vec<&str> = InitClient::all().map(|client| client.name()).collect();
-        output::print(&match self.aim {
+        output::print(&match self.action {
             InitAction::Add => {
                 format!("no client was found; name one to set it up all the same: surehand init {}\n", names.join("|"))
             }
@@ -180,43 +180,49 @@ impl Setup {
 
     /// Sets up one client, or removes its setup. An error is part of the outcome, so that the other clients are still
     /// handled.
-    fn one(&self, client: InitClient, scope: ConfigScope) -> anyhow::Result<InitOutcome> {
-        let outcome = |state, files| InitOutcome { client, scope, state, files };
-        let steps = match plan(client, scope, &self.dirs, &self.request, self.aim) {
-            Ok(steps) => steps,
-            Err(error) => return Ok(outcome(InitStatus::Failed(format!("{error:#}")), Vec::new())),
-        };
-        let untouched = |steps: Vec<ConfigChange>| steps.into_iter().map(|step| (step, None)).collect();
+    fn one(&self, client: InitClient, scope: ConfigScope) -> InitOutcome {
+        let mut files = Vec::new();
+        let state = self.change_files(client, scope, &mut files);
+        let state = state.unwrap_or_else(|error| InitStatus::Failed(format!("{error:#}")));
+        InitOutcome { client, scope, state, files }
+    }
+
+    /// Adds the changed files to `files`, also if a later one fails; without an error, also the unchanged ones.
+    fn change_files(
+        &self,
+        client: InitClient,
+        scope: ConfigScope,
+        files: &mut Vec<(ConfigChange, Option<PathBuf>)>,
+    ) -> anyhow::Result<InitStatus> {
+        let steps = plan(client, scope, &self.dirs, &self.request, self.action)?;
+        let untouched = |steps: Vec<ConfigChange>| steps.into_iter().map(|step| (step, None));
         if steps.iter().all(ConfigChange::is_nothing) {
-            let copied = if self.writes_copy() { self.program.copy() } else { Ok(()) };
-            let state = copied.map_or_else(|error| InitStatus::Failed(format!("{error:#}")), |()| InitStatus::Nothing);
-            return Ok(outcome(state, untouched(steps)));
+            self.copy_program()?;
+            files.extend(untouched(steps));
+            return Ok(InitStatus::Nothing);
         }
-        if self.tells {
+        if self.prints {
             output::print(&summary::announcement(client, scope, &steps, self))?;
         }
         if let Some(refused) = self.may_write()? {
-            return Ok(outcome(refused, untouched(steps)));
+            files.extend(untouched(steps));
+            return Ok(refused);
         }
-        if self.writes_copy()
-            && let Err(error) = self.program.copy()
-        {
-            return Ok(outcome(InitStatus::Failed(format!("{error:#}")), untouched(steps)));
-        }
-        let mut files = Vec::new();
+        self.copy_program()?;
         for step in steps {
-            match self.act(&step) {
-                Ok(copy) => files.push((step, copy)),
-                Err(error) => return Ok(outcome(InitStatus::Failed(format!("{error:#}")), files)),
-            }
+            let copy = self.act(&step)?;
+            files.push((step, copy));
         }
-        Ok(outcome(InitStatus::Done, files))
+        Ok(InitStatus::Done)
     }
 
-    /// Whether to copy a program that runs from a package runner's cache. An outdated copy is replaced even if no
-    /// configuration changes.
-    fn writes_copy(&self) -> bool {
-        self.aim == InitAction::Add && self.consent != Consent::DryRun
+    /// Copies a program that runs from a package runner's cache. An outdated copy is replaced even if no configuration
+    /// changes.
+    fn copy_program(&self) -> anyhow::Result<()> {
+        match self.action == InitAction::Add && self.consent != Consent::DryRun {
+            true => self.program.copy(),
+            false => Ok(()),
+        }
     }
 
     /// Returns `None` if the changes may be written, else the reason.
@@ -236,10 +242,7 @@ impl Setup {
         let top = if step.path.starts_with(&self.dirs.root) { &self.dirs.root } else { &self.dirs.home };
         let copy = match (&step.before, &step.after) {
             (Some(before), None) => backup::remove(&step.path, before, top).map(|()| None)?,
-            (before, Some(after)) => {
-                let manner = backup::WriteOptions { keeps_copy: step.keeps_copy, is_program: step.is_program };
-                backup::replace(&step.path, before.as_deref(), after, manner)?
-            }
+            (_, Some(after)) => backup::replace(step, after)?,
             (None, None) => None,
         };
         step.old_copy.iter().for_each(|copy| backup::forget(copy));
@@ -249,10 +252,10 @@ impl Setup {
     /// The reason that the requested server is not written, and what to do instead.
     fn server_by_hand(&self, client: InitClient, scope: ConfigScope) -> Option<&'static str> {
         let has_place = || files(client, scope, &self.dirs, &self.request).iter().any(wants_server);
-        if self.aim == InitAction::Add && !client.has_hooks() && scope == ConfigScope::Project && !self.request.with_server {
+        if self.action == InitAction::Add && !client.has_hooks() && scope == ConfigScope::Project && !self.request.with_server {
             return Some("it has no hooks, only the MCP server: that is written for a project with --mcp");
         }
-        server_by_hand(client, scope).filter(|_| self.aim == InitAction::Add && self.request.with_server && !has_place())
+        server_by_hand(client, scope).filter(|_| self.action == InitAction::Add && self.request.with_server && !has_place())
     }
 
     fn as_json(&self, outcomes: &[InitOutcome]) -> Value {

@@ -23,7 +23,7 @@ pub(super) fn announcement(client: InitClient, scope: ConfigScope, steps: &[Conf
             coloured_hunks(together[0].diff().hunks()).lines().for_each(|line| text.push_str(&format!("    {line}\n")));
         }
     }
-    if setup.aim == InitAction::Add {
+    if setup.action == InitAction::Add {
         let profile = client.profile();
         text.push_str(&format!("  guarded: {}\n", profile.guarded));
         profile.limits.iter().for_each(|limit| text.push_str(&format!("  limit: {limit}\n")));
@@ -49,7 +49,9 @@ fn line(together: &[&ConfigChange], setup: &Setup) -> String {
 pub(super) fn ending(outcome: &InitOutcome, setup: &Setup) -> String {
     let title = outcome.client.title();
     let mut text = match &outcome.state {
-        InitStatus::Nothing if setup.aim == InitAction::Add => format!("{title} {}: nothing to do\n", outcome.scope.in_words()),
+        InitStatus::Nothing if setup.action == InitAction::Add => {
+            format!("{title} {}: nothing to do\n", outcome.scope.in_words())
+        }
         InitStatus::Nothing => format!("{title}: nothing to do\n"),
         InitStatus::Failed(why) => format!("{title}: \x1b[31mfailed\x1b[0m: {why}\n"),
         InitStatus::Planned => "  not written: a dry run\n".to_owned(),
@@ -72,7 +74,7 @@ pub(super) fn ending(outcome: &InitOutcome, setup: &Setup) -> String {
 
 fn next_steps(outcome: &InitOutcome, setup: &Setup) -> Vec<&'static str> {
     let by_hand = setup.server_by_hand(outcome.client, outcome.scope);
-    let steps = match (&outcome.state, setup.aim) {
+    let steps = match (&outcome.state, setup.action) {
         (InitStatus::Done, InitAction::Add) => outcome.client.next_steps(outcome.scope, setup.request.with_server),
         _ => Vec::new(),
     };

@@ -55,12 +55,12 @@ pub(crate) fn add(text: &str, server: &TomlServer) -> Result<String, SyntaxProbl
 
 /// Corrects the command of an existing server. A foreign server is left alone.
 fn corrected(text: &str, entry: &toml::Spanned<DeValue<'_>>, launch: &ServerLaunch) -> String {
-    let there = words_of(entry);
-    let wanted = launch.corrected(&there);
+    let words = words_of(entry);
+    let wanted = launch.corrected(&words);
     let part = |name: &str| entry.get_ref().get(name).map(toml::Spanned::span);
-    let (Some(command), true) = (part("command"), program::is_ours(&there) && there != wanted) else { return text.to_owned() };
+    let (Some(command), true) = (part("command"), program::is_ours(&words) && words != wanted) else { return text.to_owned() };
     let mut parts = vec![(command, quoted(&wanted[0]))];
-    if there[1..] != wanted[1..] {
+    if words[1..] != wanted[1..] {
         let Some(args) = part("args") else { return text.to_owned() };
         parts.push((args, quoted_list(&wanted[1..])));
     }

@@ -292,9 +292,9 @@ fn configuration() -> impl Strategy<Value = String> {
     .prop_map(str::to_owned);
     let event = (prop_oneof![Just("BeforeTool"), Just("AfterTool"), Just("Stop")], any::<u8>());
     let list = proptest::collection::vec(handler, 0..3);
-    let event = (event, list, manner()).prop_map(|((name, n), list, manner)| {
+    let event = (event, list, style()).prop_map(|((name, n), list, style)| {
         let name = if name == "Stop" { format!("Stop{n}") } else { name.to_owned() };
-        (name.clone(), format!("\"{name}\": {}", held('[', &list, ']', &manner, 3)))
+        (name.clone(), format!("\"{name}\": {}", held('[', &list, ']', &style, 3)))
     });
     let events = proptest::collection::vec(event, 0..4).prop_map(|mut events| {
         events.sort();
@@ -304,15 +304,15 @@ fn configuration() -> impl Strategy<Value = String> {
     let servers = proptest::collection::btree_set(server, 0..3).prop_map(|all| all.into_iter().collect::<Vec<_>>());
     let part = |name: &'static str, items: BoxedStrategy<Vec<String>>| {
         proptest::option::of(
-            (items, manner()).prop_map(move |(items, manner)| format!("\"{name}\": {}", held('{', &items, '}', &manner, 2))),
+            (items, style()).prop_map(move |(items, style)| format!("\"{name}\": {}", held('{', &items, '}', &style, 2))),
         )
     };
     let other = proptest::option::of(Just("\"theme\": \"dark, // no comment {\"".to_owned()));
     let parts = (part("mcpServers", servers.boxed()), other, part("hooks", events.boxed()));
-    (parts, manner(), prop_oneof![Just(""), Just("\n"), Just(" \n// the end")], any::<bool>()).prop_map(
-        |((one, two, three), manner, end, crlf)| {
+    (parts, style(), prop_oneof![Just(""), Just("\n"), Just(" \n// the end")], any::<bool>()).prop_map(
+        |((one, two, three), style, end, crlf)| {
             let parts: Vec<String> = [one, two, three].into_iter().flatten().collect();
-            let text = format!("{}{end}", held('{', &parts, '}', &manner, 1));
+            let text = format!("{}{end}", held('{', &parts, '}', &style, 1));
             if crlf { text.replace('\n', "\r\n") } else { text }
         },
     )
@@ -326,7 +326,7 @@ struct Written {
     unit: &'static str,
 }
 
-fn manner() -> impl Strategy<Value = Written> {
+fn style() -> impl Strategy<Value = Written> {
     let comment = prop_oneof![Just(""), Just(" // say, [this]"), Just(" /* or */"), Just("\n// \"k\": {")];
     let unit = prop_oneof![Just("  "), Just("\t"), Just("    ")];
     (any::<bool>(), any::<bool>(), comment, unit).prop_map(|(in_lines, trailing_comma, comment, unit)| Written {
@@ -337,14 +337,14 @@ fn manner() -> impl Strategy<Value = Written> {
     })
 }
 
-fn held(open: char, items: &[String], close: char, manner: &Written, depth: usize) -> String {
-    let comma = if manner.trailing_comma && !items.is_empty() { "," } else { "" };
-    if !manner.in_lines {
+fn held(open: char, items: &[String], close: char, style: &Written, depth: usize) -> String {
+    let comma = if style.trailing_comma && !items.is_empty() { "," } else { "" };
+    if !style.in_lines {
         return format!("{open}{}{comma}{close}", items.join(", "));
     }
-    let (inner, outer) = (manner.unit.repeat(depth), manner.unit.repeat(depth - 1));
+    let (inner, outer) = (style.unit.repeat(depth), style.unit.repeat(depth - 1));
     let items: String = items.join(&format!(",\n{inner}"));
-    format!("{open}\n{inner}{items}{comma}{}\n{outer}{close}", manner.comment)
+    format!("{open}\n{inner}{items}{comma}{}\n{outer}{close}", style.comment)
 }
 
 /// The parsed value of a text, regardless of its style.
