@@ -816,7 +816,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_time_span_is_a_number_and_a_unit() {
+    fn an_age_is_a_number_and_a_unit() {
         for (text, seconds) in [("0s", 0), ("30m", 1800), ("12h", 43_200), ("7d", 604_800), ("2w", 1_209_600)] {
             assert_eq!(time_span(text), Ok(Duration::from_secs(seconds)), "{text}");
         }

@@ -3,7 +3,7 @@
 
 use std::{
     env, io,
-    path::{Path, PathBuf},
+    path::Path,
     process::{Command, Stdio},
     sync::{Arc, Weak},
     thread,
@@ -31,7 +31,7 @@ pub(crate) fn helper() -> anyhow::Result<Helper> {
 
 pub(crate) fn runtime_dir() -> anyhow::Result<RuntimeDir> {
     let home = user_dirs::state_home()?;
-    let runtime = env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|dir| dir.is_absolute());
+    let runtime = user_dirs::variable("XDG_RUNTIME_DIR");
     let state = home.fixed.or(home.user);
     RuntimeDir::find(runtime.as_deref(), state.as_deref())
         .ok_or_else(|| anyhow::anyhow!("there is no directory for the helper: set XDG_RUNTIME_DIR or HOME"))

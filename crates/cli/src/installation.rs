@@ -10,6 +10,8 @@ use std::{
 use anyhow::Context;
 use tempfile::NamedTempFile;
 
+use crate::user_dirs::variable;
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Installer {
     Npm,
@@ -121,7 +123,6 @@ fn lists_surehand(crates: &Path) -> bool {
 
 /// The path to which `init` copies the program if a package runner started it.
 pub(crate) fn kept_copy() -> Option<PathBuf> {
-    let variable = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let data = variable("XDG_DATA_HOME").or_else(|| Some(variable("HOME")?.join(".local/share")))?;
     Some(data.join("surehand/bin/surehand"))
 }

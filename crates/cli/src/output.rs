@@ -69,7 +69,12 @@ pub(crate) fn print_reply(mut reply: Reply, json: bool) -> anyhow::Result<ExitCo
     } else {
         print(&reply.text)?;
     }
-    Ok(if reply.is_error { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    Ok(exit_code(!reply.is_error))
+}
+
+/// The exit code of a command that may refuse.
+pub(crate) fn exit_code(is_done: bool) -> ExitCode {
+    if is_done { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 /// Reports the reason of a failure: on standard error, or with `json` as an object on standard output.
@@ -86,6 +91,22 @@ pub(crate) fn listed<T>(items: &[T], most: usize, line: impl Fn(&T) -> String, m
     let others = items.len().saturating_sub(most);
     let lines: String = items.iter().take(most).map(line).collect();
     if others > 0 { lines + &more(others) } else { lines }
+}
+
+/// The first names and the number of the others: `a, b and 3 more`.
+pub(crate) fn first_names(names: &[String], most: usize) -> String {
+    let others = names.len().saturating_sub(most);
+    let named = names[..names.len() - others].join(", ");
+    if others > 0 { format!("{named} and {others} more") } else { named }
+}
+
+/// Formats `90 s`, `5 min`, `3 h`.
+pub(crate) fn span(seconds: u64) -> String {
+    match seconds {
+        0..120 => format!("{seconds} s"),
+        120..7200 => format!("{} min", seconds / 60),
+        7200.. => format!("{} h", seconds / 3600),
+    }
 }
 
 /// The current time in milliseconds since the Unix epoch.

@@ -114,7 +114,7 @@ fn claim(workspace: &Workspace, pattern: &str, lasts: Duration) -> anyhow::Resul
     let pattern = in_workspace(workspace, pattern)?;
     let request = PathClaimRequest { id: claim_id(&pattern), by: person(), pattern: pattern.clone(), lease: lasts };
     call(workspace, &BoardCall::ClaimPaths(request))?;
-    Ok(format!("Claimed {pattern} for {}.", count_time(lasts)))
+    Ok(format!("Claimed {pattern} for {}.", output::span(lasts.as_secs())))
 }
 
 fn release(workspace: &Workspace, pattern: &str) -> anyhow::Result<String> {
@@ -159,12 +159,4 @@ fn person() -> AgentId {
 /// The id of this person's claim on this pattern. It depends only on both, so claiming again extends the claim.
 fn claim_id(pattern: &PathPattern) -> ClaimId {
     ClaimId(format!("{} {pattern}", person()))
-}
-
-fn count_time(span: Duration) -> String {
-    match span.as_secs() {
-        seconds @ 0..120 => format!("{seconds} s"),
-        seconds @ 120..7200 => format!("{} min", seconds / 60),
-        seconds => format!("{} h", seconds / 3600),
-    }
 }

@@ -40,7 +40,7 @@ pub(crate) fn run(args: &CleanArgs) -> anyhow::Result<ExitCode> {
         (None, false) => {}
     }
     let is_done = removed.map_or(is_preview, |removed| removed.failed.is_empty());
-    Ok(if is_done { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(output::exit_code(is_done))
 }
 
 /// What `surehand clean` would remove.
@@ -112,7 +112,10 @@ impl Found {
             text.push_str(&format!("  {} from before {}\n", amounts(&old.usage).join(", "), rfc3339(self.before)));
             text.push_str("    after that, undo, restore, log and diff know only what came later\n");
             if !old.named_checkpoints.is_empty() {
-                text.push_str(&format!("    with the checkpoints that you named {}\n", first_of(&old.named_checkpoints)));
+                text.push_str(&format!(
+                    "    with the checkpoints that you named {}\n",
+                    output::first_names(&old.named_checkpoints, MOST_NAMES)
+                ));
             }
         }
         if let Some(usage) = self.sessions.as_ref().filter(|usage| usage.sessions > 0) {
@@ -126,7 +129,7 @@ impl Found {
         text.push_str(&listed(&self.boards, "board", |board| {
             let roots = board.roots.as_deref().unwrap_or_default();
             let roots: Vec<String> = roots.iter().map(|root| root.display().to_string()).collect();
-            format!("the board of {}, which are gone: {}", first_of(&roots), size(board.bytes))
+            format!("the board of {}, which are gone: {}", output::first_names(&roots, MOST_NAMES), size(board.bytes))
         }));
         if self.gone_sessions.count > 0 {
             let sessions = number(self.gone_sessions.count, "session");
@@ -266,6 +269,7 @@ impl Removed {
 
 /// This many of each kind are listed; the rest are counted.
 const MOST: usize = 20;
+const MOST_NAMES: usize = 5;
 
 fn listed<T>(items: &[T], what: &str, line: impl Fn(&T) -> String) -> String {
     let more = |others| format!("  and {} more (--json lists them)\n", count(others, what));
@@ -290,13 +294,6 @@ fn amounts(usage: &StoreUsage) -> Vec<String> {
         _ => number(amount.count, what),
     };
     present.map(|(amount, what)| format!("{} ({})", plural(amount, what), size(amount.bytes))).collect()
-}
-
-/// The first few names, and the number of the others.
-fn first_of(names: &[String]) -> String {
-    const MOST: usize = 5;
-    let more = if names.len() > MOST { format!(" and {} more", names.len() - MOST) } else { String::new() };
-    names.iter().take(MOST).map(String::as_str).collect::<Vec<_>>().join(", ") + &more
 }
 
 fn run_line(run: &OldRun) -> String {

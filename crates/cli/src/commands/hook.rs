@@ -4,7 +4,7 @@
 use std::{
     io::Read,
     panic::{AssertUnwindSafe, catch_unwind},
-    path::{Path, PathBuf},
+    path::Path,
     process::ExitCode,
 };
 
@@ -64,7 +64,7 @@ fn answer(client: HookClient, event: Option<&str>) -> HookAnswer {
         Ok(state) => state,
         Err(error) => return client.fail(format!("{error:#}")),
     };
-    let project = client.project_variable().and_then(std::env::var_os).map(PathBuf::from).filter(|dir| dir.is_absolute());
+    let project = client.project_variable().and_then(user_dirs::variable);
     let open = |root: &Path| workspace::open_for_hook(root).map_err(|error| format!("{error:#}"));
     hooks::answer(client, event, &input, &HookEnvironment { state, project, open: &open })
 }

@@ -22,19 +22,18 @@ use crate::{
 
 pub(crate) fn run(args: &RescuedArgs) -> anyhow::Result<ExitCode> {
     match &args.act {
-        None => list(args),
-        Some(RescuedAct::Show { id }) => show(args, id),
+        None => list(args).map(|()| ExitCode::SUCCESS),
+        Some(RescuedAct::Show { id }) => show(args, id).map(|()| ExitCode::SUCCESS),
         Some(RescuedAct::Apply { id, to, yes }) => apply(args, id, to.as_deref(), *yes),
         Some(RescuedAct::Drop { ids, yes }) => drop_all(args, ids, *yes),
     }
 }
 
-fn list(args: &RescuedArgs) -> anyhow::Result<ExitCode> {
+fn list(args: &RescuedArgs) -> anyhow::Result<()> {
     let workspace = workspace::open_read_only(&args.place)?;
     let rescues = workspace.rescues();
     if args.json {
-        output::print_json(&Value::Array(rescues.iter().map(surehand_engine::json::rescue).collect()))?;
-        return Ok(ExitCode::SUCCESS);
+        return output::print_json(&Value::Array(rescues.iter().map(surehand_engine::json::rescue).collect()));
     }
     let mut text = if rescues.is_empty() { "There are no rescued files.\n".to_owned() } else { String::new() };
     let words = Words::of(&workspace)?;
@@ -46,8 +45,7 @@ fn list(args: &RescuedArgs) -> anyhow::Result<ExitCode> {
             "surehand rescued show ID compares one with the current file; apply writes it to the file, drop removes it.\n",
         );
     }
-    output::print(&text)?;
-    Ok(ExitCode::SUCCESS)
+    output::print(&text)
 }
 
 fn line(words: &Words, rescue: &Rescue) -> String {
@@ -55,7 +53,7 @@ fn line(words: &Words, rescue: &Rescue) -> String {
     format!("\x1b[33m{}\x1b[0m {ago:>9}  {}\n", rescue.id, words.rescue(rescue))
 }
 
-fn show(args: &RescuedArgs, id: &str) -> anyhow::Result<ExitCode> {
+fn show(args: &RescuedArgs, id: &str) -> anyhow::Result<()> {
     let workspace = workspace::open_read_only(&args.place)?;
     let rescue = find(&workspace, id)?;
     let diff = workspace.rescue_diff(&rescue)?;
@@ -70,7 +68,7 @@ fn show(args: &RescuedArgs, id: &str) -> anyhow::Result<ExitCode> {
     } else {
         output::print_bytes(diff.to_string().as_bytes())?;
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 fn apply(args: &RescuedArgs, id: &str, to: Option<&str>, yes: bool) -> anyhow::Result<ExitCode> {

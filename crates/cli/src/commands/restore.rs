@@ -33,7 +33,7 @@ pub(crate) fn run(args: &RestoreArgs) -> anyhow::Result<ExitCode> {
         (None, false) => {}
     }
     let is_done = restored.map_or(is_preview, |restored| restored.failed.is_empty());
-    Ok(if is_done { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(output::exit_code(is_done))
 }
 
 fn preview(plan: &RestorePlan, local_paths: &LocalPaths) -> String {

@@ -24,7 +24,8 @@ pub(crate) fn run(args: &SessionsArgs) -> anyhow::Result<()> {
     let rows: Vec<Row> =
         known.into_iter().map(|session| Row::read(&workspace, &words.names, session)).collect::<Result<_, _>>()?;
     if args.list.json {
-        return output::print_json(&Value::Array(rows.iter().map(Row::as_json).collect()));
+        let as_json = |row: &Row| json::session(&row.session, &row.name, &row.seen, &row.stale);
+        return output::print_json(&Value::Array(rows.iter().map(as_json).collect()));
     }
     let mut text = if rows.is_empty() { "There are no sessions.\n".to_owned() } else { String::new() };
     for row in &rows {
@@ -61,14 +62,11 @@ impl Row {
             count(self.seen.len(), "file")
         );
         if !self.stale.is_empty() {
-            let named: Vec<String> = self.stale.iter().take(MOST).map(|path| words.local_paths.shown(path.as_str())).collect();
-            let more = self.stale.len().saturating_sub(MOST);
-            let more = if more > 0 {
-                format!(" and {more} more (surehand sessions \"{}\" lists them)", self.name)
-            } else {
-                String::new()
-            };
-            text.push_str(&format!(", of them changed since: {}{more}", named.join(", ")));
+            let stale: Vec<String> = self.stale.iter().map(|path| words.local_paths.shown(path.as_str())).collect();
+            text.push_str(&format!(", of them changed since: {}", output::first_names(&stale, MOST)));
+        }
+        if self.stale.len() > MOST {
+            text.push_str(&format!(" (surehand sessions \"{}\" lists them)", self.name));
         }
         text + "\n"
     }
@@ -76,9 +74,5 @@ impl Row {
     fn seen_line(&self, path: &RelPath, words: &Words) -> String {
         let stale = if self.stale.contains(path) { " (changed since)" } else { "" };
         format!("    {}{stale}\n", words.local_paths.shown(path.as_str()))
-    }
-
-    fn as_json(&self) -> Value {
-        json::session(&self.session, &self.name, &self.seen, &self.stale)
     }
 }

@@ -75,9 +75,8 @@ fn holder(holder: &SessionViews, words: &Words) -> String {
     if holder.stale.is_empty() {
         return format!("{name}: {files}");
     }
-    let stale: Vec<String> = holder.stale.iter().take(3).map(|path| words.local_paths.shown(path.as_str())).collect();
-    let more = if holder.stale.len() > 3 { format!(" and {} more", holder.stale.len() - 3) } else { String::new() };
-    format!("{name}: {files}, changed since: {}{more}", stale.join(", "))
+    let stale: Vec<String> = holder.stale.iter().map(|path| words.local_paths.shown(path.as_str())).collect();
+    format!("{name}: {files}, changed since: {}", output::first_names(&stale, 3))
 }
 
 fn named(word: &str, names: &[String]) -> String {

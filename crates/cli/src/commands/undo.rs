@@ -101,5 +101,5 @@ fn undo_everywhere(sessions: Vec<(PathBuf, Session)>, request: &UndoRequest, jso
             }
         }
     }
-    Ok(if is_refused { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    Ok(output::exit_code(!is_refused))
 }

@@ -1,7 +1,5 @@
 //! `surehand usage`: the stored data, and its size.
 
-use std::path::Path;
-
 use serde_json::{Value, json};
 use surehand_adapters::session_roots::{SessionRoots, SessionRootsUsage};
 use surehand_engine::{
@@ -173,17 +171,14 @@ fn of_gone(usage: &StateUsage) -> KeptAmount {
 fn board_line(board: &BoardUsage) -> String {
     let of = match &board.roots {
         Ok(roots) if roots.is_empty() => "a board without checkouts".to_owned(),
-        Ok(roots) => format!("the board of {}", named(roots)),
+        Ok(roots) => {
+            let roots: Vec<String> = roots.iter().map(|root| root.display().to_string()).collect();
+            format!("the board of {}", output::first_names(&roots, 1))
+        }
         Err(why) => format!("a board that cannot be read: {why}"),
     };
     let gone = if board.is_gone() { " (gone)" } else { "" };
     format!("{:>9}  {of}{gone}\n", size(board.bytes))
-}
-
-/// The first few paths, and the number of the others.
-fn named(paths: &[impl AsRef<Path>]) -> String {
-    let first = paths.first().map(|path| path.as_ref().display().to_string()).unwrap_or_default();
-    if paths.len() > 1 { format!("{first} and {} more", paths.len() - 1) } else { first }
 }
 
 fn session_line(sessions: &SessionRootsUsage) -> String {

@@ -5,7 +5,10 @@ use surehand_engine::{
     fleet::{AgentEntry, ChangeEntry, FleetOverview, IdOrigin, StoryEntry},
 };
 
-use crate::{local_paths::LocalPaths, output::ago};
+use crate::{
+    local_paths::LocalPaths,
+    output::{ago, span},
+};
 
 /// The number of lines that are shown of each part.
 const MOST: usize = 20;
@@ -15,7 +18,12 @@ pub(crate) fn as_text(board: &FleetOverview, local_paths: &LocalPaths) -> String
     let mut text = head(board);
     text.push_str(&part("Agents", board.agents.iter().map(agent_line)));
     let claim = |claim: &surehand_engine::fleet::ClaimEntry| {
-        format!("{}  {}, for another {}", local_paths.shown(claim.pattern.as_str()), claim.by, span(claim.lasts))
+        format!(
+            "{}  {}, for another {}",
+            local_paths.shown(claim.pattern.as_str()),
+            claim.by,
+            span(claim.lasts.max(0) as u64 / 1000)
+        )
     };
     text.push_str(&part("Claims", board.claims.iter().map(claim)));
     text.extend(board.stories.iter().map(story));
@@ -102,11 +110,6 @@ fn change_line(change: &ChangeEntry, local_paths: &LocalPaths) -> String {
 
 fn range(lines: &LineRange) -> String {
     if lines.start == lines.end { lines.start.to_string() } else { format!("{}-{}", lines.start, lines.end) }
-}
-
-fn span(millis: i64) -> String {
-    let seconds = millis.max(0) / 1000;
-    if seconds < 120 { format!("{seconds} s") } else { format!("{} min", seconds / 60) }
 }
 
 fn name_of(board: &FleetOverview, agent: &str) -> String {

@@ -127,9 +127,14 @@ impl RunDisplay {
 
     /// Whether the user would see a question and can answer it.
     pub(crate) fn is_attended(&self) -> bool {
+        self.keyboard().is_some()
+    }
+
+    /// The keyboard, if the user would see a question.
+    fn keyboard(&self) -> Option<Keyboard> {
         match &self.0 {
-            DisplayKind::Terminal(_) | DisplayKind::Plain { attendance: Attendance::Attended, .. } => Keyboard::find().is_some(),
-            DisplayKind::Plain { attendance: Attendance::Unattended, .. } | DisplayKind::Json(_) => false,
+            DisplayKind::Terminal(_) | DisplayKind::Plain { attendance: Attendance::Attended, .. } => Keyboard::find(),
+            DisplayKind::Plain { attendance: Attendance::Unattended, .. } | DisplayKind::Json(_) => None,
         }
     }
 
@@ -164,10 +169,9 @@ impl RunDisplay {
 
     /// The lines that the user has typed since the last call.
     pub(crate) fn take_words(&mut self) -> Vec<String> {
-        match &mut self.0 {
+        match &self.0 {
             DisplayKind::Terminal(terminal) => terminal.take_words(),
-            DisplayKind::Plain { attendance: Attendance::Attended, .. } => Keyboard::find().map_or_else(Vec::new, lines_typed),
-            DisplayKind::Plain { attendance: Attendance::Unattended, .. } | DisplayKind::Json(_) => Vec::new(),
+            DisplayKind::Plain { .. } | DisplayKind::Json(_) => self.keyboard().map_or_else(Vec::new, lines_typed),
         }
     }
 
@@ -181,14 +185,14 @@ impl RunDisplay {
 
     /// Asks a question where the user sees it; `None` if nobody would.
     fn put<T>(&mut self, ask: impl FnOnce(&Keyboard, Painter, &mut dyn Write) -> io::Result<T>) -> io::Result<Option<T>> {
-        match &mut self.0 {
-            DisplayKind::Terminal(terminal) => terminal.ask(ask),
-            DisplayKind::Plain { out, attendance: Attendance::Attended, .. } => {
-                let Some(keyboard) = Keyboard::find() else { return Ok(None) };
+        let keyboard = self.keyboard();
+        match (&mut self.0, keyboard) {
+            (DisplayKind::Terminal(terminal), _) => terminal.ask(ask),
+            (DisplayKind::Plain { out, .. }, Some(keyboard)) => {
                 keyboard.forget();
                 ask(&keyboard, Painter { width: columns(), colours: Colours::Off }, out).map(Some)
             }
-            DisplayKind::Plain { attendance: Attendance::Unattended, .. } | DisplayKind::Json(_) => Ok(None),
+            _ => Ok(None),
         }
     }
 }

@@ -34,10 +34,10 @@ pub(crate) fn run(args: &StateArgs) -> anyhow::Result<ExitCode> {
         let checks: Vec<Value> = checks.iter().map(Check::as_json).collect();
         let report = json!({ "ok": is_well, "protected": is_protected, "clients": clients, "checks": checks });
         output::print_json(&report)?;
-        return Ok(exit_code(is_well));
+    } else {
+        output::print(&as_text(&checks))?;
     }
-    output::print(&as_text(&checks))?;
-    Ok(exit_code(is_well))
+    Ok(output::exit_code(is_well))
 }
 
 /// Whether any client is guarded here, and if not, why.
@@ -66,10 +66,6 @@ fn protection(workspace: &[Check], reports: &[client_checks::ClientReport]) -> (
         false => ("off: no client is guarded", "surehand init"),
     };
     (false, check(CheckState::Warn, what.to_owned()).remedy(remedy))
-}
-
-fn exit_code(is_well: bool) -> ExitCode {
-    if is_well { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 struct Check {

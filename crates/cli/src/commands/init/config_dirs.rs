@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use clap::ValueEnum;
 use surehand_engine::GitCheckout;
 
+use crate::user_dirs;
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, ValueEnum)]
 pub(crate) enum ConfigScope {
     /// For this user in this project: files that git does not see.
@@ -45,12 +47,11 @@ pub(crate) struct ConfigDirs {
 
 impl ConfigDirs {
     pub(crate) fn here(root: PathBuf) -> anyhow::Result<Self> {
-        let variable = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-        let Some(home) = variable("HOME") else {
+        let Some(home) = user_dirs::variable("HOME") else {
             anyhow::bail!("HOME is not set, so the clients' configuration cannot be found")
         };
-        let checkout = GitCheckout::around(&root, &crate::user_dirs::state_home()?);
-        Ok(Self { root, home, checkout, variable })
+        let checkout = GitCheckout::around(&root, &user_dirs::state_home()?);
+        Ok(Self { root, home, checkout, variable: user_dirs::variable })
     }
 
     #[cfg(test)]
