@@ -11,7 +11,7 @@ string_ids! {
 }
 
 /// The state of a workspace at one time: the files of the commit at HEAD, except those that are listed.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Checkpoint {
     /// The description in a list of checkpoints.
     pub info: CheckpointInfo,
@@ -20,7 +20,7 @@ pub struct Checkpoint {
 }
 
 /// The description of a checkpoint in a list.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CheckpointInfo {
     /// The random id of the checkpoint.
     pub id: CheckpointId,

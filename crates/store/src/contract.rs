@@ -1,5 +1,5 @@
 //! The tests that every store must pass. A store's tests call [`check`] with a function that opens the same store
-//! repeatedly.
+//! repeatedly and, if the store outlives its process, [`check_persistence`].
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
@@ -24,6 +24,7 @@ pub fn check<S: Store>(mut open: impl FnMut() -> S) {
     versions_come_back_byte_for_byte(open(), open());
     refused_calls_are_counted_until_their_cause_is_removed(open(), open());
     events_come_newest_first(open(), open());
+    an_event_that_is_brought_twice_is_stored_once(open(), open());
     sessions_are_known_by_their_records(open(), open());
     touched_files_are_tracked(open(), open());
     replaced_content_is_computed_from_its_successors(open(), open());
@@ -36,6 +37,35 @@ pub fn check<S: Store>(mut open: impl FnMut() -> S) {
     an_update_of_tasks_is_applied_as_a_whole(open(), open());
     every_story_has_a_list_of_its_own(open(), open());
     handles_see_each_other_while_both_are_open(open(), open());
+}
+
+/// Checks that records are still there after all handles of a store were dropped. The store is empty at first.
+///
+/// # Panics
+/// When the backend breaks the contract.
+pub fn check_persistence<S: Store>(mut open: impl FnMut() -> S) {
+    let (happened, checkpointed) = (event("p", 1, "a", None), checkpoint("p-1", 2, Vec::new()));
+    let refused = RefusedCall { call: ContentHash::of(b"call"), path: None, count: 2 };
+    let mut store = open();
+    store
+        .record(&[
+            viewed("p", "a", "1\n"),
+            kept(1, 1),
+            StoreRecord::Happened(happened.clone()),
+            StoreRecord::Refused { session: session("p"), refused: refused.clone() },
+            StoreRecord::Checkpointed(checkpointed.clone()),
+        ])
+        .unwrap();
+    let plan = store.update_tasks(&TaskUpdate { add: vec![("task".to_owned(), None)], ..TaskUpdate::default() }).unwrap();
+    drop(store);
+    let store = open();
+    assert_eq!(store.view(&session("p"), &path("a")).unwrap(), Some(view("1\n")));
+    assert_eq!(store.version(&ContentHash::of(&noise(1))).unwrap(), Some(noise(1)));
+    assert_eq!(store.events(&EventFilter::default(), 9).unwrap(), [happened]);
+    assert_eq!(store.refused_calls(&session("p")).unwrap(), [refused]);
+    assert_eq!(store.checkpoint(&checkpointed.info.id).unwrap(), Some(checkpointed));
+    assert_eq!(store.tracked(None).unwrap().files.len(), 1);
+    assert_eq!(store.story_tasks(None).unwrap(), plan);
 }
 
 fn session(name: &str) -> SessionId {
@@ -87,14 +117,21 @@ fn given_instructions_are_per_session_until_forgotten(mut store: impl Store, aga
 fn a_reset_forgets_the_session_and_nothing_else(mut store: impl Store, again: impl Store) {
     let rewrote = StoreRecord::Rewrote { session: session("r1"), path: path("a"), count: 3 };
     let kept = StoreRecord::Kept { version: ContentHash::of(b"r"), content: SharedBytes::new(b"r"), at: 1 };
+    let refused = |who: &str| StoreRecord::Refused {
+        session: session(who),
+        refused: RefusedCall { call: ContentHash::of(b"call"), path: Some(path("a")), count: 1 },
+    };
     let seen = [viewed("r1", "a", "1\n"), viewed("r2", "a", "1\n"), given("r1", "i", b"1"), given("r2", "i", b"1")];
     store.record(&seen).unwrap();
+    store.record(&[refused("r1"), refused("r2")]).unwrap();
     store.record(&[rewrote, kept]).unwrap();
     assert_eq!(again.rewrite_count(&session("r1"), &path("a")).unwrap(), 3);
     store.record(&[StoreRecord::Cleared { session: session("r1") }]).unwrap();
     assert_eq!(again.viewed_paths(&session("r1")).unwrap(), []);
     assert_eq!(again.rewrite_count(&session("r1"), &path("a")).unwrap(), 0);
     assert_eq!(again.given(&session("r1")).unwrap(), []);
+    assert_eq!(again.refused_calls(&session("r1")).unwrap(), []);
+    assert_eq!(again.refused_calls(&session("r2")).unwrap().len(), 1);
     assert_eq!(again.viewed_paths(&session("r2")).unwrap(), [path("a")]);
     assert_eq!(again.given(&session("r2")).unwrap().len(), 1);
     assert_eq!(again.version(&ContentHash::of(b"r")).unwrap().as_deref(), Some(&b"r"[..]));
@@ -126,13 +163,17 @@ fn refused_calls_are_counted_until_their_cause_is_removed(mut store: impl Store,
     let call =
         |call: &[u8], about: Option<&str>, count| RefusedCall { call: ContentHash::of(call), path: about.map(path), count };
     let refused = |refused| StoreRecord::Refused { session: session("c"), refused };
-    let (first, second, other) = (call(b"1", Some("a"), 1), call(b"1", Some("a"), 2), call(b"2", None, 1));
-    store.record(&[refused(first), refused(second.clone()), refused(other.clone())]).unwrap();
-    let mut calls = again.refused_calls(&session("c")).unwrap();
-    calls.sort_by_key(|call| call.count);
-    assert_eq!(calls, [other.clone(), second]);
+    let (first, second) = (call(b"1", Some("a"), 1), call(b"1", Some("a"), 2));
+    let (without_file, of_other_file) = (call(b"2", None, 3), call(b"3", Some("b"), 4));
+    store.record(&[first, second.clone(), without_file.clone(), of_other_file.clone()].map(refused)).unwrap();
+    let calls = || {
+        let mut calls = again.refused_calls(&session("c")).unwrap();
+        calls.sort_by_key(|call| call.count);
+        calls
+    };
+    assert_eq!(calls(), [second, without_file.clone(), of_other_file.clone()]);
     store.record(&[StoreRecord::Mended { session: session("c"), path: path("a") }]).unwrap();
-    assert_eq!(again.refused_calls(&session("c")).unwrap(), [other]);
+    assert_eq!(calls(), [without_file, of_other_file]);
 }
 
 fn event(of: &str, at: Millis, name: &str, before: Option<&[u8]>) -> FileEvent {
@@ -178,9 +219,23 @@ fn events_come_newest_first(mut store: impl Store, again: impl Store) {
     assert_eq!(ask(EventFilter { change: Some(second.change.clone()), ..EventFilter::default() }, 9), [second]);
 }
 
+/// A process that finds the outbox of another one brings its records again.
+fn an_event_that_is_brought_twice_is_stored_once(mut store: impl Store, again: impl Store) {
+    let delta = ContentDelta { prefix: 1, suffix: 2, middle: b"m".to_vec() };
+    let event = FileEvent { delta: Some(delta), ..event("twice", 981, "twice", Some(b"before")) };
+    for _ in 0..2 {
+        store.record(&[StoreRecord::Happened(event.clone())]).unwrap();
+    }
+    let mut which = EventFilter { session: Some(session("twice")), with_deltas: true, ..EventFilter::default() };
+    assert_eq!(again.events(&which, 9).unwrap(), std::slice::from_ref(&event));
+    which.with_deltas = false;
+    assert_eq!(again.events(&which, 9).unwrap(), [FileEvent { delta: None, ..event }]);
+}
+
 fn sessions_are_known_by_their_records(mut store: impl Store, again: impl Store) {
     let info = CheckpointInfo { session: Some(session("k3")), ..checkpoint("k-1", 5, Vec::new()).info };
     let change = event("k2", 901, "k", None);
+    let dropped = IncidentKind::RescueDropped { rescue: "k".to_owned(), version: ContentHash::of(b"k") };
     let records = [
         viewed("k1", "a", "1\n"),
         viewed("k1", "b", "1\n"),
@@ -189,6 +244,7 @@ fn sessions_are_known_by_their_records(mut store: impl Store, again: impl Store)
         StoreRecord::Happened(FileEvent { path: path("k/2"), ..change }),
         StoreRecord::Happened(event("k2", 902, "k", None)),
         StoreRecord::Checkpointed(Checkpoint { info, files: Vec::new() }),
+        StoreRecord::Noticed(Incident { session: session("k4"), ..incident("k-2", 903, None, dropped) }),
     ];
     store.record(&records).unwrap();
     let known = again.known_sessions().unwrap();
@@ -196,7 +252,12 @@ fn sessions_are_known_by_their_records(mut store: impl Store, again: impl Store)
         let known = known.iter().find(|known| known.id == session(who));
         known.map(|known| (known.viewed, known.changes))
     };
-    assert_eq!(["k1", "k2", "k3", "k4"].map(of), [Some((2, 0)), Some((1, 2)), Some((0, 0)), None]);
+    let expected = [Some((2, 0)), Some((1, 2)), Some((0, 0)), Some((0, 0)), None];
+    assert_eq!(["k1", "k2", "k3", "k4", "k5"].map(of), expected);
+    let last_active = |who: &str| known.iter().find(|known| known.id == session(who)).and_then(|known| known.last_active);
+    assert_eq!(["k3", "k4"].map(last_active), [Some(5), Some(903)]);
+    // A view has no time of its own, so the clock of the store counts.
+    assert!(last_active("k2") >= Some(902));
 }
 
 fn replaced_content_is_computed_from_its_successors(mut store: impl Store, again: impl Store) {
@@ -338,6 +399,9 @@ fn checkpoints_come_newest_first_with_their_files(mut store: impl Store, again: 
     store.record(&[StoreRecord::StillSo { checkpoint: first.info.id.clone(), at: 30, took: 8 }]).unwrap();
     let later = CheckpointInfo { until: 30, took: 8, ..first.info };
     assert_eq!(again.checkpoints(9).unwrap()[1], later);
+    // A check that began earlier may be recorded later.
+    store.record(&[StoreRecord::StillSo { checkpoint: later.id.clone(), at: 25, took: 8 }]).unwrap();
+    assert_eq!(again.checkpoints(9).unwrap()[1].until, 30);
 }
 
 fn incident(id: &str, at: Millis, about: Option<&str>, kind: IncidentKind) -> Incident {

@@ -11,7 +11,7 @@ string_ids! {
 }
 
 /// A logged event that is neither a change nor a checkpoint.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Incident {
     /// The random id of the incident.
     pub id: IncidentId,

@@ -47,7 +47,7 @@ pub struct StoreScope {
 }
 
 /// A version of a file that was found at a path, with the stamp it had.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KnownFile {
     /// The version that the file had.
     pub version: ContentHash,
@@ -232,7 +232,7 @@ impl ContentDelta {
 }
 
 /// A call that was refused, with the number of refusals in a row.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RefusedCall {
     /// A digest of the tool and its arguments.
     pub call: ContentHash,
@@ -318,7 +318,8 @@ pub enum StoreRecord {
         /// The time of its last use.
         at: Millis,
     },
-    /// A file was changed. The store tracks it from now on.
+    /// A file was changed. The store tracks it from now on. The same event may be recorded again by another process; it
+    /// is stored once.
     Happened(FileEvent),
     /// A file was read, or found changed by another program. The store tracks it from now on.
     Touched {
@@ -346,7 +347,7 @@ pub enum StoreRecord {
     /// The state of the workspace's files at one time. The contents that it refers to are recorded before it, and kept
     /// at least as long.
     Checkpointed(Checkpoint),
-    /// The files were unchanged since a checkpoint when they were checked again.
+    /// The files were unchanged since a checkpoint when they were checked again. An earlier check changes nothing.
     StillSo {
         /// The checkpoint that still describes the files.
         checkpoint: CheckpointId,
@@ -533,7 +534,7 @@ pub trait Store: Send {
     /// Every session with a view, by id, with the number of its views.
     fn sessions(&self) -> Result<Vec<(SessionId, usize)>, StoreError>;
 
-    /// Every session that has a view, a change, a refused call or a checkpoint, by id.
+    /// Every session that has a view, a change, an incident or a checkpoint, by id.
     fn known_sessions(&self) -> Result<Vec<KnownSession>, StoreError>;
 
     /// The files that a session was shown as instructions, by path, with the last version shown.

@@ -17,6 +17,7 @@ use surehand_testkit::Mounted;
 fn sqlite_keeps_the_contract() {
     let dir = tempfile::tempdir().unwrap();
     contract::check(|| SqliteStore::open(&dir.path().join("state.db"), &StoreScope::default()).unwrap().store);
+    contract::check_persistence(|| SqliteStore::open(&dir.path().join("other.db"), &StoreScope::default()).unwrap().store);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use surehand_core::SessionId;
 use super::SqliteStore;
 use crate::{KnownSession, StoreError};
 
-/// Every session that has a view, a change, a refused call or a checkpoint, by id.
+/// Every session that has a view, a change, an incident or a checkpoint, by id.
 pub(super) fn list(store: &SqliteStore) -> Result<Vec<KnownSession>, StoreError> {
     let sql = "SELECT session, sum(viewed), sum(changes), max(coalesce(max(at), 0), coalesce((
                 SELECT at FROM sessions WHERE checkout = ?1 AND sessions.session = known.session), 0)) FROM (
