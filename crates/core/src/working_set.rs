@@ -196,10 +196,10 @@ impl TokenBudget {
         most: usize,
         cost: impl Fn(&Text, LineNo) -> usize,
     ) {
-        let goes_on = part.and_then(|part| part.start.moved(-1)).is_some_and(|line| self.kept[file].contains(line));
+        let continues = part.and_then(|part| part.start.moved(-1)).is_some_and(|line| self.kept[file].contains(line));
         let start = match self.begun.contains_key(&file) {
             false => header_cost(&open.path),
-            true if goes_on => 0,
+            true if continues => 0,
             // The cost of a gap, and of another range in the header.
             true => 6,
         };

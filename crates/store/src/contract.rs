@@ -211,12 +211,12 @@ fn events_come_newest_first(mut store: impl Store, again: impl Store) {
         FileEvent { session: session("e2"), moved_to: Some(path("e")), entry: Some(entry), ..event(3, "g", Some(b"before")) };
     let all = [&first, &second, &third].map(|event| StoreRecord::Happened(event.clone()));
     store.record(&all).unwrap();
-    let ask = |which: EventFilter, limit| again.events(&which, limit).unwrap();
-    assert_eq!(ask(EventFilter::default(), 9), [third.clone(), second.clone(), first.clone()]);
-    assert_eq!(ask(EventFilter::default(), 1), std::slice::from_ref(&third));
-    assert_eq!(ask(EventFilter { session: Some(session("e")), ..EventFilter::default() }, 9), [second.clone(), first.clone()]);
-    assert_eq!(ask(EventFilter { path: Some(path("e")), ..EventFilter::default() }, 9), [third, first]);
-    assert_eq!(ask(EventFilter { change: Some(second.change.clone()), ..EventFilter::default() }, 9), [second]);
+    let found = |which: EventFilter, limit| again.events(&which, limit).unwrap();
+    assert_eq!(found(EventFilter::default(), 9), [third.clone(), second.clone(), first.clone()]);
+    assert_eq!(found(EventFilter::default(), 1), std::slice::from_ref(&third));
+    assert_eq!(found(EventFilter { session: Some(session("e")), ..EventFilter::default() }, 9), [second.clone(), first.clone()]);
+    assert_eq!(found(EventFilter { path: Some(path("e")), ..EventFilter::default() }, 9), [third, first]);
+    assert_eq!(found(EventFilter { change: Some(second.change.clone()), ..EventFilter::default() }, 9), [second]);
 }
 
 /// A process that finds the outbox of another one brings its records again.
@@ -248,12 +248,12 @@ fn sessions_are_known_by_their_records(mut store: impl Store, again: impl Store)
     ];
     store.record(&records).unwrap();
     let known = again.known_sessions().unwrap();
-    let of = |who: &str| {
+    let counts_of = |who: &str| {
         let known = known.iter().find(|known| known.id == session(who));
         known.map(|known| (known.viewed, known.changes))
     };
     let expected = [Some((2, 0)), Some((1, 2)), Some((0, 0)), Some((0, 0)), None];
-    assert_eq!(["k1", "k2", "k3", "k4", "k5"].map(of), expected);
+    assert_eq!(["k1", "k2", "k3", "k4", "k5"].map(counts_of), expected);
     let last_active = |who: &str| known.iter().find(|known| known.id == session(who)).and_then(|known| known.last_active);
     assert_eq!(["k3", "k4"].map(last_active), [Some(5), Some(903)]);
     // A view has no time of its own, so the clock of the store counts.
@@ -312,23 +312,23 @@ fn trim(store: &mut impl Store, bounds: StoreBounds) {
 }
 
 fn trimming_drops_the_least_recently_used(mut store: impl Store, again: impl Store) {
-    let there = |seed| again.version(&ContentHash::of(&noise(seed))).unwrap().is_some();
+    let is_kept = |seed| again.version(&ContentHash::of(&noise(seed))).unwrap().is_some();
     store.record(&[kept(1, 10)]).unwrap();
     trim(&mut store, StoreBounds { bytes: 0, ..UNBOUNDED });
-    assert!(!there(1));
+    assert!(!is_kept(1));
     // The order of use counts, not the times.
     for (seed, at) in [(1, 40), (2, 30), (3, 20), (1, 10)] {
         store.record(&[kept(seed, at)]).unwrap();
     }
     trim(&mut store, StoreBounds { bytes: 250_000, ..UNBOUNDED });
-    assert_eq!([there(1), there(2), there(3)], [true, false, true]);
+    assert_eq!([is_kept(1), is_kept(2), is_kept(3)], [true, false, true]);
     trim(&mut store, UNBOUNDED);
-    assert_eq!([there(1), there(3)], [true, true]);
+    assert_eq!([is_kept(1), is_kept(3)], [true, true]);
 }
 
 /// Only days with records count, so a wrong clock ages nothing by more than a day.
 fn records_of_old_days_are_dropped(mut store: impl Store, again: impl Store) {
-    let there = |seed| again.version(&ContentHash::of(&noise(seed))).unwrap().is_some();
+    let is_kept = |seed| again.version(&ContentHash::of(&noise(seed))).unwrap().is_some();
     let bounds = StoreBounds { days: 3, ..UNBOUNDED };
     // Scopes of the same store share days, so each run uses its own.
     static RUNS: AtomicI64 = AtomicI64::new(0);
@@ -338,12 +338,12 @@ fn records_of_old_days_are_dropped(mut store: impl Store, again: impl Store) {
         trim(&mut store, bounds);
     }
     // The last three days, in the order of their first records.
-    assert_eq!([11, 12, 13, 14, 15].map(there), [false, true, true, true, true]);
+    assert_eq!([11, 12, 13, 14, 15].map(is_kept), [false, true, true, true, true]);
     let seen = |seed: u64| !again.viewed_paths(&session(&format!("d{seed}"))).unwrap().is_empty();
     assert_eq!([11, 12, 13, 14, 15].map(seen), [false, true, true, true, true]);
     store.record(&[StoreRecord::InUse { session: session("d12") }, kept(16, (first + 2) * DAY)]).unwrap();
     trim(&mut store, bounds);
-    assert_eq!([11, 12, 13, 14, 15, 16].map(there), [false, false, true, true, true, true]);
+    assert_eq!([11, 12, 13, 14, 15, 16].map(is_kept), [false, false, true, true, true, true]);
     assert_eq!([12, 13].map(seen), [true, true]);
 }
 

@@ -221,7 +221,7 @@ impl<F: Fn(usize) -> bool> PartPlan<'_, F> {
         let (mut above, mut open): (Option<usize>, Vec<usize>) = (None, Vec::new());
         for segment in self.segments {
             let group = segment.hunk().map(|hunk| self.groups.find(hunk));
-            let here = match group {
+            let current = match group {
                 Some(group) if verdicts[group] == Verdict::Take && !has_place[group] => {
                     match segment.base {
                         // It replaces these lines.
@@ -234,9 +234,9 @@ impl<F: Fn(usize) -> bool> PartPlan<'_, F> {
                 Some(group) if segment.base.is_none() && !has_place[group] => Some(group),
                 _ => None,
             };
-            let outer = above.filter(|above| Some(*above) == here);
+            let outer = above.filter(|above| Some(*above) == current);
             open.drain(..).for_each(|inner| add(inner, outer));
-            above = here;
+            above = current;
         }
         open.drain(..).for_each(|inner| add(inner, None));
         around
@@ -256,8 +256,8 @@ impl<F: Fn(usize) -> bool> PartPlan<'_, F> {
                 Some(last) if last.lines.is_empty() && removed.is_empty() => last.lines = lines,
                 Some(last) if removed.is_empty() && last.lines.end == lines.start => last.lines.end = lines.end,
                 _ => {
-                    let of = if why == LeftCause::AmongOthers { around.get(&group).copied() } else { Some(group) };
-                    left.push((group, LeftLines { lines, removed, why, others: self.others(of) }));
+                    let about = if why == LeftCause::AmongOthers { around.get(&group).copied() } else { Some(group) };
+                    left.push((group, LeftLines { lines, removed, why, others: self.others(about) }));
                 }
             }
         }

@@ -258,11 +258,11 @@ fn best_match(wanted: &[&str], candidates: &[(LineId, Option<String>)], weights:
     let mut found = vec![None; wanted.len()];
     let (mut line, mut nth) = (0, 0);
     while line < wanted.len() && nth < candidates.len() {
-        let here = best[line * width + nth];
-        if is_same(line, nth) && here == weights[nth] + best[(line + 1) * width + nth + 1] {
+        let score = best[line * width + nth];
+        if is_same(line, nth) && score == weights[nth] + best[(line + 1) * width + nth + 1] {
             found[line] = Some(nth);
             (line, nth) = (line + 1, nth + 1);
-        } else if here == best[line * width + nth + 1] {
+        } else if score == best[line * width + nth + 1] {
             nth += 1;
         } else {
             line += 1;

@@ -173,17 +173,17 @@ fn beside(line: LineNo) -> LineRange {
 /// Checks an anchor. An error says why it is wrong, and which line was meant.
 fn judge(anchor: Anchor, view: Option<&View>, text: &Text) -> Result<(), (MismatchKind, Option<LineNo>)> {
     let reads_so = |line: LineNo| text.has_line(line) && LineHash::of(text.line(line)) == anchor.hash;
-    let here = reads_so(anchor.line);
-    let other = match (text.has_line(anchor.line), here) {
+    let fits_here = reads_so(anchor.line);
+    let other = match (text.has_line(anchor.line), fits_here) {
         (false, _) => MismatchKind::PastEnd,
         (true, false) => MismatchKind::OtherText,
         (true, true) => MismatchKind::Unseen,
     };
-    let Some(view) = view else { return if here { Ok(()) } else { Err((other, None)) } };
+    let Some(view) = view else { return if fits_here { Ok(()) } else { Err((other, None)) } };
     let shown = view.line_shown_as(anchor.line);
     let moved = shown.filter(|line| *line != anchor.line && reads_so(*line));
     let once = || view.line_once_shown_as(anchor.line).filter(|line| reads_so(*line));
-    match (here && view.has_seen(anchor.line), moved) {
+    match (fits_here && view.has_seen(anchor.line), moved) {
         // The line that was shown under this number is gone; an equal one has the number now.
         (true, None) if view.is_gone(anchor.line) => Err((MismatchKind::Gone, None)),
         (true, None) => Ok(()),

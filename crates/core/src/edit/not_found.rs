@@ -73,8 +73,8 @@ fn already_at(text: &Text, old: &str, new: &str, nearest: Option<&NearestLines>)
         text.as_str()[text.span(lines)].trim() == new.trim()
     };
     let is_distinctive = letters >= MANY || letters >= SOME && places.len() == 1;
-    let here = places.iter().find(|place| is_near(place) && (is_distinctive || is_all_of_its_lines(place)));
-    here.or_else(|| places.first().filter(|_| is_distinctive)).map(|place| text.line_at(place.start))
+    let nearby = places.iter().find(|place| is_near(place) && (is_distinctive || is_all_of_its_lines(place)));
+    nearby.or_else(|| places.first().filter(|_| is_distinctive)).map(|place| text.line_at(place.start))
 }
 
 fn nearest_lines(text: &Text, old: &str) -> Option<NearestLines> {

@@ -68,12 +68,12 @@ enum Matches {
 fn matches(text: &[Token], part: Range<usize>, other: &[Token], counts: &mut [u32]) -> Vec<Matches> {
     let frequent = rough_root(text.len()).min(ALWAYS_FREQUENT);
     other.iter().for_each(|token| counts[*token as usize] += 1);
-    let of = |token: &Token| match counts[*token as usize] as usize {
+    let kind = |token: &Token| match counts[*token as usize] as usize {
         0 => Matches::None,
         count if count >= frequent => Matches::Frequent,
         _ => Matches::Some,
     };
-    let matches = text[part].iter().map(of).collect();
+    let matches = text[part].iter().map(kind).collect();
     other.iter().for_each(|token| counts[*token as usize] = 0);
     matches
 }

@@ -79,7 +79,7 @@ impl Part {
     }
 
     pub(super) fn conflict(&self, my_hunks: &[Hunk], their_hunks: &[Hunk]) -> Conflict {
-        let here = |hunk: &&Hunk| self.base.start <= hunk.before.start && hunk.before.end <= self.base.end;
+        let is_inside = |hunk: &&Hunk| self.base.start <= hunk.before.start && hunk.before.end <= self.base.end;
         let hull = |runs: &mut dyn Iterator<Item = Range<usize>>| {
             runs.reduce(|hull, run| hull.start..run.end).unwrap_or(self.mine.clone())
         };
@@ -90,8 +90,8 @@ impl Part {
         Conflict {
             mine: self.mine.clone(),
             theirs: self.theirs.clone(),
-            my_change: hull(&mut my_hunks.iter().filter(here).map(|hunk| hunk.after.clone())),
-            their_change: hull(&mut their_hunks.iter().filter(here).map(in_mine)),
+            my_change: hull(&mut my_hunks.iter().filter(is_inside).map(|hunk| hunk.after.clone())),
+            their_change: hull(&mut their_hunks.iter().filter(is_inside).map(in_mine)),
         }
     }
 }

@@ -150,12 +150,12 @@ impl ChangeOutcome {
 
     /// The files that the reply describes. A move is described once, under its new name.
     pub fn described_files(&self) -> impl Iterator<Item = &FileOutcome> {
-        let goes_on = |file: &FileOutcome| {
+        let is_continued = |file: &FileOutcome| {
             let is_origin =
                 |other: &FileOutcome| other.planned.origin().is_some_and(|origin| origin.path == *file.planned.path());
             self.files.iter().any(is_origin)
         };
-        self.files.iter().filter(move |file| !goes_on(file))
+        self.files.iter().filter(move |file| !is_continued(file))
     }
 }
 

@@ -39,8 +39,8 @@ pub fn changed(changed: &ChangeOutcome, audience: ReplyAudience<'_>) -> String {
 pub fn same_content(same: &SameContent, audience: ReplyAudience<'_>) -> String {
     let SameContent { path, text, rewrites: times } = same;
     let version = text.version().short();
-    let again = rewrites(path, *times, audience);
-    format!("{SAME_CONTENT}: {path} (version {version}); nothing was written.\n{again}")
+    let warning = rewrites(path, *times, audience);
+    format!("{SAME_CONTENT}: {path} (version {version}); nothing was written.\n{warning}")
 }
 
 fn file_outcome(file: &FileOutcome, changed: &ChangeOutcome, audience: ReplyAudience<'_>) -> String {
@@ -90,8 +90,8 @@ fn headline(planned: &Planned, changed: &ChangeOutcome, audience: ReplyAudience<
             let removed: usize = hunks.iter().map(|hunk| hunk.before.len()).sum();
             let places = if planned.replacements() > 1 { format!("{} places, ", planned.replacements()) } else { String::new() };
             let moved = planned.origin().map(|origin| format!("{} moved to {path} and", audience.path(&origin.path)));
-            let what = moved.unwrap_or_else(|| path.to_string());
-            format!("{what} edited ({places}+{added} -{removed}, now {lines}, version {version})")
+            let subject = moved.unwrap_or_else(|| path.to_string());
+            format!("{subject} edited ({places}+{added} -{removed}, now {lines}, version {version})")
         }
     }
 }

@@ -95,7 +95,7 @@ fn header(path: &RelPath, text: &Text, lines: &LineSet) -> String {
     if text.as_str().is_empty() {
         return format!("{path} is empty (0 lines, version {version})\n");
     }
-    let what = if lines.count() as usize == total {
+    let amount = if lines.count() as usize == total {
         count(total, "line")
     } else if lines.is_empty() {
         format!("none of {}", count(total, "line"))
@@ -114,7 +114,7 @@ fn header(path: &RelPath, text: &Text, lines: &LineSet) -> String {
     if !text.as_str().ends_with('\n') {
         notes.push_str(", no newline at the end");
     }
-    format!("{path} ({what}, version {version}{notes})\n")
+    format!("{path} ({amount}, version {version}{notes})\n")
 }
 
 fn has_bare_newline(text: &Text) -> bool {
@@ -126,12 +126,12 @@ fn has_bare_newline(text: &Text) -> bool {
 pub fn unchanged(unchanged: &UnchangedRead, audience: ReplyAudience<'_>) -> String {
     let UnchangedRead { path, text, lines, is_whole } = unchanged;
     let (read, version) = (audience.names.read(), text.version().short());
-    let what = if *is_whole { "the file".to_owned() } else { describe_lines(lines) };
-    let again = match audience.names.get(Tool::Forget) {
+    let subject = if *is_whole { "the file".to_owned() } else { describe_lines(lines) };
+    let hint = match audience.names.get(Tool::Forget) {
         Some(forget) => format!(" If that is no longer in your context, call {forget} with this path and {read} again."),
         None => String::new(),
     };
-    format!("{path} is unchanged since you read it (version {version}): {what} as shown above still holds.{again}\n")
+    format!("{path} is unchanged since you read it (version {version}): {subject} as shown above still holds.{hint}\n")
 }
 
 #[cfg(test)]

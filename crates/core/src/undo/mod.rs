@@ -97,9 +97,9 @@ pub struct UndoDraft {
     /// The map from the present text to the draft, while that is known exactly.
     made: Option<LineMap>,
     /// The map from the text at the current point of the history to the draft; `None` if nothing is known about it.
-    way: Option<LineMap>,
-    /// `way` at the versions that were reached since the last change with a line map.
-    ways: HashMap<ContentHash, Option<LineMap>>,
+    to_draft: Option<LineMap>,
+    /// `to_draft` at the versions that were reached since the last change with a line map.
+    to_draft_at: HashMap<ContentHash, Option<LineMap>>,
     /// For each change, the lines that it removed and undos have put back.
     put_back: HashMap<ChangeId, Vec<LineRun>>,
     undone: Vec<UndonePart>,
@@ -135,8 +135,8 @@ impl UndoDraft {
         Self {
             text: present,
             made: same.clone(),
-            way: same,
-            ways: HashMap::new(),
+            to_draft: same,
+            to_draft_at: HashMap::new(),
             put_back: HashMap::new(),
             undone: Vec::new(),
             left: Vec::new(),
@@ -151,55 +151,59 @@ impl UndoDraft {
     /// Records that the history is at a version that occurs at several points of it. If only programs that replace
     /// whole files, such as git, wrote in between, equal versions have the same lines.
     pub fn reach(&mut self, version: ContentHash) {
-        let way = self.ways.entry(version).or_insert_with(|| self.way.clone());
-        self.way.clone_from(way);
+        let to_draft = self.to_draft_at.entry(version).or_insert_with(|| self.to_draft.clone());
+        self.to_draft.clone_from(to_draft);
     }
 
     /// Goes back over an undo by lines: the lines that it put back are the ones that the changes had removed. Call it
     /// before the undo itself is passed or taken back.
     pub fn note_put_back(&mut self, parts: &[UndonePart]) {
-        let Some(way) = &self.way else { return };
+        let Some(to_draft) = &self.to_draft else { return };
         for part in parts {
             let back = part.hunks.iter().filter(|undone| undone.is_back);
             let runs =
                 back.filter_map(|undone| Some(LineRun { lines: undone.hunk.before.clone(), to: undone.at.first()?.start }));
-            let runs: Vec<LineRun> = runs.flat_map(|run| run.through(way)).collect();
+            let runs: Vec<LineRun> = runs.flat_map(|run| run.through(to_draft)).collect();
             self.put_back.entry(part.change.clone()).or_default().extend(runs);
         }
     }
 
     /// Goes back over an undo that restored the text before `oldest`.
     pub fn note_all_put_back(&mut self, oldest: &ChangeId) {
-        let Some(way) = &self.way else { return };
-        let runs = way.kept().map(|(lines, shift)| LineRun { to: moved(lines.start, shift), lines });
+        let Some(to_draft) = &self.to_draft else { return };
+        let runs = to_draft.kept().map(|(lines, shift)| LineRun { to: moved(lines.start, shift), lines });
         self.put_back.entry(oldest.clone()).or_default().extend(runs);
     }
 
     /// Goes back over a change that stays. `lines` is its line map.
     pub fn pass(&mut self, change: &ChangeId, lines: &LineMap) {
-        let way = self.way.take().filter(|way| way.before_lines() == lines.after_lines());
-        self.way = way.map(|way| lines.then(&way));
-        self.ways.clear();
+        let to_draft = self.to_draft.take().filter(|to_draft| to_draft.before_lines() == lines.after_lines());
+        self.to_draft = to_draft.map(|to_draft| lines.then(&to_draft));
+        self.to_draft_at.clear();
         self.join_put_back(change);
     }
 
     /// Goes back over a change that stays, and has no line map.
     pub fn pass_texts(&mut self, before: &Text, after: &Text) {
         let lines = Proof::between(None, before, after).proven_map();
-        self.way = self.way.take().filter(|way| way.before_lines() == lines.after_lines()).map(|way| lines.then(&way));
+        self.to_draft = self
+            .to_draft
+            .take()
+            .filter(|to_draft| to_draft.before_lines() == lines.after_lines())
+            .map(|to_draft| lines.then(&to_draft));
     }
 
     /// Goes back over a gap in the history.
     pub fn lose_track(&mut self) {
-        self.way = None;
+        self.to_draft = None;
     }
 
     /// Takes a change back, except for the hunks in `done`, which were taken back before.
     pub fn take_back(&mut self, step: &TextStep<'_>, done: &[Hunk]) {
         let lines = step.proven_lines();
-        let way = self.way.take().filter(|way| way.fits(step.after, &self.text));
-        let way = way.unwrap_or_else(|| Proof::between(None, step.after, &self.text).proven_map());
-        let placer = HunkPlacer { before: step.before, after: step.after, now: &self.text, way: &way };
+        let to_draft = self.to_draft.take().filter(|to_draft| to_draft.fits(step.after, &self.text));
+        let to_draft = to_draft.unwrap_or_else(|| Proof::between(None, step.after, &self.text).proven_map());
+        let placer = HunkPlacer { before: step.before, after: step.after, now: &self.text, to_draft: &to_draft };
         let is_open = |hunk: &&Hunk| !done.iter().any(|done| is_about_same_lines(hunk, done));
         let mut hunks: Vec<PlacedHunk> = lines
             .hunks()
@@ -212,8 +216,8 @@ impl UndoDraft {
         }
         let edit = self.edit(step, &mut hunks);
         let back = self.record(step, hunks, &edit, lines.hunks().len());
-        self.way = Some(with_runs(&lines.then(&way).then(&edit), back));
-        self.ways.clear();
+        self.to_draft = Some(with_runs(&lines.then(&to_draft).then(&edit), back));
+        self.to_draft_at.clear();
         self.join_put_back(step.change);
     }
 
@@ -222,9 +226,9 @@ impl UndoDraft {
     pub fn replace(&mut self, before: Text, lines: Option<&LineMap>) {
         let back = lines.filter(|lines| lines.fits(&before, &self.text)).map(LineMap::inverse);
         self.made = self.made.take().zip(back).map(|(made, back)| made.then(&back));
-        self.way = Some(LineMap::unchanged(before.line_count()));
+        self.to_draft = Some(LineMap::unchanged(before.line_count()));
         self.text = before;
-        self.ways.clear();
+        self.to_draft_at.clear();
         self.put_back.clear();
     }
 
@@ -296,8 +300,8 @@ impl UndoDraft {
 
     /// If this change removed lines, and an undo put them back, maps the old lines to the restored ones.
     fn join_put_back(&mut self, change: &ChangeId) {
-        if let (Some(way), Some(back)) = (&self.way, self.put_back.remove(change)) {
-            self.way = Some(with_runs(way, back));
+        if let (Some(to_draft), Some(back)) = (&self.to_draft, self.put_back.remove(change)) {
+            self.to_draft = Some(with_runs(to_draft, back));
         }
     }
 }

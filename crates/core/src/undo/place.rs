@@ -24,13 +24,13 @@ pub(super) enum HunkPlace {
     },
 }
 
-/// Places hunks of a change from `before` to `after` in the text `now`. Every line that `way` keeps is proven to be the
-/// line that it leads to.
+/// Places hunks of a change from `before` to `after` in the text `now`. Every line that `to_draft` keeps is proven to
+/// be the line that it leads to.
 pub(super) struct HunkPlacer<'a> {
     pub(super) before: &'a Text,
     pub(super) after: &'a Text,
     pub(super) now: &'a Text,
-    pub(super) way: &'a LineMap,
+    pub(super) to_draft: &'a LineMap,
 }
 
 impl HunkPlacer<'_> {
@@ -44,7 +44,7 @@ impl HunkPlacer<'_> {
     /// Places a hunk that only removed lines. They come back where the lines around them are still adjacent.
     fn place_gap(&self, hunk: &Hunk) -> HunkPlace {
         let gap = hunk.after.start;
-        let hunks = self.way.hunks();
+        let hunks = self.to_draft.hunks();
         let touching =
             hunks.get(hunks.partition_point(|theirs| theirs.before.end < gap)).filter(|theirs| theirs.before.start <= gap);
         match touching {
@@ -65,7 +65,7 @@ impl HunkPlacer<'_> {
     /// would be a guess.
     fn place_lines(&self, hunk: &Hunk) -> HunkPlace {
         let lines = &hunk.after;
-        let hunks = self.way.hunks();
+        let hunks = self.to_draft.hunks();
         let from = hunks.partition_point(|theirs| theirs.before.end <= lines.start);
         let to = from + hunks[from..].partition_point(|theirs| theirs.before.start < lines.end);
         let theirs = &hunks[from..to];
@@ -111,7 +111,7 @@ impl HunkPlacer<'_> {
 
     /// The distance by which a kept line has moved.
     fn shift_above(&self, line: usize) -> i64 {
-        let hunks = self.way.hunks();
+        let hunks = self.to_draft.hunks();
         shift_after(&hunks[..hunks.partition_point(|theirs| theirs.before.end <= line)])
     }
 

@@ -43,15 +43,15 @@ impl SqliteStore {
     pub fn history_before(&self, moment: Millis, in_use_since: Millis) -> Result<OldHistory, StoreError> {
         let connection = &self.connection;
         attempt(&self.path, || {
-            let Some(cut) = cut(connection, moment)? else { return Ok(OldHistory::default()) };
+            let Some(end) = first_turn_since(connection, moment)? else { return Ok(OldHistory::default()) };
             let amount = |table: &str, count: &str, room: &str, is_old: &str| {
-                amount(connection, &format!("SELECT {count}, coalesce(sum({room}), 0) FROM {table} WHERE {is_old}"), params![cut])
+                amount(connection, &format!("SELECT {count}, coalesce(sum({room}), 0) FROM {table} WHERE {is_old}"), params![end])
             };
             let versions = format!(
                 "SELECT count(*), coalesce(sum({VERSION_ROOM}), 0) FROM versions WHERE used_at < ?2 AND version NOT IN ({VERSIONS_IN_USE})"
             );
             let usage = StoreUsage {
-                versions: self::amount(connection, &versions, params![in_use_since, cut])?,
+                versions: self::amount(connection, &versions, params![in_use_since, end])?,
                 changes: amount("events", "count(DISTINCT change)", EVENT_ROOM, "coalesce(turn, at) < ?1")?,
                 checkpoints: amount("checkpoints", "count(*)", CHECKPOINT_ROOM, "turn < ?1")?,
                 incidents: amount("incidents", "count(*)", INCIDENT_ROOM, "turn < ?1")?,
@@ -59,7 +59,7 @@ impl SqliteStore {
             };
             let sql = "SELECT name FROM checkpoints WHERE turn < ?1 AND name IS NOT NULL ORDER BY number";
             let named_checkpoints =
-                connection.prepare(sql)?.query_map([cut], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
+                connection.prepare(sql)?.query_map([end], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
             Ok(OldHistory { usage, named_checkpoints })
         })
     }
@@ -70,12 +70,12 @@ impl SqliteStore {
         while has_more {
             has_more = attempt(&self.path, || {
                 let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-                let Some(cut) = cut(&transaction, moment)? else { return Ok(false) };
+                let Some(end) = first_turn_since(&transaction, moment)? else { return Ok(false) };
                 let sql = format!(
                     "UPDATE versions SET used_at = (SELECT turn FROM counters) WHERE used_at < ?2 AND version IN ({VERSIONS_IN_USE})"
                 );
-                transaction.execute(&sql, params![in_use_since, cut])?;
-                let has_more = retention::drop_oldest(&transaction, i64::MAX, cut, PART_BYTES)?;
+                transaction.execute(&sql, params![in_use_since, end])?;
+                let has_more = retention::drop_oldest(&transaction, i64::MAX, end, PART_BYTES)?;
                 transaction.commit()?;
                 Ok(has_more)
             })?;
@@ -101,9 +101,9 @@ impl SqliteStore {
             let keys = format!("checkout, session, {key}");
             let sql =
                 format!("DELETE FROM {table} WHERE ({keys}) IN (SELECT {keys} FROM {table} WHERE {IDLE} LIMIT {PART_ROWS})");
-            self.in_parts(&sql, moment)?;
+            self.run_in_parts(&sql, moment)?;
         }
-        self.in_parts("DELETE FROM sessions WHERE at IS NULL OR at < ?1", moment)
+        self.run_in_parts("DELETE FROM sessions WHERE at IS NULL OR at < ?1", moment)
     }
 
     /// The data of one checkout in the store.
@@ -133,15 +133,15 @@ impl SqliteStore {
         // Oldest first, because an earlier content is computed from later changes.
         let events =
             format!("DELETE FROM events WHERE id IN (SELECT id FROM events WHERE checkout = ?1 ORDER BY id LIMIT {PART_ROWS})");
-        self.in_parts(&events, number)?;
+        self.run_in_parts(&events, number)?;
         for table in TABLES_OF_CHECKOUTS {
-            self.in_parts(&format!("DELETE FROM {table} WHERE checkout = ?1"), number)?;
+            self.run_in_parts(&format!("DELETE FROM {table} WHERE checkout = ?1"), number)?;
         }
         Ok(())
     }
 
     /// Runs a statement until it changes fewer rows than a full part.
-    fn in_parts(&mut self, sql: &str, key: i64) -> Result<(), StoreError> {
+    fn run_in_parts(&mut self, sql: &str, key: i64) -> Result<(), StoreError> {
         while attempt(&self.path, || self.connection.execute(sql, params![key]))? >= PART_ROWS {}
         Ok(())
     }
@@ -165,7 +165,7 @@ impl SqliteStore {
 ///
 /// Turns have no time of their own, so the function uses that of the first change, checkpoint or incident after
 /// `moment`. If a clock was wrong for a while, less is removed, not more.
-fn cut(connection: &Connection, moment: Millis) -> rusqlite::Result<Option<i64>> {
+fn first_turn_since(connection: &Connection, moment: Millis) -> rusqlite::Result<Option<i64>> {
     const DATED: &str = "SELECT coalesce(turn, at) AS turn, at FROM events UNION ALL SELECT turn, until FROM checkpoints
         UNION ALL SELECT turn, at FROM incidents";
     let turn = |sql: String, key: i64| connection.query_row(&sql, [key], |row| row.get::<_, Option<i64>>(0));

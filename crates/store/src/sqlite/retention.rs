@@ -207,13 +207,13 @@ fn drop_sessions(transaction: &Transaction<'_>, bounds: &StoreBounds) -> rusqlit
 /// rewrites the file, which is tried only once because it needs extra space.
 pub(super) fn release_space(connection: &Connection, may_rewrite: &mut bool) -> rusqlite::Result<bool> {
     const INCREMENTAL: i64 = 2;
-    let ask = |pragma: &str| connection.pragma_query_value(None, pragma, |row| row.get::<_, i64>(0));
-    let (pages, free) = (ask("page_count")?, ask("freelist_count")?);
+    let read = |pragma: &str| connection.pragma_query_value(None, pragma, |row| row.get::<_, i64>(0));
+    let (pages, free) = (read("page_count")?, read("freelist_count")?);
     // A few free pages are soon used again.
     if free <= PART_PAGES || free <= pages / 8 {
         return Ok(false);
     }
-    if ask("auto_vacuum")? == INCREMENTAL {
+    if read("auto_vacuum")? == INCREMENTAL {
         let mut vacuum = connection.prepare(&format!("PRAGMA incremental_vacuum({PART_PAGES})"))?;
         let mut pages = vacuum.query([])?;
         while pages.next()?.is_some() {}

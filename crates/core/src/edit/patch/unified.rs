@@ -304,8 +304,8 @@ fn counted_rows<'a>(lines: &mut PatchLines<'a>, counts: HunkCounts) -> Result<Op
         lines.take();
     }
     lines.skip_blank();
-    let goes_on = !ends_hunk(lines) && lines.peek().is_some_and(|line| line.row().is_some());
-    Ok((!goes_on).then_some(rows))
+    let continues = !ends_hunk(lines) && lines.peek().is_some_and(|line| line.row().is_some());
+    Ok((!continues).then_some(rows))
 }
 
 /// Whether the last two rows are in fact the names of the next file, because the header counts one line too many.

@@ -176,8 +176,8 @@ impl<'a> OutputMatching<'a> {
         let mut last = None;
         for row in run.rows.clone() {
             let number = number_in_front(self.rows.row(row)).map(|(number, _)| number);
-            let goes_on = number.is_none() || last.is_none_or(|last: u32| Some(last + 1) == number);
-            match parts.last_mut().filter(|_| goes_on) {
+            let continues = number.is_none() || last.is_none_or(|last: u32| Some(last + 1) == number);
+            match parts.last_mut().filter(|_| continues) {
                 Some((rows, numbers)) => (rows.end, *numbers) = (row + 1, *numbers + usize::from(number.is_some())),
                 None => parts.push((row..row + 1, usize::from(number.is_some()))),
             }
