@@ -91,7 +91,7 @@ impl Session {
             };
             match committed {
                 Ok(committed) => {
-                    self.tell_fleet_warnings(warnings);
+                    self.queue_fleet_warnings(warnings);
                     return Ok(Done::Changed(self.record_step(edit, step, committed)));
                 }
                 Err(CommitError::Changed(path)) => {

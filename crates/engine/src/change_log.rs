@@ -157,7 +157,7 @@ const MAX_FILES: usize = 100_000;
 pub struct LoggedChange {
     /// The id of the change.
     pub change: ChangeId,
-    /// The time of its first event in this list, in milliseconds since the Unix epoch.
+    /// The time of its last event, in milliseconds since the Unix epoch.
     pub at: Millis,
     /// The session that made it.
     pub session: SessionId,
@@ -230,7 +230,8 @@ impl Workspace {
         Some(FileDiff::between((path, before.as_ref()), (path, after.as_ref())))
     }
 
-    /// The content of a version, which is `None` if there was no file. The outer `None` means that it is no longer stored.
+    /// The content of a version, which is `None` if there was no file. The outer `None` means that it is no longer
+    /// stored.
     #[expect(clippy::option_option, reason = "no file, or no longer stored")]
     pub(crate) fn content_of_version(&self, path: &RelPath, version: Option<ContentHash>) -> Option<Option<Content>> {
         version.map_or(Some(None), |version| self.content_at(path, &version).map(Some))

@@ -287,7 +287,7 @@ impl ForeignTools<'_> {
         }
     }
 
-    /// The claims that this session has lost, because they expired or were taken over. Each call returns all of them.
+    /// The claims that this session has lost without releasing them. Each call returns all of them.
     pub fn lost_claims(&self) -> Vec<FleetWarning> {
         self.session.lost_claims()
     }

@@ -45,7 +45,7 @@ pub struct Session {
     pub(crate) progress: CallProgress,
     pub(crate) replies: ReplyGroup,
     /// The warnings about other checkouts that earlier replies contained, so that each appears once.
-    pub(crate) fleet_told: HashSet<String>,
+    pub(crate) reported_fleet_warnings: HashSet<String>,
     /// The warnings about other checkouts for the next reply.
     pub(crate) fleet_notices: Vec<Notice>,
 }
@@ -113,7 +113,7 @@ impl Session {
             stale_views: StaleViews::default(),
             progress: CallProgress::default(),
             replies: ReplyGroup::Alone,
-            fleet_told: HashSet::new(),
+            reported_fleet_warnings: HashSet::new(),
             fleet_notices: Vec::new(),
         }
     }
@@ -123,7 +123,7 @@ impl Session {
         self.replies = replies;
     }
 
-    /// The workspace that this session belongs to. Tools may also touch files of other workspaces.
+    /// The workspace that this session works in.
     pub fn workspace(&self) -> &Arc<Workspace> {
         &self.workspace
     }
@@ -222,7 +222,7 @@ impl Session {
         // Hooks fetch them on their own.
         if self.workspace.fleet().is_some_and(|fleet| fleet.keeps_copy()) {
             let lost = self.lost_claims();
-            self.tell_fleet_warnings(lost);
+            self.queue_fleet_warnings(lost);
         }
         outcome.notes.warnings.append(&mut self.fleet_notices);
         self.flush_if_shared();

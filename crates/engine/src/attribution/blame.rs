@@ -54,7 +54,7 @@ pub enum LineAuthor {
     Session {
         /// The id of the session.
         session: SessionId,
-        /// The tool that wrote the line; for a command, `command` and its first line.
+        /// The tool that wrote the line; for a command, [`FileEvent::COMMAND`] and its first line.
         tool: String,
         /// The id of the recorded change.
         change: ChangeId,

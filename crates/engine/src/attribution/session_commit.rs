@@ -217,13 +217,13 @@ impl Workspace {
         let is_committed = second.commit(messages);
         let now = head_by_git(tree)?;
         let Some(commit) = now.filter(|now| Some(*now) != plan.head) else {
-            staged.take_back(&index)?;
+            staged.revert(&index)?;
             is_committed?;
             return Err(SessionCommitError::Refused);
         };
         if !is_committed? {
             // Another process has committed, and git noticed that.
-            staged.take_back(&index)?;
+            staged.revert(&index)?;
             return Err(SessionCommitError::HeadMoves);
         }
         let parent = parent_of(tree, &commit)?;
@@ -233,7 +233,7 @@ impl Workspace {
             if let Some(parent) = parent {
                 move_head(tree, &commit, &parent)?;
             }
-            staged.take_back(&index)?;
+            staged.revert(&index)?;
             return Err(SessionCommitError::HeadMoves);
         }
         let changed = changed_between(tree, plan.head.as_ref(), &commit)?;
@@ -427,7 +427,7 @@ impl PreStaged {
     }
 
     /// Restores the index, byte by byte if no other process has written it.
-    fn take_back(self, index: &StagingArea<'_>) -> Result<(), SessionCommitError> {
+    fn revert(self, index: &StagingArea<'_>) -> Result<(), SessionCommitError> {
         let put_back = || match index.bytes()? == self.after {
             true => index.put_back(self.before.as_deref()),
             false => index.update(&self.way_back),

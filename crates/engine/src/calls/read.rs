@@ -43,7 +43,7 @@ impl ReadCall {
         Self { path: path.into(), lines: WantedLines::From(LineNo::FIRST), anchors: false }
     }
 
-    /// The same call with anchors.
+    /// This call, with an anchor for each line.
     #[must_use]
     pub fn with_anchors(self) -> Self {
         Self { anchors: true, ..self }

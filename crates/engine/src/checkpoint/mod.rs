@@ -353,7 +353,7 @@ impl<'a> CheckpointBuilder<'a> {
                     }
                 }
                 Err(errno) => {
-                    let why = format!("it cannot be looked at: {}", io::Error::from(errno));
+                    let why = format!("it cannot be examined: {}", io::Error::from(errno));
                     self.not_kept.push(NotKept { path: path.to_owned(), why });
                 }
             }

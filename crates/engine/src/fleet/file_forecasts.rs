@@ -40,7 +40,7 @@ impl Forecaster {
             let forecast = self.forecast(content, theirs, self.head_of(checkout, copy).as_deref());
             let is_bad = match &forecast {
                 Forecast::Clean => false,
-                // A forecast that nobody can compute is not reported.
+                // A forecast that cannot be computed is not reported.
                 Forecast::Unknown(_) => !forecast.conflicts().is_empty(),
                 Forecast::SameLines(_) | Forecast::Deleted { .. } | Forecast::Binary => true,
             };

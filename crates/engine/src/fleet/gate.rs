@@ -73,7 +73,7 @@ impl Session {
         changed.iter().filter_map(of_file).flatten().collect()
     }
 
-    /// The claims that this session has lost, because they expired or were taken over.
+    /// The claims that this session has lost without releasing them.
     pub(crate) fn lost_claims(&self) -> Vec<FleetWarning> {
         let Some(fleet) = self.workspace.fleet() else { return Vec::new() };
         let copy = match fleet.keeps_copy() {
@@ -145,9 +145,9 @@ impl Session {
     }
 
     /// Keeps warnings for the next reply, unless an earlier reply contained them.
-    pub(crate) fn tell_fleet_warnings(&mut self, warnings: Vec<FleetWarning>) {
+    pub(crate) fn queue_fleet_warnings(&mut self, warnings: Vec<FleetWarning>) {
         for warning in warnings {
-            if self.fleet_told.insert(warning.key) {
+            if self.reported_fleet_warnings.insert(warning.key) {
                 self.fleet_notices.push(warning.notice);
             }
         }

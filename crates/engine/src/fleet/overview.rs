@@ -85,7 +85,7 @@ pub struct TaskEntry {
     pub description: String,
     /// Tasks with smaller numbers come first.
     pub priority: u32,
-    /// Open, in progress or done.
+    /// The status on the board.
     pub status: TaskStatus,
     /// The short name of the agent that has claimed it.
     pub by: Option<String>,

@@ -100,7 +100,7 @@ impl Workspace {
     pub fn checkout(&self) -> Result<Checkout, BoardError> {
         let root = self.copy.tree.path();
         let stat = rustix::fs::stat(root).map_err(|errno| {
-            BoardError::BadValue(format!("{}: cannot be looked at: {}", root.display(), io::Error::from(errno)))
+            BoardError::BadValue(format!("{}: cannot be examined: {}", root.display(), io::Error::from(errno)))
         })?;
         #[allow(clippy::unnecessary_cast, reason = "narrower on some systems")]
         let (device, inode) = (stat.st_dev as u64, stat.st_ino as u64);

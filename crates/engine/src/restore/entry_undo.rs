@@ -29,20 +29,20 @@ impl EntryUndo {
     /// The changes of these events apart from contents. Events are newest first.
     pub(crate) fn of_events(events: &[FileEvent]) -> Vec<Self> {
         let is_of_mode = |event: &FileEvent| event.entry.as_ref().is_some_and(|entry| entry.modes().is_some());
-        let of_kind = events.iter().filter(|event| event.entry.is_some() && !is_of_mode(event));
-        let of_kind: HashSet<&RelPath> = of_kind.map(|event| &event.path).collect();
+        let other_kinds = events.iter().filter(|event| event.entry.is_some() && !is_of_mode(event));
+        let other_kinds: HashSet<&RelPath> = other_kinds.map(|event| &event.path).collect();
         // The permissions of a file that was created, deleted or moved are restored together with the file.
         let whole = events.iter().filter(|event| event.before.is_none() || event.after.is_none() || event.moved_to.is_some());
         let whole: HashSet<&RelPath> = whole.flat_map(|event| [&event.path, event.name_after()]).collect();
         let mut undos: Vec<Self> = Vec::new();
         for event in events {
             let known = undos.iter_mut().find(|undo| undo.path == event.path);
-            let is_of_kind = of_kind.contains(&event.path);
+            let is_other_kind = other_kinds.contains(&event.path);
             let (before, after) = match &event.entry {
-                Some(EntryChange { before, after }) if is_of_kind || !whole.contains(&event.path) => {
+                Some(EntryChange { before, after }) if is_other_kind || !whole.contains(&event.path) => {
                     (state_of(before, event.before), state_of(after, event.after))
                 }
-                None if is_of_kind && known.is_some() => {
+                None if is_other_kind && known.is_some() => {
                     (state_of(&PathEntry::File(event.mode), event.before), PathState::Nothing)
                 }
                 Some(_) | None => continue,
@@ -62,7 +62,7 @@ impl EntryUndo {
     }
 
     /// Whether the path was not a regular file before or after. Otherwise only its permissions are restored.
-    pub(crate) fn is_of_kind(&self) -> bool {
+    pub(crate) fn is_other_kind(&self) -> bool {
         !matches!((&self.have, &self.want), (PathState::File { .. }, PathState::File { .. }))
     }
 
@@ -77,7 +77,7 @@ impl EntryUndo {
             PathState::Nothing => meta.is_none() || meta.as_ref().is_some_and(std::fs::Metadata::is_dir) && is_empty(&place),
             PathState::Link { target } => std::fs::read_link(&place).is_ok_and(|actual| actual.as_os_str() == target.as_str()),
             PathState::Directory { .. } => meta.as_ref().is_some_and(std::fs::Metadata::is_dir),
-            PathState::File { mode, .. } if !self.is_of_kind() => {
+            PathState::File { mode, .. } if !self.is_other_kind() => {
                 meta.as_ref().is_some_and(|meta| meta.is_file()) && has_mode(*mode)
             }
             PathState::File { content, mode } => {
@@ -96,7 +96,7 @@ impl EntryUndo {
 
     fn file(&self) -> RestoreFile {
         let act = match (&self.have, &self.want) {
-            _ if !self.is_of_kind() => RestoreAct::SetMode,
+            _ if !self.is_other_kind() => RestoreAct::SetMode,
             (PathState::Nothing, _) => RestoreAct::Create,
             (_, PathState::Nothing) => RestoreAct::Delete,
             _ => RestoreAct::Overwrite,

@@ -60,7 +60,7 @@ pub struct RestorePlan {
     pub moment: Millis,
     /// The checkpoint that the plan is based on; `None` if there is none from before that time.
     pub checkpoint: Option<CheckpointInfo>,
-    /// The checkpoint of the present state; `None` for a preview.
+    /// The checkpoint of the present state; `None` if none was taken, as for a preview.
     pub before: Option<CheckpointId>,
     /// The files that would change, sorted by path.
     pub files: Vec<RestoreFile>,

@@ -78,7 +78,7 @@ impl FileHistory {
     }
 
     /// Undoes the changes in the present content. The error says why the whole file has to stay.
-    pub(super) fn take_back(&self, workspace: &Workspace, log: &EventLog, present: &Present) -> Result<LineUndo, NotUndoneCause> {
+    pub(super) fn undo(&self, workspace: &Workspace, log: &EventLog, present: &Present) -> Result<LineUndo, NotUndoneCause> {
         let now = match present {
             Present::Text(_) | Present::Blob(..) | Present::Unreadable(_) if self.has_lost_name => {
                 return Err(NotUndoneCause::Deleted);
@@ -101,7 +101,7 @@ impl FileHistory {
             walk.reach(event);
             self.note_put_back(&mut walk.draft, &self.events[index..]);
             if self.is_chosen(event) {
-                walk.take_back(event, &log.undone_hunks(self.file, &event.change))?;
+                walk.undo(event, &log.undone_hunks(self.file, &event.change))?;
                 mode = event.mode.or(mode);
             } else {
                 walk.pass(event);
@@ -193,7 +193,7 @@ impl HistoryWalk<'_> {
         }
     }
 
-    fn take_back(&mut self, event: &FileEvent, done: &[UndoneHunk]) -> Result<(), NotUndoneCause> {
+    fn undo(&mut self, event: &FileEvent, done: &[UndoneHunk]) -> Result<(), NotUndoneCause> {
         if event.before == event.after {
             return Ok(());
         }

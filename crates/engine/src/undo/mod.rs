@@ -171,18 +171,18 @@ impl Session {
     fn plan_undo_of(&mut self, log: &EventLog, events: Vec<FileEvent>, force: bool) -> Result<UndoPlan, Refusal> {
         let (entries, changed): (Vec<EntryUndo>, Vec<EntryUndo>) =
             EntryUndo::of_events(&events).into_iter().partition(|entry| entry.is_as_left(self.workspace()));
-        let of_kind = entries.iter().chain(&changed).filter(|entry| entry.is_of_kind());
-        let of_kind: HashSet<RelPath> = of_kind.map(|entry| entry.path.clone()).collect();
-        let mut files = self.plan_files(log, &events, (&of_kind, force))?;
-        files.extend(entries.iter().filter(|entry| entry.is_of_kind()).map(FileUndo::of_entry));
+        let other_kinds = entries.iter().chain(&changed).filter(|entry| entry.is_other_kind());
+        let other_kinds: HashSet<RelPath> = other_kinds.map(|entry| entry.path.clone()).collect();
+        let mut files = self.plan_files(log, &events, (&other_kinds, force))?;
+        files.extend(entries.iter().filter(|entry| entry.is_other_kind()).map(FileUndo::of_entry));
         files.extend(
             changed
                 .iter()
-                .filter(|entry| entry.is_of_kind())
+                .filter(|entry| entry.is_other_kind())
                 .map(|entry| FileUndo::of_entry(entry).leave(NotUndone::whole(&entry.path))),
         );
         let is_anything_done = !entries.is_empty() || files.iter().any(|file| !file.files.is_empty());
-        let of_mode = changed.iter().filter(|entry| !entry.is_of_kind()).map(|entry| NotUndone::whole(&entry.path));
+        let of_mode = changed.iter().filter(|entry| !entry.is_other_kind()).map(|entry| NotUndone::whole(&entry.path));
         let left: Vec<NotUndone> = files.iter().filter_map(|file| file.left.clone()).chain(of_mode).collect();
         let is_redo = !events.is_empty() && events.iter().all(|event| log.role(event) == EventRole::Undo);
         let kind = if is_redo { UndoKind::Redo } else { UndoKind::Undo };
@@ -355,7 +355,7 @@ impl Session {
         let gathered = self.gather_by_name(PlanBasis::Disk, history.name.as_str())?;
         let changes = history.changes();
         let version = version_of(&gathered);
-        let undo = match history.take_back(self.workspace(), log, &gathered.present) {
+        let undo = match history.undo(self.workspace(), log, &gathered.present) {
             Ok(undo) => undo,
             Err(why) => {
                 let undo = FileUndo::new(vec![history.name.clone()], changes, version);
@@ -450,7 +450,7 @@ fn undone_changes(log: &EventLog, events: &[FileEvent], files: &[FileUndo]) -> V
     undone
 }
 
-/// Whether a file is as the changes left it, or as it was before them, and nobody else changed it in between.
+/// Whether a file is as the changes left it, or as it was before them, and no other change came in between.
 fn is_as_left(net: &NetChange, gathered: &GatheredFile) -> bool {
     let now = version_of(gathered);
     let is_before = now == net.before && net.path_before == net.path_after;
