@@ -174,7 +174,8 @@ async function the_board_shows_the_fleet_and_a_claim_is_cancelled(stage, browser
   return [page];
 }
 
-// As many events and sessions as a long day of a team of agents. Refusals cost less than edits, and fill a list as well.
+// The number of events and sessions of a long day of a team of agents. Refusals cost less than edits, and fill a list
+// as well.
 export async function many(stage, editsOfEach = 5) {
   const agents = await stage.agents();
   const [sessions, entries, shared] = [100, 100, 40];
