@@ -5,7 +5,7 @@
 use std::{
     fs,
     io::{BufRead, BufReader, ErrorKind, Read, Write},
-    path::Path,
+    path::{Path, PathBuf},
     process::{Child, ChildStdin, ChildStdout, Command, Stdio},
     time::{Duration, Instant},
 };
@@ -32,7 +32,8 @@ impl Client {
     fn start_as(name: &str, capabilities: &Value, root: &Path, options: &[&str], environment: &[(&str, &str)]) -> Self {
         let mut command = Command::new(PROGRAM);
         command.arg("mcp").args(options).arg("--root").arg(root);
-        command.env("SUREHAND_POLICY_DURABILITY", "fast").env_remove("CLAUDE_CODE_SESSION_ID").envs(environment.iter().copied());
+        command.env("SUREHAND_POLICY_DURABILITY", "fast").env("XDG_STATE_HOME", state_home(root));
+        command.env_remove("CLAUDE_CODE_SESSION_ID").envs(environment.iter().copied());
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let (stdin, stdout) = (child.stdin.take().unwrap(), BufReader::new(child.stdout.take().unwrap()));
         let mut client = Self { child, stdin, stdout, hello: Value::Null };
@@ -73,6 +74,12 @@ impl Drop for Client {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// Where the homes of the sessions in this workspace are noted. The user's own directory may have a session of the same
+/// name, left by an earlier run.
+fn state_home(root: &Path) -> PathBuf {
+    root.join(".git/state-home")
 }
 
 fn workspace() -> TempDir {
@@ -178,7 +185,7 @@ fn hook(root: &Path, event: &str, tool: &str, more: &Value) -> String {
     let mut input = json!({ "session_id": "c1", "cwd": root, "hook_event_name": event, "tool_name": tool });
     input.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     let mut command = Command::new(PROGRAM);
-    command.args(["hook", "claude"]).env("SUREHAND_POLICY_DURABILITY", "fast");
+    command.args(["hook", "claude"]).env("SUREHAND_POLICY_DURABILITY", "fast").env("XDG_STATE_HOME", state_home(root));
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     child.stdin.take().unwrap().write_all(input.to_string().as_bytes()).unwrap();
     String::from_utf8(child.wait_with_output().unwrap().stdout).unwrap()

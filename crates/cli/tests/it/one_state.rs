@@ -40,7 +40,9 @@ fn hook(root: &Path, client: &str, fields: &Value) {
     let mut input = json!({ "session_id": client, "cwd": root, "transcript_path": root.join(".git/none.jsonl") });
     input.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
     let mut command = Command::new(PROGRAM);
-    command.args(["hook", client]).envs(FAST.iter().copied()).current_dir(root);
+    // The user's own directory may have a session of the same name, left by an earlier run.
+    command.args(["hook", client]).envs(FAST.iter().copied()).env("XDG_STATE_HOME", root.join(".git/state-home"));
+    command.current_dir(root);
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     child.stdin.take().unwrap().write_all(input.to_string().as_bytes()).unwrap();
     let output = child.wait_with_output().unwrap();
