@@ -69,6 +69,7 @@ export type ToolName =
   | "delete_file"
   | "move_file"
   | "undo"
+  | "restore"
   | "repo_state"
   | "update_tasks"
   | "forget";
