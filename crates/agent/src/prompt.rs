@@ -302,7 +302,16 @@ fn terse_spec(tool: Tool, spec: ToolSpec) -> ToolSpec {
         Tool::WriteFile => ("Write a whole file", &["path", "content"]),
         Tool::EditFile => ("Replace a text that is in the file exactly once", &["path", "old_string", "new_string"]),
         Tool::UpdateTasks => ("Add tasks, set their status", &["add", "set", "id", "description", "status"]),
-        _ => return spec,
+        // Not offered in small contexts, or as short as they can be.
+        Tool::MultiEdit
+        | Tool::EditLines
+        | Tool::ApplyPatch
+        | Tool::DeleteFile
+        | Tool::MoveFile
+        | Tool::Undo
+        | Tool::Restore
+        | Tool::RepoState
+        | Tool::Forget => return spec,
     };
     let mut schema = Value::Object(spec.schema);
     keep_fields(&mut schema, fields);
