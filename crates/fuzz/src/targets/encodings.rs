@@ -3,8 +3,13 @@
 
 use encoding_rs::{GB18030, SHIFT_JIS, WINDOWS_1252};
 use surehand_core::{
-    Limits, LineRange, Policy, Present, RelPath, Target, Text, edit::lines::LineEdit, encoding::Encoding, gate::Tracking,
-    hash::Anchor, plan, text::{Unencodable, Unfit},
+    Limits, LineRange, Policy, Present, RelPath, Target, Text,
+    edit::lines::LineEdit,
+    encoding::Encoding,
+    gate::Tracking,
+    hash::Anchor,
+    plan,
+    text::{Unencodable, Unfit},
 };
 
 use crate::{
@@ -30,7 +35,11 @@ pub(super) fn run(data: &[u8]) {
     assert_eq!(&text.as_str()[text.body_start()..], full, "lines put together are the file");
     match text.with(text.as_str().to_owned()) {
         Ok(again) => assert_eq!(again.bytes(), bytes, "nothing changed"),
-        Err(unfit) => assert!(matches!(unfit, Unfit::Unencodable { why: Unencodable::Inexact, .. } | Unfit::NotText(_)), "{unfit:?} {:?}", text.encoding()),
+        Err(unfit) => assert!(
+            matches!(unfit, Unfit::Unencodable { why: Unencodable::Inexact, .. } | Unfit::NotText(_)),
+            "{unfit:?} {:?}",
+            text.encoding()
+        ),
     }
     edit(&mut source, &text);
 }

@@ -13,6 +13,8 @@ use crate::{
 };
 
 pub(super) const WORDS: &[&str] = &[
+    "claude\n",
+    "generic\n",
     "hook_event_name",
     "PreToolUse",
     "PostToolUse",
@@ -50,30 +52,37 @@ pub(super) const WORDS: &[&str] = &[
     "\\ud83d",
 ];
 
-/// The events of each client before and after a tool, and others.
-const EVENTS: [(HookClient, &str, &str, &[&str]); 11] = [
-    (HookClient::Claude, "PreToolUse", "PostToolUse", &["SessionStart", "UserPromptSubmit", "PostCompact", "PostToolUseFailure"]),
-    (HookClient::Codex, "PreToolUse", "PostToolUse", &["SessionStart", "UserPromptSubmit", "PostCompact"]),
-    (HookClient::Gemini, "BeforeTool", "AfterTool", &["SessionStart", "BeforeAgent"]),
-    (
-        HookClient::Cursor,
-        "preToolUse",
-        "postToolUse",
-        &["sessionStart", "preCompact", "afterFileEdit", "beforeShellExecution", "afterShellExecution"],
-    ),
-    (HookClient::Opencode, "tool.execute.before", "tool.execute.after", &["session.created", "session.compacted"]),
-    (HookClient::Qwen, "PreToolUse", "PostToolUse", &["SessionStart", "UserPromptSubmit", "PostToolUseFailure"]),
-    (
-        HookClient::Copilot,
-        "preToolUse",
-        "postToolUse",
-        &["sessionStart", "userPromptSubmitted", "preCompact", "postToolUseFailure"],
-    ),
-    (HookClient::Goose, "PreToolUse", "PostToolUse", &["SessionStart", "UserPromptSubmit", "PostToolUseFailure"]),
-    (HookClient::Cline, "tool_call", "tool_result", &["agent_start", "PreCompact"]),
-    (HookClient::Reasonix, "PreToolUse", "PostToolUse", &["SessionStart", "UserPromptSubmit", "PostCompact"]),
-    (HookClient::Generic, "before", "after", &["begin", "prompt", "shown", "reset"]),
-];
+/// The events of a client: before a tool, after it, and others.
+struct ClientEvents {
+    before: &'static str,
+    after: &'static str,
+    others: &'static [&'static str],
+}
+
+fn events(client: HookClient) -> ClientEvents {
+    let (before, after, others): (_, _, &[_]) = match client {
+        HookClient::Claude => {
+            ("PreToolUse", "PostToolUse", &["SessionStart", "UserPromptSubmit", "PostCompact", "PostToolUseFailure"])
+        }
+        HookClient::Codex => ("PreToolUse", "PostToolUse", &["SessionStart", "UserPromptSubmit", "PostCompact"]),
+        HookClient::Gemini => ("BeforeTool", "AfterTool", &["SessionStart", "BeforeAgent"]),
+        HookClient::Cursor => (
+            "preToolUse",
+            "postToolUse",
+            &["sessionStart", "preCompact", "afterFileEdit", "beforeShellExecution", "afterShellExecution"],
+        ),
+        HookClient::Opencode => ("tool.execute.before", "tool.execute.after", &["session.created", "session.compacted"]),
+        HookClient::Qwen => ("PreToolUse", "PostToolUse", &["SessionStart", "UserPromptSubmit", "PostToolUseFailure"]),
+        HookClient::Copilot => {
+            ("preToolUse", "postToolUse", &["sessionStart", "userPromptSubmitted", "preCompact", "postToolUseFailure"])
+        }
+        HookClient::Goose => ("PreToolUse", "PostToolUse", &["SessionStart", "UserPromptSubmit", "PostToolUseFailure"]),
+        HookClient::Cline => ("tool_call", "tool_result", &["agent_start", "PreCompact"]),
+        HookClient::Reasonix => ("PreToolUse", "PostToolUse", &["SessionStart", "UserPromptSubmit", "PostCompact"]),
+        HookClient::Generic => ("before", "after", &["begin", "prompt", "shown", "reset"]),
+    };
+    ClientEvents { before, after, others }
+}
 
 /// The names of clients' tools.
 const TOOLS: &[&str] = &[
@@ -101,10 +110,10 @@ const TOOLS: &[&str] = &[
 pub(super) fn run(data: &[u8]) {
     let sandbox = Sandbox::new();
     let mut source = Source::new(data);
-    let events = source.pick(&EVENTS);
+    let client = named_client(&mut source).unwrap_or_else(|| source.pick(HookClient::ALL));
     if source.clone().byte() == b'{' {
         for line in String::from_utf8_lossy(source.rest()).lines().take(4) {
-            tell(&sandbox, events.0, &line.replace("$ROOT", &sandbox.root().to_string_lossy()));
+            fire(&sandbox, client, &line.replace("$ROOT", &sandbox.root().to_string_lossy()));
         }
         return;
     }
@@ -116,18 +125,25 @@ pub(super) fn run(data: &[u8]) {
             sandbox.write(source.pick(FILES), source.until_zero(20));
             continue;
         }
-        let mut input = event(&sandbox, &mut source, &events);
+        let mut input = event(&sandbox, &mut source, client);
         (0..source.below(3)).for_each(|_| spoiled(&mut source, &mut input));
-        tell(&sandbox, events.0, &input.to_string());
+        fire(&sandbox, client, &input.to_string());
     }
 }
 
+/// The client that the first line names. Kept inputs begin with one, so that a new client does not change what they try.
+fn named_client(source: &mut Source<'_>) -> Option<HookClient> {
+    let mut ahead = source.clone();
+    let name: Vec<u8> =
+        std::iter::from_fn(|| (!ahead.is_empty()).then(|| ahead.byte())).take_while(|byte| *byte != b'\n').collect();
+    let client = HookClient::named(std::str::from_utf8(&name).ok()?)?;
+    *source = ahead;
+    Some(client)
+}
+
 /// An event as the client would send it.
-fn event(
-    sandbox: &Sandbox,
-    source: &mut Source<'_>,
-    (client, before, after, others): &(HookClient, &str, &str, &[&str]),
-) -> Value {
+fn event(sandbox: &Sandbox, source: &mut Source<'_>, client: HookClient) -> Value {
+    let ClientEvents { before, after, others } = events(client);
     let record = sandbox.outside().join("record.jsonl");
     let (root, session) = (sandbox.root().to_string_lossy().into_owned(), source.pick(&["s1", "s2", "../x", "é"]));
     let mut input = json!({
@@ -146,16 +162,16 @@ fn event(
     if source.below(6) == 5 {
         input["agent_id"] = "agent".into();
     }
-    let tool = tool(source, *client);
+    let tool = tool(source, client);
     let (arguments, response) = (arguments(sandbox, source), response(sandbox, source));
     let call = json!({ "name": tool, "input": arguments, "output": response });
     (input["tool_call"], input["tool_result"]) = (call.clone(), call);
     (input["toolName"], input["toolArgs"]) = (tool.into(), arguments.clone());
-    input["toolResult"] = if *client == HookClient::Copilot { json!({ "textResultForLlm": response }) } else { response.clone() };
+    input["toolResult"] = if client == HookClient::Copilot { json!({ "textResultForLlm": response }) } else { response.clone() };
     input["prompt"] = format!("x\n--- Content from referenced files ---\nContent from @a.txt:\n{response}").into();
-    if *client == HookClient::Opencode {
+    if client == HookClient::Opencode {
         (input["tool"], input["args"], input["output"]) = (tool.into(), arguments, response);
-    } else if *client == HookClient::Generic {
+    } else if client == HookClient::Generic {
         input["tool"] = json!({ tool: arguments });
         input["shown"] = json!([{ "path": "a.txt", "start": source.byte(), "text": response }]);
         input["printed"] = response;
@@ -259,7 +275,7 @@ fn response(sandbox: &Sandbox, source: &mut Source<'_>) -> Value {
     }
 }
 
-fn tell(sandbox: &Sandbox, client: HookClient, input: &str) {
+fn fire(sandbox: &Sandbox, client: HookClient, input: &str) {
     let (before, around) = (sandbox.tree(), sandbox.surroundings());
     let opened = RefCell::new(Vec::new());
     let open = |_: &Path| {
