@@ -110,10 +110,8 @@ impl FileExchange {
                 self.phase = ExchangePhase::Exchanged;
                 Ok(())
             }
-            Err(Errno::NOENT) => Err(place.changed()),
             Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => self.rename_over(place),
-            Err(Errno::XDEV) => Err(place.too_far(&self.staged)),
-            Err(errno) => Err(place.failed("replace", errno)),
+            Err(errno) => Err(place.refuse_rename(errno, "replace", &self.staged)),
         }
     }
 
@@ -122,12 +120,8 @@ impl FileExchange {
     fn rename_over(&mut self, place: &CommitTarget<'_>) -> Result<(), CommitError> {
         let kept = self.staged.with_ending(OLD_NAME);
         let renamed = keep_old(place, &kept).and_then(|phase| {
-            match sys::renameat(&self.staged.dir, &self.staged.name, &place.dir, place.name()) {
-                Ok(()) => Ok(phase),
-                Err(Errno::NOENT) => Err(place.changed()),
-                Err(Errno::XDEV) => Err(place.too_far(&self.staged)),
-                Err(errno) => Err(place.failed("replace", errno)),
-            }
+            let renamed = sys::renameat(&self.staged.dir, &self.staged.name, &place.dir, place.name());
+            renamed.map(|()| phase).map_err(|errno| place.refuse_rename(errno, "replace", &self.staged))
         });
         match renamed {
             Ok(phase) => {
@@ -257,17 +251,12 @@ fn keep_old(place: &CommitTarget<'_>, kept: &StagedName) -> Result<ExchangePhase
             Ok(_) | Err(Errno::NOENT) => Err(place.changed()),
             Err(errno) => Err(place.failed("replace", errno)),
         },
-        Err(Errno::NOENT) => Err(place.changed()),
-        Err(Errno::XDEV) => {
-            place.copy.staged_too_far(&kept.dir);
-            Err(place.changed())
-        }
         Err(Errno::PERM | Errno::OPNOTSUPP | Errno::NOSYS) => {
             let copied = staging::write_copy(kept.dir.as_fd(), &kept.name, place.base());
             let copied = copied.and_then(|copy| if place.is_durable() { copy.sync_all() } else { Ok(()) });
             copied.map(|()| ExchangePhase::Replaced).map_err(|error| place.failed("keep a copy", error))
         }
-        Err(errno) => Err(place.failed("replace", errno)),
+        Err(errno) => Err(place.refuse_rename(errno, "replace", kept)),
     }
 }
 

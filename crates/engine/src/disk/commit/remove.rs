@@ -45,9 +45,7 @@ impl FileRemoval {
                 self.is_taken = true;
                 Ok(())
             }
-            Err(Errno::NOENT) => Err(place.changed()),
-            Err(Errno::XDEV) => Err(place.too_far(&self.staged)),
-            Err(errno) => Err(place.failed("delete", errno)),
+            Err(errno) => Err(place.refuse_rename(errno, "delete", &self.staged)),
         }
     }
 

@@ -124,10 +124,17 @@ impl<'a> CommitTarget<'a> {
         }
     }
 
-    /// A staged file turned out to be on another file system than its target: the next plan stages it closer.
-    pub(super) fn too_far(&self, staged: &StagedName) -> CommitError {
-        self.copy.staged_too_far(&staged.dir);
-        self.changed()
+    /// The error of a rename or link between the target and a staged file.
+    pub(super) fn refuse_rename(&self, errno: Errno, what: &str, staged: &StagedName) -> CommitError {
+        match errno {
+            Errno::NOENT => self.changed(),
+            Errno::XDEV => {
+                // The two are on different file systems after all: the next plan stages the file closer.
+                self.copy.staged_too_far(&staged.dir);
+                self.changed()
+            }
+            errno => self.failed(what, errno),
+        }
     }
 
     pub(super) fn open_parent(&self, path: &RelPath) -> Result<Arc<File>, CommitError> {
@@ -138,7 +145,6 @@ impl<'a> CommitTarget<'a> {
         Ok(Arc::new(File::from(dir)))
     }
 
-    /// Creates the missing directories of a path.
     pub(super) fn make_directories(&mut self, path: &RelPath) -> Result<(), CommitError> {
         let root = self.copy.root();
         let missing = root.missing_parents(path).map_err(|errno| self.refuse_place(errno, "look for its directory"))?;
@@ -254,7 +260,6 @@ pub(super) fn identity(stat: &Stat) -> (u64, u64) {
     identity
 }
 
-/// Whether this name leads to this open file.
 pub(super) fn is_file_at(dir: &File, name: &str, file: &File) -> bool {
     let open = sys::fstat(file).map(|stat| identity(&stat));
     let named = sys::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW).map(|stat| identity(&stat));

@@ -401,7 +401,6 @@ fn error_text(errno: Errno) -> String {
     io::Error::from(errno).to_string()
 }
 
-/// The names in a directory, with their kinds.
 fn entries(dir: &OpenDir, buffer: &mut Vec<u8>) -> rustix::io::Result<Vec<(CString, EntryKind)>> {
     let mut entries = Vec::new();
     each_name(&dir.fd, buffer, |name, kind| {
