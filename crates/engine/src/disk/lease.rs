@@ -35,7 +35,8 @@ pub(crate) enum NoLease {
 
 impl Lease {
     pub(crate) fn take(file: &File) -> Result<Self, NoLease> {
-        // By default the signal that announces a break ends the process. SIGURG is ignored by default, and we poll anyway.
+        // By default the signal that announces a break ends the process. SIGURG is ignored by default, and we poll
+        // anyway.
         let taken = control(file, F_SETSIG, libc::SIGURG).and_then(|_| control(file, F_SETLEASE, F_WRLCK));
         taken.map(|_| Self(())).map_err(|error| match error.raw_os_error() {
             Some(libc::EAGAIN) => NoLease::IsOpen,
@@ -97,7 +98,8 @@ fn control(file: &File, command: libc::c_int, argument: libc::c_int) -> io::Resu
     if cfg!(not(target_os = "linux")) {
         return Err(io::ErrorKind::Unsupported.into());
     }
-    // SAFETY: the file is borrowed, so its descriptor is open; these commands take an integer and touch no memory of ours.
+    // SAFETY: the file is borrowed, so its descriptor is open; these commands take an integer and touch no memory of
+    // ours.
     #[expect(unsafe_code, reason = "fcntl leases have no safe wrapper")]
     let answer = unsafe { libc::fcntl(file.as_raw_fd(), command, argument) };
     if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(answer) }
