@@ -25,7 +25,7 @@ use crate::{
     event::{PlannedTask, RunEvent, RunPhase, StopReason},
     history_context::HistoryContext,
     loop_detector::{LoopAdvice, LoopDetector},
-    model::{ModelError, ToolSpec},
+    model::ModelError,
     prompt::{self, PromptDetail, PromptTemplate},
     snapshot_context::{RenderedPrompt, RunMemory, SnapshotContext, TurnInput},
     transcript::{self, ResumeError, RunTranscript, SavedRun},
@@ -321,7 +321,7 @@ impl<'a> AgentRun<'a> {
 
     fn render_prompt(&mut self, state: &RepoState) -> Result<RenderedPrompt, RunError> {
         let template = self.template();
-        let tools = self.tool_specs();
+        let tools = prompt::tool_specs(self.saved.phase, self.dialect, self.detail);
         let input = TurnInput { template: &template, state, phase: self.saved.phase, tools: &tools, words: &self.words };
         match &mut self.context {
             RunContext::Snapshot(context) => {
@@ -358,10 +358,6 @@ impl<'a> AgentRun<'a> {
             rules.push_str(prompt::ASK);
         }
         PromptTemplate { rules, story, ..PromptTemplate::default() }
-    }
-
-    fn tool_specs(&self) -> Vec<ToolSpec> {
-        prompt::tool_specs(self.saved.phase, self.dialect, self.detail)
     }
 
     /// Planning ends when the model has written tasks in this run and one of them is open.

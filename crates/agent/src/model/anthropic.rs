@@ -9,7 +9,7 @@ use super::{
     http_model::{AnswerProgress, AnswerReader, CompleteAnswer},
     partial_calls::PartialCall,
     reasoning::{AnswerPart, ReasoningItem, in_order},
-    request_error::RequestError,
+    request_error::{RequestError, error_in},
     request_options::RequestOptions,
     sse,
     usage_count::token_count,
@@ -172,7 +172,7 @@ impl AnswerReader for AnthropicReader {
                 self.is_ended = true;
                 return Ok(AnswerProgress::Ended);
             }
-            "error" => return Err(RequestError::from_stream_error(if data["error"].is_null() { &data } else { &data["error"] })),
+            "error" => return Err(RequestError::from_stream_error(error_in(&data))),
             // Pings, ends of blocks and future events.
             _ => {}
         }

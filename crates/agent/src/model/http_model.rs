@@ -224,7 +224,7 @@ impl HttpModel {
 
     /// The error with a text that is safe to show: without the key, without control characters, and of bounded
     /// length.
-    fn sanitized(&self, error: RequestError) -> RequestError {
+    fn sanitized(&self, mut error: RequestError) -> RequestError {
         let clean = |why: String| {
             let why = self.secrets.iter().fold(why, |why, secret| secret.redact(&why));
             let mut text: String =
@@ -234,28 +234,29 @@ impl HttpModel {
             }
             text
         };
-        match error {
-            RequestError::Cancelled => error,
-            RequestError::Transient { kind, why, wait } => RequestError::Transient { kind, why: clean(why), wait },
-            RequestError::Refused { status, why } => RequestError::Refused { status, why: clean(why) },
-            RequestError::Permanent(why) => RequestError::Permanent(clean(why)),
+        match &mut error {
+            RequestError::Cancelled => {}
+            RequestError::Transient { why, .. } | RequestError::Refused { why, .. } | RequestError::Permanent(why) => {
+                *why = clean(std::mem::take(why));
+            }
         }
+        error
     }
 
     fn model_error(&self, given_up: GivenUp) -> ModelError {
         let (model, attempts) = (self.options.model.clone(), given_up.attempts);
-        match given_up.error {
-            RequestError::Cancelled => ModelError::Cancelled,
-            RequestError::Transient { kind, why, .. } => {
-                let remedy = kind.remedy(&self.client.shown_url());
-                ModelError::Unavailable { model, problem: kind.problem(), attempts, why: format!("{why}\n{remedy}") }
-            }
-            RequestError::Permanent(why) => ModelError::Unavailable { model, problem: "gave no answer", attempts, why },
+        let (problem, why) = match given_up.error {
+            RequestError::Cancelled => return ModelError::Cancelled,
             RequestError::Refused { status, why } => {
                 let remedy = self.remedy(status, &why).map(|remedy| format!("\n{remedy}")).unwrap_or_default();
-                ModelError::Refused { model, status, why: format!("{why}{remedy}") }
+                return ModelError::Refused { model, status, why: why + &remedy };
             }
-        }
+            RequestError::Transient { kind, why, .. } => {
+                (kind.problem(), format!("{why}\n{}", kind.remedy(&self.client.shown_url())))
+            }
+            RequestError::Permanent(why) => ("gave no answer", why),
+        };
+        ModelError::Unavailable { model, problem, attempts, why }
     }
 
     fn remedy(&self, status: u16, why: &str) -> Option<String> {

@@ -91,6 +91,11 @@ impl RequestError {
     }
 }
 
+/// The error in an object, which may be the object itself.
+pub(super) fn error_in(value: &Value) -> &Value {
+    Some(&value["error"]).filter(|error| !error.is_null()).unwrap_or(value)
+}
+
 /// 409 means that another request held a lock at the provider.
 fn is_transient(status: u16) -> bool {
     matches!(status, 408 | 409 | 425 | 429 | 500..=599)
@@ -137,8 +142,7 @@ impl ProviderMessage {
         };
         // Some gateways wrap the object in a list.
         let value = value.as_array().and_then(|list| list.first()).unwrap_or(&value);
-        let error = Some(&value["error"]).filter(|error| !error.is_null());
-        Self::from_error(error.unwrap_or(value))
+        Self::from_error(error_in(value))
     }
 
     /// The message of an error, which is an object or the text itself.

@@ -8,7 +8,7 @@ use super::{
     http_model::{AnswerProgress, AnswerReader, CompleteAnswer},
     partial_calls::PartialCall,
     reasoning::{AnswerPart, ReasoningItem, in_order},
-    request_error::{RequestError, TransientKind},
+    request_error::{RequestError, TransientKind, error_in},
     request_options::RequestOptions,
     sse,
     usage_count::token_count,
@@ -118,7 +118,7 @@ impl AnswerReader for ResponsesReader {
                 return Ok(AnswerProgress::Ended);
             }
             "response.failed" | "response.cancelled" => return Err(failure(&data["response"]["error"])),
-            "error" => return Err(RequestError::from_stream_error(if data["error"].is_null() { &data } else { &data["error"] })),
+            "error" => return Err(RequestError::from_stream_error(error_in(&data))),
             // Beginnings and ends of parts, and future events. What has an error is one, whatever it is called.
             _ if !data["error"].is_null() => return Err(RequestError::from_stream_error(&data["error"])),
             _ => {}

@@ -752,7 +752,7 @@ fn comments_without_end_are_no_answer_and_not_asked_for_again() {
     for (answer, heard) in played(&[Turn::body(": nothing but comments\n\n".repeat((36 << 20) / 24))]) {
         let error = answer.unwrap_err().to_string();
         assert!(
-            error.starts_with("test-model gave no answer (1 attempt): ") && error.contains("no answer can be read"),
+            error.starts_with("test-model gave no answer (1 attempt): ") && error.contains("no answer could be read"),
             "{error}"
         );
         assert_eq!(heard, [""; 0]);
