@@ -79,7 +79,7 @@ fn warning(troubles: &[String], hook: &HookInput, session: &SessionId, environme
         false => matches!(hook.event, HookEvent::Starts(_)),
     };
     let new: Vec<&str> = troubles.iter().filter(is_new).map(String::as_str).collect();
-    (!new.is_empty()).then(|| format!("Surehand {}. `surehand doctor` has details.\n", new.join("; it ")))
+    (!new.is_empty()).then(|| format!("Surehand {}. `surehand doctor` tells more.\n", new.join("; it ")))
 }
 
 fn with_warning(verdict: HookVerdict, warning: Option<&str>, adapter: &ClientAdapter) -> HookVerdict {

@@ -63,8 +63,12 @@ pub(super) fn tail(text: &str, size: CutSize) -> &str {
     }
 }
 
-/// The whole lines in the first and the last part of a text, which do not overlap.
-pub(super) fn ends(text: &str, first: CutSize, last: CutSize) -> String {
+/// The text itself, if it is at most this long; or else the whole lines in its first and last part, which do not
+/// overlap.
+pub(super) fn ends(text: &str, most: CutSize, first: CutSize, last: CutSize) -> String {
+    if !most.is_exceeded_by(text) {
+        return text.to_owned();
+    }
     format!("{}{GAP}{}", head(text, first), tail(text, last))
 }
 
@@ -128,7 +132,8 @@ mod tests {
         assert_eq!(tail(ABC, CutSize::Units(8)), "gamma\n");
         assert_eq!(tail(ABC, CutSize::Units(6)), "gamma\n");
         assert_eq!(tail(ABC, CutSize::Units(3)), "");
-        assert_eq!(ends(ABC, CutSize::Bytes(7), CutSize::Bytes(7)), "alpha\n\0\ngamma\n");
+        assert_eq!(ends(ABC, CutSize::Bytes(16), CutSize::Bytes(7), CutSize::Bytes(7)), "alpha\n\0\ngamma\n");
+        assert_eq!(ends(ABC, CutSize::Bytes(17), CutSize::Bytes(7), CutSize::Bytes(7)), ABC);
     }
 
     #[test]

@@ -18,7 +18,7 @@ use surehand_engine::{CallProgress, ClientInstructions, Done, Outcome, ReplyGrou
 
 use super::{
     CallThread, ClientLink, Server, client_log, client_name,
-    resources::{ResourceChange, changed_by},
+    resources::changed_by,
     sessions::{ToolCall, call, lock},
 };
 use crate::client_instructions;
@@ -152,7 +152,7 @@ impl Server {
             client_log::warning(&render::notice::notice(warning), level).into_iter().for_each(|warning| put_line(warning, out));
         }
         for uri in changed_by(outcome) {
-            self.pool.resources.announce(ResourceChange { uri, by: self.number });
+            self.pool.resources.announce(uri, self.number);
             if self.subscriptions.has(uri) {
                 let updated = ResourceUpdatedNotification::new(ResourceUpdatedNotificationParam::new(*uri));
                 put_line(ServerNotification::ResourceUpdatedNotification(updated), out);

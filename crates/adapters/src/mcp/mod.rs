@@ -58,7 +58,7 @@ use self::{
     client_log::LogLevel,
     fast_path::KnownClient,
     long_calls::{EVERY, attend},
-    resources::{ResourceChange, Subscriptions},
+    resources::Subscriptions,
     sessions::{RenderedAnswer, SessionPool, SharedSession, ToolCall, call, lock},
     stdio_transport::StdioTransport,
 };
@@ -224,7 +224,7 @@ impl Server {
 
     async fn notify_subscribers(&self, outcome: &Outcome, peer: &Peer<RoleServer>) {
         for uri in resources::changed_by(outcome) {
-            self.pool.resources.announce(ResourceChange { uri, by: self.number });
+            self.pool.resources.announce(uri, self.number);
             if self.subscriptions.has(uri) {
                 // The client may have disconnected.
                 let _ = peer.notify_resource_updated(ResourceUpdatedNotificationParam::new(*uri)).await;

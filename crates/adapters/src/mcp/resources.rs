@@ -103,9 +103,9 @@ impl Resources {
         self.changed.subscribe()
     }
 
-    pub(super) fn announce(&self, news: ResourceChange) {
+    pub(super) fn announce(&self, uri: &'static str, by: u64) {
         // It fails if no client listens.
-        let _ = self.changed.send(news);
+        let _ = self.changed.send(ResourceChange { uri, by });
     }
 }
 

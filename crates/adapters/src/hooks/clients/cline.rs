@@ -95,7 +95,7 @@ fn parse_outcome(call: &Value) -> ToolOutcome {
 fn shortened(result: &str) -> String {
     const MOST: CutSize = CutSize::Units(8_000);
     const END: CutSize = CutSize::Units(3_980);
-    if MOST.is_exceeded_by(result) { truncation::ends(result, END, END) } else { result.to_owned() }
+    truncation::ends(result, MOST, END, END)
 }
 
 /// The rows (`12 | text`) of a file, which may have a gap. The query is the path, possibly with a line range.

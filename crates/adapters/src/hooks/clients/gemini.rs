@@ -125,11 +125,7 @@ pub(super) fn shown_of_many(content: &str) -> Vec<ShownLines> {
 /// all of it.
 fn printed(content: &str) -> String {
     const MOST: CutSize = CutSize::Units(40_000);
-    let content = if MOST.is_exceeded_by(content) {
-        truncation::ends(content, CutSize::Units(8_000), CutSize::Units(32_000))
-    } else {
-        content.to_owned()
-    };
+    let content = truncation::ends(content, MOST, CutSize::Units(8_000), CutSize::Units(32_000));
     let content = content.strip_prefix("<untrusted_context>\n").unwrap_or(&content);
     let content = content.strip_suffix("\n</untrusted_context>").unwrap_or(content);
     let output = content.strip_prefix("Output: ").unwrap_or(content);

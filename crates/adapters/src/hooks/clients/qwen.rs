@@ -116,11 +116,9 @@ fn printed(content: &str) -> String {
 fn found(content: &str) -> String {
     const MOST: usize = 20_000;
     const BETWEEN: &str = "\n\n---\n... [CONTENT TRUNCATED] ...\n---\n\n";
-    if !CutSize::Units(MOST).is_exceeded_by(content) {
-        return content.to_owned();
-    }
-    let first = (MOST - BETWEEN.len()) / 5;
-    truncation::ends(content, CutSize::Units(first), CutSize::Units(MOST - BETWEEN.len() - first - 1))
+    const FIRST: usize = (MOST - BETWEEN.len()) / 5;
+    const LAST: usize = MOST - BETWEEN.len() - FIRST - 1;
+    truncation::ends(content, CutSize::Units(MOST), CutSize::Units(FIRST), CutSize::Units(LAST))
 }
 
 #[cfg(test)]

@@ -76,7 +76,7 @@ const MOST: CutSize = CutSize::Bytes(32 * 1024);
 /// The shown part of a command's output: the two ends of a long one.
 fn printed(result: &str) -> String {
     const END: CutSize = CutSize::Bytes(8_000);
-    if MOST.is_exceeded_by(result) { truncation::ends(result, END, END) } else { result.to_owned() }
+    truncation::ends(result, MOST, END, END)
 }
 
 /// The shown part of another tool's result: the beginning of a long one.
