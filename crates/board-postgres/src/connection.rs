@@ -58,7 +58,7 @@ struct Outage {
 pub(crate) struct Link {
     server: ServerUrl,
     repository: RepositoryId,
-    patience: Patience,
+    pub(crate) patience: Patience,
     session: Option<Session>,
     outage: Option<Outage>,
     last_host: usize,
@@ -73,10 +73,6 @@ impl Link {
 
     pub(crate) fn place(&self) -> &str {
         &self.server.place
-    }
-
-    pub(crate) fn patience(&self) -> Patience {
-        self.patience
     }
 
     pub(crate) fn is_connected(&self) -> bool {

@@ -90,9 +90,9 @@ impl PostgresBoard {
     fn attempt<T>(&mut self, work: &impl AsyncFn(&Session) -> Result<T, Failure>) -> Result<T, Failure> {
         let Self { link, executor, .. } = self;
         executor.block_on(async {
-            let patience = link.patience();
+            let answer = link.patience.answer;
             let session = link.session().await?;
-            let done = within(patience.answer, session.repeat_conflicts(work)).await;
+            let done = within(answer, session.repeat_conflicts(work)).await;
             if matches!(&done, Err(failure) if failure.is_outage()) {
                 link.disconnect();
             }

@@ -14,7 +14,7 @@ use std::{
 
 use surehand_engine::{
     BoardConfig, StateHome, Workspace,
-    client_process::{ClientProcess, ProcessState},
+    client_process::ClientProcess,
     fleet::{CopyVersion, LocalCopy, LostClaim, SavedReports, agent_of, board_place, host, open_board},
     store::{
         Millis,
@@ -200,7 +200,7 @@ impl BoardWorker {
                 story: report.story.clone(),
             };
             self.leaving.retain(|leaving| *leaving != agent.id);
-            if self.agents.report(agent, root, report, millis_now(), &look_at) {
+            if self.agents.report(agent, root, report, millis_now(), &ClientProcess::state_of) {
                 self.beaten = None;
             }
         }
@@ -274,7 +274,7 @@ impl BoardWorker {
             return;
         }
         self.checked = Instant::now();
-        let ended = self.agents.take_ended(millis_now(), &look_at);
+        let ended = self.agents.take_ended(millis_now(), &ClientProcess::state_of);
         ended.into_iter().for_each(|agent| self.has_ended(agent));
         let gone: Vec<PathBuf> = self
             .checkouts
@@ -303,7 +303,7 @@ impl BoardWorker {
         }
         let lease = self.config.lease();
         if is_due(self.beaten, BEAT_EVERY.min(lease / 4)) {
-            let beats = self.agents.heartbeats(lease, &look_at);
+            let beats = self.agents.heartbeats(lease, &ClientProcess::state_of);
             if !beats.is_empty() {
                 let holdings = self.send(|board| board.heartbeat(&beats))?;
                 for (beat, holdings) in beats.iter().zip(holdings) {
@@ -479,11 +479,6 @@ impl BoardWorker {
 
 fn is_due(last: Option<Instant>, every: Duration) -> bool {
     last.is_none_or(|last| last.elapsed() >= every)
-}
-
-/// The state of a process. Systems that cannot report it do not name processes either.
-fn look_at(process: &str) -> ProcessState {
-    ClientProcess::state_of(process)
 }
 
 fn millis_now() -> Millis {

@@ -64,7 +64,7 @@ impl HeldClaims {
             let is_held = claim.is_some_and(|claim| claim.by == *agent);
             if !is_held {
                 let taken_by = claim.map(|claim| claim.by.clone());
-                lost.push(LostClaim { agent: agent.clone(), what: LostThing::Task(*task), fence: *fence, taken_by });
+                lost.push(lost_claim(agent, LostThing::Task(*task), *fence, taken_by));
             }
             is_held
         });
@@ -72,7 +72,7 @@ impl HeldClaims {
             let successor = if board.claims.contains_key(id) { None } else { successor(board, agent, pattern) };
             let is_taken = successor.is_some();
             if is_taken {
-                lost.push(lost_paths(agent, pattern, *fence, successor));
+                lost.push(lost_claim(agent, LostThing::Paths(pattern.clone()), *fence, successor));
             }
             !is_taken
         });
@@ -85,7 +85,8 @@ impl HeldClaims {
         self.paths.retain(|(by, id), (pattern, fence)| {
             let is_held = by != agent || holdings.paths.iter().any(|(held, _)| held == id);
             if !is_held {
-                lost.push(lost_paths(by, pattern, *fence, successor(board, by, pattern)));
+                let taken_by = successor(board, by, pattern);
+                lost.push(lost_claim(by, LostThing::Paths(pattern.clone()), *fence, taken_by));
             }
             is_held
         });
@@ -99,8 +100,8 @@ fn successor(board: &BoardCopy, former: &AgentId, pattern: &PathPattern) -> Opti
     overlaps.map(|claim| claim.by.clone())
 }
 
-fn lost_paths(agent: &AgentId, pattern: &PathPattern, fence: Fence, taken_by: Option<AgentId>) -> LostClaim {
-    LostClaim { agent: agent.clone(), what: LostThing::Paths(pattern.clone()), fence, taken_by }
+fn lost_claim(agent: &AgentId, what: LostThing, fence: Fence, taken_by: Option<AgentId>) -> LostClaim {
+    LostClaim { agent: agent.clone(), what, fence, taken_by }
 }
 
 #[cfg(test)]

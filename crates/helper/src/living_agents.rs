@@ -126,7 +126,7 @@ impl LivingAgents {
     }
 }
 
-/// Returns the state of a process by its name.
+/// Returns the state of a process by its name. Systems that cannot report it do not name processes either.
 pub(crate) type Look<'a> = &'a dyn Fn(&str) -> ProcessState;
 
 #[cfg(test)]

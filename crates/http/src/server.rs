@@ -158,7 +158,7 @@ impl<H: Handler> HttpServer<H> {
                 accepted = accept(&listener) => match accepted {
                     Ok((stream, far, near)) => match callers {
                         // Refused connections do not count towards the limit.
-                        Callers::ThisUser { otherwise } if !is_this_user(sockets.owner(far, near)) => {
+                        Callers::ThisUser { otherwise } if !sockets.owner(far, near).is_some_and(SocketOwner::is_this_user) => {
                             while refused.try_join_next().is_some() {}
                             if refused.len() < MOST_REFUSED {
                                 refused.spawn(timeout(LAST_ANSWER, turn_away(stream, otherwise)));
@@ -180,10 +180,6 @@ impl<H: Handler> HttpServer<H> {
         let _ = timeout(FAREWELL, connections.join()).await;
         Ok(())
     }
-}
-
-fn is_this_user(owner: Option<SocketOwner>) -> bool {
-    owner.is_some_and(SocketOwner::is_this_user)
 }
 
 /// The next connection, with its far and its near address.

@@ -19,6 +19,8 @@ pub(crate) const API: &str = "/api/";
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; \
      form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'";
 
+const OTHER_SITE: &str = "Forbidden: this is for the page of Surehand only";
+
 const SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 #[derive(Debug)]
@@ -47,7 +49,7 @@ impl Door {
             return refused(StatusCode::MISDIRECTED_REQUEST, "Misdirected Request: this server has another name");
         }
         if !headers.get_all(ORIGIN).iter().all(|origin| self.is_origin_ours(origin)) {
-            return refused(StatusCode::FORBIDDEN, "Forbidden: this is for the page of Surehand only");
+            return refused(StatusCode::FORBIDDEN, OTHER_SITE);
         }
         let is_api = request.uri().path().starts_with(API);
         let is_get = request.method() == Method::GET || request.method() == Method::HEAD;
@@ -61,7 +63,7 @@ impl Door {
             return None;
         }
         if headers.get(SITE).is_some_and(|site| site != "same-origin") {
-            return refused(StatusCode::FORBIDDEN, "Forbidden: this is for the page of Surehand only");
+            return refused(StatusCode::FORBIDDEN, OTHER_SITE);
         }
         if !self.token.is_shown(headers) {
             let mut answer = plain(StatusCode::UNAUTHORIZED, "Unauthorized: open the address that `surehand ui` has printed");
@@ -77,12 +79,16 @@ impl Door {
     fn is_host_ours(&self, headers: &HeaderMap) -> bool {
         let mut hosts = headers.get_all(HOST).iter();
         let (Some(only), None) = (hosts.next(), hosts.next()) else { return false };
-        only.to_str().is_ok_and(|host| self.hosts.iter().any(|ours| ours.eq_ignore_ascii_case(host)))
+        only.to_str().is_ok_and(|host| self.has_name(host))
+    }
+
+    fn has_name(&self, host: &str) -> bool {
+        self.hosts.iter().any(|known| known.eq_ignore_ascii_case(host))
     }
 
     fn is_origin_ours(&self, origin: &HeaderValue) -> bool {
         let host = origin.to_str().ok().and_then(|origin| origin.strip_prefix("http://"));
-        host.is_some_and(|host| self.hosts.iter().any(|ours| ours.eq_ignore_ascii_case(host)))
+        host.is_some_and(|host| self.has_name(host))
     }
 }
 
