@@ -73,6 +73,6 @@ mod user_words;
 pub use cancel::CancelToken;
 pub use command::{Approval, Approver, CommandOutcome, run_command};
 pub use event::RunEvent;
-pub use person::{EditApproval, EditRequest, Nobody, Person};
+pub use person::{EditApproval, EditRequest, NoPerson, Person};
 pub use run::{AgentRun, Ports, RunError, RunLimits, RunOutcome, RunSettings};
 pub use secrets::Secrets;

@@ -39,7 +39,7 @@ const LOOKING_TURNS: u32 = 100;
 /// How often a file may be overwritten with nearly the same content.
 const REWRITES: u32 = 6;
 
-/// How many turns since the last progress may count although they brought only weak news; see [`News::Weak`].
+/// How many turns since the last progress may count although they brought only weak news; see [`Novelty::Weak`].
 const WEAK_NEWS: u32 = 3;
 
 /// How many edits in a row may replace the same line.
@@ -83,7 +83,7 @@ pub(crate) struct LoopDetector {
 
 #[derive(Debug, Default)]
 struct TurnProgress {
-    news: News,
+    news: Novelty,
     /// Whether an edit did something new.
     has_edited: bool,
     /// Whether a command did something new in this state.
@@ -97,7 +97,7 @@ struct TurnProgress {
 
 /// How much new information a call gave.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
-enum News {
+enum Novelty {
     #[default]
     None,
     /// Another answer to an earlier call, or no hits for a new search.
@@ -140,53 +140,55 @@ impl LoopDetector {
     }
 
     /// How much new information a call gave. Records the effect of an edit.
-    fn news(&mut self, tool: &str, arguments: &Value, result: &CallOutcome) -> News {
+    fn news(&mut self, tool: &str, arguments: &Value, result: &CallOutcome) -> Novelty {
         match (&result.kind, AgentTool::named(tool)) {
             (CallOutcomeKind::Command { .. }, _) => {
                 self.turn.has_only_run |= !self.turn.has_edited;
                 let news = self.answer_news(tool, arguments, result);
-                self.turn.has_run |= news == News::Strong;
-                self.turn.has_repeated |= news != News::Strong;
+                self.turn.has_run |= news == Novelty::Strong;
+                self.turn.has_repeated |= news != Novelty::Strong;
                 news
             }
             (CallOutcomeKind::Outcome(outcome), Some(AgentTool::Workspace(tool_kind))) => {
                 match (&outcome.result, tool_kind.kind()) {
                     (Ok(Done::Changed(changed)), _) => {
                         self.note_edit(&EditEffects::of(changed));
-                        News::None
+                        Novelty::None
                     }
-                    (Ok(Done::Found(found)), _) if found.hits == 0 => self.answer_news(tool, arguments, result).min(News::Weak),
+                    (Ok(Done::Found(found)), _) if found.hits == 0 => {
+                        self.answer_news(tool, arguments, result).min(Novelty::Weak)
+                    }
                     (_, ToolKind::Reads | ToolKind::Forgets) => {
                         let shown = result.shown();
                         if shown.is_empty() { self.answer_news(tool, arguments, result) } else { self.shown_news(shown) }
                     }
-                    _ => News::None,
+                    _ => Novelty::None,
                 }
             }
-            _ => News::None,
+            _ => Novelty::None,
         }
     }
 
     /// The news of an answer that shows no lines of files.
-    fn answer_news(&mut self, tool: &str, arguments: &Value, result: &CallOutcome) -> News {
+    fn answer_news(&mut self, tool: &str, arguments: &Value, result: &CallOutcome) -> Novelty {
         let state = self.state.unwrap_or_default();
         let is_new_call = self.calls.insert((state, fingerprint(&(tool, arguments.to_string()))));
         let is_new_answer = self.answers.insert((state, fingerprint(&without_numbers(&result.text, arguments))));
         match (is_new_call, is_new_answer) {
-            (true, true) => News::Strong,
-            (false, false) => News::None,
-            _ => News::Weak,
+            (true, true) => Novelty::Strong,
+            (false, false) => Novelty::None,
+            _ => Novelty::Weak,
         }
     }
 
     /// The news of lines that a call shows.
-    fn shown_news(&mut self, shown: Vec<KnownLines>) -> News {
-        let mut news = News::None;
+    fn shown_news(&mut self, shown: Vec<KnownLines>) -> Novelty {
+        let mut news = Novelty::None;
         for lines in shown {
             let known = self.shown.entry((lines.path, lines.text.version())).or_default();
             if !lines.lines.minus(known).is_empty() {
                 lines.lines.ranges().iter().for_each(|range| known.insert(*range));
-                news = News::Strong;
+                news = Novelty::Strong;
             }
         }
         news
@@ -223,14 +225,14 @@ impl LoopDetector {
         if let Some(why) = self.stop.take() {
             return LoopAdvice::Stop(why);
         }
-        if turn.news == News::Strong {
+        if turn.news == Novelty::Strong {
             // What the model reads between two edits may be a reason to edit the same line again.
             self.place = None;
         }
-        if turn.news == News::Weak {
+        if turn.news == Novelty::Weak {
             self.weak += 1;
         }
-        let has_weak_news = turn.news == News::Weak && self.weak <= WEAK_NEWS;
+        let has_weak_news = turn.news == Novelty::Weak && self.weak <= WEAK_NEWS;
         let is_work = turn.has_edited || turn.has_run || !turn.has_repeated;
         if has_closed || are_files_new && is_work {
             self.start_over();
@@ -239,7 +241,7 @@ impl LoopDetector {
             self.idle.clear();
         } else {
             self.looking += 1;
-            if turn.news == News::Strong {
+            if turn.news == Novelty::Strong {
                 self.idle.clear();
             } else if !has_weak_news {
                 self.idle.push(turn.calls);

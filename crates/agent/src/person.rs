@@ -40,9 +40,9 @@ pub enum EditApproval {
 
 /// Stands in for a person where none attends the run: answers nothing and declines every edit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Nobody;
+pub struct NoPerson;
 
-impl Person for Nobody {
+impl Person for NoPerson {
     fn is_there(&self) -> bool {
         false
     }

@@ -14,7 +14,7 @@ use crate::{
     failure::Failure,
     paths,
     schema::TABLES_WITH_TURNS,
-    session::{Head, NOW, Session, TURN},
+    session::{NOW, Session, TURN, TransactionStart},
     tasks,
 };
 
@@ -101,12 +101,12 @@ pub(crate) async fn since(session: &Session, since: Option<&Cursor>) -> Result<N
 /// Reads one state of the board for a reader at a position.
 struct Reader<'a> {
     session: &'a Session,
-    head: &'a Head,
+    head: &'a TransactionStart,
     known: Option<Position>,
 }
 
 impl<'a> Reader<'a> {
-    fn new(session: &'a Session, head: &'a Head, since: Option<&Cursor>) -> Self {
+    fn new(session: &'a Session, head: &'a TransactionStart, since: Option<&Cursor>) -> Self {
         // A cursor from another timeline may have seen transactions that are lost here. A cursor from before a deletion
         // does not show which rows the reader must forget.
         let known = since.and_then(Position::parse);

@@ -6,7 +6,7 @@ use tokio_postgres::Row;
 
 use crate::{
     failure::Failure,
-    session::{Head, NOW, Session, TURN},
+    session::{NOW, Session, TURN, TransactionStart},
 };
 
 /// The columns for [`read`].
@@ -37,7 +37,7 @@ pub(crate) async fn claim(session: &Session, request: &PathClaimRequest) -> Resu
 }
 
 /// Ends expired claims of other agents on these paths. Fails if one is held.
-async fn take_over(session: &Session, head: &Head, request: &PathClaimRequest) -> Result<(), Failure> {
+async fn take_over(session: &Session, head: &TransactionStart, request: &PathClaimRequest) -> Result<(), Failure> {
     let sql = format!("SELECT {COLUMNS} FROM surehand.path_claims WHERE repository = $1 AND NOT is_over AND holder <> $2");
     for row in session.rows(&sql, &[&session.repository, &request.by.0]).await? {
         let other = read(&row)?;
@@ -61,7 +61,7 @@ async fn take_over(session: &Session, head: &Head, request: &PathClaimRequest) -
     Ok(())
 }
 
-async fn hold(session: &Session, head: &Head, request: &PathClaimRequest) -> Result<PathClaim, Failure> {
+async fn hold(session: &Session, head: &TransactionStart, request: &PathClaimRequest) -> Result<PathClaim, Failure> {
     let sql = format!("SELECT {COLUMNS}, is_over FROM surehand.path_claims WHERE repository = $1 AND id = $2 FOR UPDATE");
     let known = session.row(&sql, &[&session.repository, &request.id.0]).await?;
     let known = known.map(|row| Ok::<_, Failure>((read(&row)?, row.try_get::<_, bool>(6)?))).transpose()?;

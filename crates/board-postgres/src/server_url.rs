@@ -11,7 +11,7 @@ use tokio_postgres::{
 
 use crate::{
     Patience,
-    tls::{TlsConnector, Trust},
+    tls::{CertificateTrust, TlsConnector},
 };
 
 const FORM: &str = "write board.url like postgres://USER:PASSWORD@HOST[:PORT][,HOST[:PORT]...]/DATABASE[?sslmode=verify-full], \
@@ -95,13 +95,13 @@ fn options(query: &str) -> Result<(String, Options), BoardError> {
 }
 
 /// How to use TLS. Without an option, a server on another machine must prove its identity, unlike with libpq.
-fn security(options: &Options, is_local: bool) -> Result<(SslMode, Trust), BoardError> {
-    let verified = || options.ssl_root.clone().map_or(Trust::Platform, Trust::File);
+fn security(options: &Options, is_local: bool) -> Result<(SslMode, CertificateTrust), BoardError> {
+    let verified = || options.ssl_root.clone().map_or(CertificateTrust::Platform, CertificateTrust::File);
     Ok(match options.ssl_mode.as_deref() {
-        Some("disable") => (SslMode::Disable, Trust::Any),
-        Some("prefer") => (SslMode::Prefer, Trust::Any),
-        None if is_local && options.ssl_root.is_none() => (SslMode::Prefer, Trust::Any),
-        Some("require") => (SslMode::Require, options.ssl_root.clone().map_or(Trust::Any, Trust::File)),
+        Some("disable") => (SslMode::Disable, CertificateTrust::Any),
+        Some("prefer") => (SslMode::Prefer, CertificateTrust::Any),
+        None if is_local && options.ssl_root.is_none() => (SslMode::Prefer, CertificateTrust::Any),
+        Some("require") => (SslMode::Require, options.ssl_root.clone().map_or(CertificateTrust::Any, CertificateTrust::File)),
         Some("verify-full") | None => (SslMode::Require, verified()),
         Some(_) => return Err(bad("sslmode is one of disable, prefer, require and verify-full")),
     })

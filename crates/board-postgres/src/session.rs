@@ -58,7 +58,7 @@ impl Drop for Session {
 }
 
 /// The values that a transaction reads at its start.
-pub(crate) struct Head {
+pub(crate) struct TransactionStart {
     /// The time of the server, in milliseconds since the Unix epoch.
     pub(crate) now: Millis,
     /// The current timeline of the fencing numbers.
@@ -154,16 +154,20 @@ impl Session {
     }
 
     /// Runs a transaction that writes everything or nothing.
-    pub(crate) async fn write<T>(&self, work: impl AsyncFnOnce(&Head) -> Result<T, Failure>) -> Result<T, Failure> {
+    pub(crate) async fn write<T>(&self, work: impl AsyncFnOnce(&TransactionStart) -> Result<T, Failure>) -> Result<T, Failure> {
         self.transaction("BEGIN", work).await
     }
 
     /// Runs a transaction that reads one state.
-    pub(crate) async fn read<T>(&self, work: impl AsyncFnOnce(&Head) -> Result<T, Failure>) -> Result<T, Failure> {
+    pub(crate) async fn read<T>(&self, work: impl AsyncFnOnce(&TransactionStart) -> Result<T, Failure>) -> Result<T, Failure> {
         self.transaction("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", work).await
     }
 
-    async fn transaction<T>(&self, begin: &str, work: impl AsyncFnOnce(&Head) -> Result<T, Failure>) -> Result<T, Failure> {
+    async fn transaction<T>(
+        &self,
+        begin: &str,
+        work: impl AsyncFnOnce(&TransactionStart) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
         // The second message does not wait for the answer to the first one.
         let (begun, head) = tokio::join!(biased; self.batch(begin), self.head());
         let done = match (begun, head) {
@@ -179,13 +183,18 @@ impl Session {
         }
     }
 
-    async fn head(&self) -> Result<Head, Failure> {
+    async fn head(&self) -> Result<TransactionStart, Failure> {
         let sql = format!(
             "SELECT {NOW}, s.timeline, r.pruned, pg_current_snapshot()::text FROM surehand.server s, surehand.repositories r
                 WHERE r.id = $1 AND s.timeline = {TIMELINE}"
         );
         let row = self.row(&sql, &[&self.repository]).await?.ok_or(Failure::OtherTimeline)?;
-        Ok(Head { now: row.try_get(0)?, timeline: row.try_get(1)?, pruned: row.try_get(2)?, snapshot: row.try_get(3)? })
+        Ok(TransactionStart {
+            now: row.try_get(0)?,
+            timeline: row.try_get(1)?,
+            pruned: row.try_get(2)?,
+            snapshot: row.try_get(3)?,
+        })
     }
 
     /// Runs an operation, and repeats it after conflicts with other transactions.

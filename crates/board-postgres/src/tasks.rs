@@ -9,7 +9,7 @@ use tokio_postgres::{Row, types::ToSql};
 
 use crate::{
     failure::Failure,
-    session::{Head, NOW, Params, Session, TIMELINE, TURN},
+    session::{NOW, Params, Session, TIMELINE, TURN, TransactionStart},
 };
 
 /// The columns for [`read`], of the table `t`.
@@ -104,7 +104,11 @@ async fn claim_unlocked(session: &Session, request: &TaskClaimRequest, story: &s
 }
 
 /// Claims a task, and waits for other transactions, so that none is overlooked.
-async fn claim_locked(session: &Session, head: &Head, request: &TaskClaimRequest) -> Result<Option<BoardTask>, Failure> {
+async fn claim_locked(
+    session: &Session,
+    head: &TransactionStart,
+    request: &TaskClaimRequest,
+) -> Result<Option<BoardTask>, Failure> {
     let sql = format!("SELECT {COLUMNS} FROM surehand.tasks t WHERE t.repository = $1 AND t.claim = $2 FOR UPDATE");
     let earlier = session.row(&sql, &[&session.repository, &request.id.0]).await?;
     if let Some(earlier) = earlier.as_ref().map(read).transpose()? {

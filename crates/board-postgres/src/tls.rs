@@ -25,7 +25,7 @@ use tokio_postgres::{
 };
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Trust {
+pub(crate) enum CertificateTrust {
     /// Servers with a certificate that the system trusts.
     Platform,
     /// Servers with a certificate from the authorities in this file.
@@ -39,19 +39,19 @@ pub(crate) struct TlsConnector(Arc<ClientConfig>);
 
 impl TlsConnector {
     /// Reads the certificates of the trusted authorities.
-    pub(crate) fn new(trust: Trust) -> Result<Self, BoardError> {
+    pub(crate) fn new(trust: CertificateTrust) -> Result<Self, BoardError> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let failed = |why: String| BoardError::BadValue(format!("TLS for the board cannot be set up: {why}"));
         let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
             .with_safe_default_protocol_versions()
             .map_err(|error| failed(error.to_string()))?;
         let builder = match trust {
-            Trust::Platform => builder.with_platform_verifier().map_err(|error| failed(error.to_string()))?,
-            Trust::File(path) => {
+            CertificateTrust::Platform => builder.with_platform_verifier().map_err(|error| failed(error.to_string()))?,
+            CertificateTrust::File(path) => {
                 let roots = read_roots(&path).map_err(|error| failed(format!("{}: {error}", path.display())))?;
                 builder.with_root_certificates(roots)
             }
-            Trust::Any => builder.dangerous().with_custom_certificate_verifier(Arc::new(AnyServer(provider))),
+            CertificateTrust::Any => builder.dangerous().with_custom_certificate_verifier(Arc::new(AnyServer(provider))),
         };
         let mut config = builder.with_no_client_auth();
         config.alpn_protocols = vec![b"postgresql".to_vec()];

@@ -6,9 +6,9 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 use surehand_agent::{Secrets, model::KEY_VARIABLES};
 
-pub(crate) struct Keys(Vec<(&'static str, String)>);
+pub(crate) struct ApiKeys(Vec<(&'static str, String)>);
 
-impl Keys {
+impl ApiKeys {
     /// Removes the keys from the environment, and protects the memory, initial environment and open files of this
     /// process from other processes of the same user. Must be called before any thread is started.
     pub(crate) fn take() -> Self {

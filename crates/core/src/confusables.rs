@@ -10,7 +10,7 @@ use unicode_normalization::char::{decompose_canonical, is_combining_mark};
 
 /// How a character looks in a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Looks {
+pub(crate) enum Appearance {
     Blank,
     Invisible,
     /// Looks like these plain characters.
@@ -19,14 +19,14 @@ pub(crate) enum Looks {
     Itself,
 }
 
-pub(crate) fn looks(c: char) -> Looks {
+pub(crate) fn looks(c: char) -> Appearance {
     match c {
-        c if c.is_ascii_graphic() => Looks::Itself,
-        '\u{ad}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' => Looks::Invisible,
-        '\u{2060}'..='\u{2069}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' => Looks::Invisible,
-        c if c.is_whitespace() => Looks::Blank,
-        c if c.is_ascii() => Looks::Itself,
-        c => plain_twin(c).map_or(Looks::Itself, Looks::Like),
+        c if c.is_ascii_graphic() => Appearance::Itself,
+        '\u{ad}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' => Appearance::Invisible,
+        '\u{2060}'..='\u{2069}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' => Appearance::Invisible,
+        c if c.is_whitespace() => Appearance::Blank,
+        c if c.is_ascii() => Appearance::Itself,
+        c => plain_twin(c).map_or(Appearance::Itself, Appearance::Like),
     }
 }
 
@@ -45,15 +45,15 @@ fn plain_twin(c: char) -> Option<&'static str> {
 /// Appends the look of a character, as a letter and its marks; nothing for an invisible one.
 pub(crate) fn fold(c: char, into: &mut String) {
     match looks(c) {
-        Looks::Blank | Looks::Invisible => {}
-        Looks::Itself => decompose_canonical(c, |part| into.push(part)),
-        Looks::Like(plain) => into.push_str(plain),
+        Appearance::Blank | Appearance::Invisible => {}
+        Appearance::Itself => decompose_canonical(c, |part| into.push(part)),
+        Appearance::Like(plain) => into.push_str(plain),
     }
 }
 
 /// Whether this character is a mark on the letter before it.
 pub(crate) fn is_mark(c: char) -> bool {
-    is_combining_mark(c) && looks(c) != Looks::Invisible
+    is_combining_mark(c) && looks(c) != Appearance::Invisible
 }
 
 /// The name of a character, if its look does not identify it.
@@ -64,11 +64,13 @@ pub(crate) fn name(c: char) -> Option<Cow<'static, str>> {
         return Some(Cow::Borrowed(name));
     }
     match (looks(c), c) {
-        (Looks::Like(plain), '\u{370}'..='\u{3ff}') => Some(Cow::Owned(format!("a Greek letter that looks like {plain}"))),
-        (Looks::Like(plain), '\u{400}'..='\u{52f}') => Some(Cow::Owned(format!("a Cyrillic letter that looks like {plain}"))),
-        (Looks::Like(plain), _) => Some(Cow::Owned(format!("fullwidth {plain}"))),
-        (Looks::Invisible, _) => Some(Cow::Borrowed("invisible")),
-        (Looks::Blank, _) => Some(Cow::Borrowed("white space")),
+        (Appearance::Like(plain), '\u{370}'..='\u{3ff}') => Some(Cow::Owned(format!("a Greek letter that looks like {plain}"))),
+        (Appearance::Like(plain), '\u{400}'..='\u{52f}') => {
+            Some(Cow::Owned(format!("a Cyrillic letter that looks like {plain}")))
+        }
+        (Appearance::Like(plain), _) => Some(Cow::Owned(format!("fullwidth {plain}"))),
+        (Appearance::Invisible, _) => Some(Cow::Borrowed("invisible")),
+        (Appearance::Blank, _) => Some(Cow::Borrowed("white space")),
         _ if c.is_control() => Some(Cow::Borrowed("a control character")),
         _ if is_mark(c) => Some(Cow::Borrowed("a combining mark")),
         _ => None,

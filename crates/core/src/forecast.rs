@@ -52,7 +52,7 @@ pub enum Forecast {
     /// Both sides changed the file, and git treats it as binary.
     Binary,
     /// The result cannot be predicted.
-    Unknown(Unknown),
+    Unknown(UnknownForecast),
 }
 
 /// A side of a merge.
@@ -68,7 +68,7 @@ pub enum Side {
 /// Why a forecast is not possible.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Unknown {
+pub enum UnknownForecast {
     /// Both sides changed these lines, and their text is not known, so they conflict unless they made the same change.
     /// Empty for a binary file.
     NotShared(Vec<Conflict>),
@@ -98,19 +98,19 @@ pub fn forecast(base: &[u8], mine: &Version<'_>, theirs: &Version<'_>) -> Foreca
     match (mine, theirs) {
         (_, Version::Deleted) => Forecast::Deleted { by: Side::Theirs },
         (Version::Deleted, _) => Forecast::Deleted { by: Side::Mine },
-        (Version::Binary, _) | (_, Version::Binary) => Forecast::Unknown(Unknown::NotShared(Vec::new())),
+        (Version::Binary, _) | (_, Version::Binary) => Forecast::Unknown(UnknownForecast::NotShared(Vec::new())),
         _ => forecast_texts(base, mine, theirs).unwrap_or_else(Forecast::Unknown),
     }
 }
 
-fn forecast_texts(base: &[u8], mine: &Version<'_>, theirs: &Version<'_>) -> Result<Forecast, Unknown> {
+fn forecast_texts(base: &[u8], mine: &Version<'_>, theirs: &Version<'_>) -> Result<Forecast, UnknownForecast> {
     if let (Some(mine), Some(theirs)) = (mine.content(base)?, theirs.content(base)?) {
         return match merge3(base, &mine, &theirs) {
             Ok(merge) if merge.is_clean() => Ok(Forecast::Clean),
             Ok(merge) => Ok(Forecast::SameLines(merge.conflicts())),
             Err(NotMerged::Binary) if mine == theirs => Ok(Forecast::Clean),
             Err(NotMerged::Binary) => Ok(Forecast::Binary),
-            Err(NotMerged::TooMuchWork) => Err(Unknown::TooMuchWork),
+            Err(NotMerged::TooMuchWork) => Err(UnknownForecast::TooMuchWork),
         };
     }
     let overlaps = merge3::overlaps(&mine.hunks(base)?, &theirs.hunks(base)?);
@@ -119,7 +119,7 @@ fn forecast_texts(base: &[u8], mine: &Version<'_>, theirs: &Version<'_>) -> Resu
         overlaps.iter().filter(|conflict| conflict.mine.len() != conflict.theirs.len()).cloned().collect();
     match (overlaps.is_empty(), certain.is_empty()) {
         (true, _) => Ok(Forecast::Clean),
-        (false, true) => Err(Unknown::NotShared(overlaps)),
+        (false, true) => Err(UnknownForecast::NotShared(overlaps)),
         (false, false) => Ok(Forecast::SameLines(certain)),
     }
 }
@@ -134,7 +134,7 @@ impl Version<'_> {
     }
 
     /// The whole content, if it is known.
-    fn content(&self, base: &[u8]) -> Result<Option<Cow<'_, [u8]>>, Unknown> {
+    fn content(&self, base: &[u8]) -> Result<Option<Cow<'_, [u8]>>, UnknownForecast> {
         match self {
             Version::Content(content) => Ok(Some((*content).into())),
             Version::Hunks(hunks) => Ok(apply(base, hunks)?.map(Into::into)),
@@ -142,11 +142,11 @@ impl Version<'_> {
         }
     }
 
-    fn hunks(&self, base: &[u8]) -> Result<Vec<Hunk>, Unknown> {
+    fn hunks(&self, base: &[u8]) -> Result<Vec<Hunk>, UnknownForecast> {
         match self {
             Version::Content(content) => merge3::hunks(base, content).map_err(|error| match error {
-                NotMerged::Binary => Unknown::NotShared(Vec::new()),
-                NotMerged::TooMuchWork => Unknown::TooMuchWork,
+                NotMerged::Binary => UnknownForecast::NotShared(Vec::new()),
+                NotMerged::TooMuchWork => UnknownForecast::TooMuchWork,
             }),
             Version::Hunks(hunks) => Ok(hunks.iter().map(|hunk| hunk.lines.clone()).collect()),
             Version::Deleted | Version::Binary => Ok(Vec::new()),
@@ -155,19 +155,19 @@ impl Version<'_> {
 }
 
 /// The base with these hunks; `None` if the text of one is not known.
-pub fn apply(base: &[u8], hunks: &[VersionHunk<'_>]) -> Result<Option<Vec<u8>>, Unknown> {
+pub fn apply(base: &[u8], hunks: &[VersionHunk<'_>]) -> Result<Option<Vec<u8>>, UnknownForecast> {
     let lines: Vec<&[u8]> = split_lines(base).collect();
     let (mut content, mut copied, mut written) = (Vec::with_capacity(base.len()), 0, 0);
     let mut is_known = true;
     for VersionHunk { lines: Hunk { before, after }, text } in hunks {
-        let kept = lines.get(copied..before.start).ok_or(Unknown::OtherBase)?;
+        let kept = lines.get(copied..before.start).ok_or(UnknownForecast::OtherBase)?;
         let fits = written + kept.len() == after.start
             && before.start <= before.end
             && after.start <= after.end
             && before.end <= lines.len()
             && text.is_none_or(|text| split_lines(text.as_bytes()).count() == after.len());
         if !fits {
-            return Err(Unknown::OtherBase);
+            return Err(UnknownForecast::OtherBase);
         }
         is_known &= text.is_some();
         kept.iter().for_each(|line| content.extend_from_slice(line));
@@ -215,7 +215,7 @@ impl Forecast {
     /// The certain or the possible conflicts, whichever the forecast has.
     pub fn conflicts(&self) -> &[Conflict] {
         match self {
-            Forecast::SameLines(conflicts) | Forecast::Unknown(Unknown::NotShared(conflicts)) => conflicts,
+            Forecast::SameLines(conflicts) | Forecast::Unknown(UnknownForecast::NotShared(conflicts)) => conflicts,
             _ => &[],
         }
     }
@@ -229,8 +229,8 @@ impl Forecast {
         };
         let left = match self {
             Forecast::SameLines(conflicts) => Forecast::SameLines(on_them(conflicts)),
-            Forecast::Unknown(Unknown::NotShared(conflicts)) if !conflicts.is_empty() => {
-                Forecast::Unknown(Unknown::NotShared(on_them(conflicts)))
+            Forecast::Unknown(UnknownForecast::NotShared(conflicts)) if !conflicts.is_empty() => {
+                Forecast::Unknown(UnknownForecast::NotShared(on_them(conflicts)))
             }
             other => return other.clone(),
         };

@@ -41,7 +41,7 @@ pub enum ShortDiffRow {
 impl ShortDiff {
     /// The diff of two texts, given their line map.
     pub fn between(base: &Text, text: &Text, map: &LineMap) -> Self {
-        let mut layout = Layout { base, text, diff: Self::default(), rows: 0 };
+        let mut layout = DiffLayout { base, text, diff: Self::default(), rows: 0 };
         layout.hunks(map.hunks());
         layout.diff
     }
@@ -53,7 +53,7 @@ const MAX_ROWS: usize = 60;
 /// The number of characters that are shown of a longer line.
 pub(crate) const ROW_CHARS: usize = 300;
 
-struct Layout<'a> {
+struct DiffLayout<'a> {
     base: &'a Text,
     text: &'a Text,
     diff: ShortDiff,
@@ -61,7 +61,7 @@ struct Layout<'a> {
     rows: usize,
 }
 
-impl Layout<'_> {
+impl DiffLayout<'_> {
     /// Adds hunks with the lines around them, until there are too many rows.
     fn hunks(&mut self, hunks: &[Hunk]) {
         let mut written = 0;

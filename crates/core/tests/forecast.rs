@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use surehand_core::{
-    forecast::{Forecast, Side, Unknown, Version, VersionHunk, apply, forecast, in_line_endings_of},
+    forecast::{Forecast, Side, UnknownForecast, Version, VersionHunk, apply, forecast, in_line_endings_of},
     merge3::{hunks, merge3},
 };
 
@@ -78,15 +78,15 @@ fn binary_files_conflict_unless_they_are_the_same() {
     let (mine, theirs) = (content("a\0b"), content("a\0c"));
     assert_eq!(forecast(b"a\0", &mine, &theirs), Forecast::Binary);
     assert_eq!(forecast(b"a\0", &mine, &mine), Forecast::Clean);
-    assert_eq!(forecast(b"a\0", &mine, &Version::Binary), Forecast::Unknown(Unknown::NotShared(Vec::new())));
+    assert_eq!(forecast(b"a\0", &mine, &Version::Binary), Forecast::Unknown(UnknownForecast::NotShared(Vec::new())));
 }
 
 #[test]
 fn without_their_text_an_overlap_of_equal_size_is_not_known() {
     let mine = content("a\nb\nC\nd\ne\nf\n");
     let of = |theirs: &str| forecast(BASE.as_bytes(), &mine, &differences(BASE, theirs, false));
-    assert!(matches!(of("a\nb\nC\nd\ne\nf\n"), Forecast::Unknown(Unknown::NotShared(overlaps)) if overlaps.len() == 1));
-    assert!(matches!(of("a\nb\nX\nd\ne\nf\n"), Forecast::Unknown(Unknown::NotShared(_))));
+    assert!(matches!(of("a\nb\nC\nd\ne\nf\n"), Forecast::Unknown(UnknownForecast::NotShared(overlaps)) if overlaps.len() == 1));
+    assert!(matches!(of("a\nb\nX\nd\ne\nf\n"), Forecast::Unknown(UnknownForecast::NotShared(_))));
     assert!(matches!(of("a\nb\nX\nX\nd\ne\nf\n"), Forecast::SameLines(_)));
     assert_eq!(of("A\nb\nc\nd\ne\nf\n"), Forecast::Clean);
 }
@@ -94,11 +94,11 @@ fn without_their_text_an_overlap_of_equal_size_is_not_known() {
 #[test]
 fn differences_from_another_base_are_not_used() {
     let (mine, theirs) = (content("a\nB\n"), differences(BASE, "a\nb\nc\nd\ne\nF\n", true));
-    assert_eq!(forecast(b"a\nb\n", &mine, &theirs), Forecast::Unknown(Unknown::OtherBase));
+    assert_eq!(forecast(b"a\nb\n", &mine, &theirs), Forecast::Unknown(UnknownForecast::OtherBase));
     let Version::Hunks(mut hunks) = theirs else { unreachable!() };
     for shift in [1, 100] {
         hunks[0].lines.after = hunks[0].lines.after.start + shift..hunks[0].lines.after.end + shift;
-        assert_eq!(apply(BASE.as_bytes(), &hunks), Err(Unknown::OtherBase));
+        assert_eq!(apply(BASE.as_bytes(), &hunks), Err(UnknownForecast::OtherBase));
     }
 }
 
@@ -148,7 +148,7 @@ proptest! {
         match forecast(base.as_bytes(), &content(&mine), &differences(&base, &theirs, false)) {
             Forecast::Clean => prop_assert!(merge.is_clean()),
             Forecast::SameLines(_) => prop_assert!(!merge.is_clean()),
-            Forecast::Unknown(Unknown::NotShared(_)) => {}
+            Forecast::Unknown(UnknownForecast::NotShared(_)) => {}
             other => prop_assert!(false, "{:?}", other),
         }
         for conflict in merge.conflicts() {

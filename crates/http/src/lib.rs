@@ -9,7 +9,8 @@ mod token;
 pub use self::{
     connection::{ConnectionLimits, ConnectionPhase, GuardedBody, HttpConnection, RequestGuard},
     server::{
-        BodyError, Callers, Handler, HttpAnswer, HttpServer, ListenError, Listener, Stopper, plain, read_body, wait_for_stop,
+        AllowedCallers, BodyError, Handler, HttpAnswer, HttpServer, ListenError, Listener, Stopper, plain, read_body,
+        wait_for_stop,
     },
     socket_table::{SocketOwner, SocketTable},
     token::{Token, are_equal},

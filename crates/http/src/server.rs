@@ -57,7 +57,7 @@ pub trait Handler: Send + Sync + 'static {
 
 /// The users whose connections are served.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Callers {
+pub enum AllowedCallers {
     /// All connections that reach the address. The handler must ask for a secret.
     Anyone,
     /// Connections of this user's processes. A connection with an unknown owner is refused: a port forward from a
@@ -132,7 +132,7 @@ pub struct HttpServer<H> {
     /// The socket on which it accepts connections.
     pub listener: Listener,
     /// The users whose connections it serves.
-    pub callers: Callers,
+    pub callers: AllowedCallers,
     /// Limits on the number of connections and their time.
     pub limits: ConnectionLimits,
     /// Cancelled when it is about to end, for answers that would not end by themselves.
@@ -158,15 +158,15 @@ impl<H: Handler> HttpServer<H> {
                 accepted = accept(&listener) => match accepted {
                     Ok((stream, far, near)) => match callers {
                         // Refused connections do not count towards the limit.
-                        Callers::ThisUser { otherwise } if !sockets.owner(far, near).is_some_and(SocketOwner::is_this_user) => {
+                        AllowedCallers::ThisUser { otherwise } if !sockets.owner(far, near).is_some_and(SocketOwner::is_this_user) => {
                             while refused.try_join_next().is_some() {}
                             if refused.len() < MOST_REFUSED {
                                 refused.spawn(timeout(LAST_ANSWER, turn_away(stream, otherwise)));
                             }
                         }
-                        Callers::Anyone | Callers::ThisUser { .. } => {
+                        AllowedCallers::Anyone | AllowedCallers::ThisUser { .. } => {
                             let connection = Arc::new(HttpConnection::new(far, near, sockets));
-                            let served = Served { handler: self.handler.clone(), limits, closing: closing.clone() };
+                            let served = ConnectionTask { handler: self.handler.clone(), limits, closing: closing.clone() };
                             connections.insert(connection.clone(), served.attend(stream, connection));
                         }
                     },
@@ -194,13 +194,13 @@ async fn accept(listener: &tokio::net::TcpListener) -> io::Result<(TcpStream, So
 }
 
 /// The shared values that the task of a connection needs.
-struct Served<H> {
+struct ConnectionTask<H> {
     handler: Arc<H>,
     limits: ConnectionLimits,
     closing: CancellationToken,
 }
 
-impl<H: Handler> Served<H> {
+impl<H: Handler> ConnectionTask<H> {
     async fn attend(self, mut stream: TcpStream, connection: Arc<HttpConnection>) {
         // Answers are small, and a client waits for each.
         let _ = stream.set_nodelay(true);

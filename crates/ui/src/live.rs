@@ -47,7 +47,7 @@ const MOST_WAITING: usize = 256;
 pub(crate) struct LiveState {
     workspace: Arc<Workspace>,
     board: BoardView,
-    present: Mutex<Present>,
+    present: Mutex<PageState>,
     /// The number of the last update. It grows only while `present` is locked, and before the message is sent.
     revision: AtomicU64,
     messages: broadcast::Sender<Message>,
@@ -65,13 +65,13 @@ struct PageCount {
 }
 
 /// The state at the last read.
-struct Present {
+struct PageState {
     lister: SessionLister,
     mark: Option<StateMark>,
     /// The version of the board's local copy that the pages know.
     copy: Option<CopyStamp>,
     /// The timeline, newest first.
-    entries: Vec<Entry>,
+    entries: Vec<TimelineEntry>,
     /// The latest reads, newest first.
     reads: VecDeque<Value>,
     sessions: Vec<ListedSession>,
@@ -80,7 +80,7 @@ struct Present {
     rescues: Value,
 }
 
-struct Entry {
+struct TimelineEntry {
     key: String,
     activity: Activity,
     /// The id of the refusal that it repairs.
@@ -92,7 +92,7 @@ struct Entry {
 
 impl LiveState {
     pub(crate) fn new(workspace: Arc<Workspace>, board: BoardView) -> Arc<Self> {
-        let present = Present {
+        let present = PageState {
             lister: SessionLister::new(workspace.clone()),
             mark: None,
             copy: None,
@@ -182,7 +182,7 @@ impl LiveState {
         self.revision.load(Ordering::SeqCst)
     }
 
-    fn present(&self) -> MutexGuard<'_, Present> {
+    fn present(&self) -> MutexGuard<'_, PageState> {
         lock(&self.present)
     }
 
@@ -217,7 +217,7 @@ impl LiveState {
     }
 
     /// Reads new records, and notifies the pages.
-    fn update(&self, present: &mut Present, compare: Compare) -> Result<(), StoreError> {
+    fn update(&self, present: &mut PageState, compare: Compare) -> Result<(), StoreError> {
         self.check_board(present);
         let mark = self.workspace.state_mark();
         let is_recorded = present.mark != Some(mark);
@@ -269,7 +269,7 @@ impl LiveState {
     }
 
     /// Notifies the pages of a newer copy of the board. Pages that show it request it.
-    fn check_board(&self, present: &mut Present) {
+    fn check_board(&self, present: &mut PageState) {
         let copy = self.workspace.local_copy_stamp();
         if copy != present.copy {
             present.copy = copy;
@@ -278,10 +278,11 @@ impl LiveState {
     }
 
     /// Reads the timeline, and adds the new, changed and removed entries to the message.
-    fn read_entries(&self, present: &mut Present, update: &mut serde_json::Map<String, Value>) -> Result<(), StoreError> {
+    fn read_entries(&self, present: &mut PageState, update: &mut serde_json::Map<String, Value>) -> Result<(), StoreError> {
         let list = self.workspace.activity(&ActivityFilter::default(), MOST_ENTRIES)?.entries;
         present.edited = edited_files(&list);
-        let mut before: HashMap<String, Entry> = present.entries.drain(..).map(|entry| (entry.key.clone(), entry)).collect();
+        let mut before: HashMap<String, TimelineEntry> =
+            present.entries.drain(..).map(|entry| (entry.key.clone(), entry)).collect();
         present.entries = as_entries(list, &self.workspace.session_names()?, &mut before);
         let news: Vec<&Value> = present.entries.iter().filter(|entry| entry.is_news).map(|entry| &entry.json).collect();
         if !news.is_empty() || !before.is_empty() {
@@ -312,7 +313,7 @@ enum Compare {
     IfRecorded,
 }
 
-impl Present {
+impl PageState {
     fn session_json(&self, listed: &ListedSession) -> Value {
         let paths = |fits: fn(&&SeenFile) -> bool| -> Vec<RelPath> {
             listed.files.iter().filter(fits).map(|file| file.path.clone()).collect()
@@ -374,7 +375,7 @@ fn edited_files(list: &[Activity]) -> HashMap<SessionId, BTreeSet<RelPath>> {
 
 /// The entries of the timeline, newest first. Known entries are moved over from `before`; those that stay there have
 /// been removed.
-fn as_entries(list: Vec<Activity>, names: &SessionNames, before: &mut HashMap<String, Entry>) -> Vec<Entry> {
+fn as_entries(list: Vec<Activity>, names: &SessionNames, before: &mut HashMap<String, TimelineEntry>) -> Vec<TimelineEntry> {
     let repairs = repairs(&list);
     let mut known_names: HashMap<SessionId, String> = HashMap::new();
     let mut entry = |(activity, repairs): (Activity, Option<String>)| {
@@ -387,12 +388,12 @@ fn as_entries(list: Vec<Activity>, names: &SessionNames, before: &mut HashMap<St
             Some(known)
                 if known.activity == activity && known.repairs == repairs && known.json["by"].as_str() == by.as_deref() =>
             {
-                Entry { is_news: false, ..known }
+                TimelineEntry { is_news: false, ..known }
             }
             _ => {
                 let mut json = json::activity(&activity);
                 (json["by"], json["repairs"]) = (by.into(), repairs.clone().into());
-                Entry { key, activity, repairs, json, is_news: true }
+                TimelineEntry { key, activity, repairs, json, is_news: true }
             }
         }
     };

@@ -15,7 +15,7 @@ use hyper::{
 };
 use surehand_engine::Workspace;
 use surehand_http::{
-    Callers, ConnectionLimits, ConnectionPhase, GuardedBody, Handler, HttpAnswer, HttpConnection, HttpServer, ListenError,
+    AllowedCallers, ConnectionLimits, ConnectionPhase, GuardedBody, Handler, HttpAnswer, HttpConnection, HttpServer, ListenError,
     Listener, RequestGuard, Stopper, Token, plain, read_body, wait_for_stop,
 };
 use tokio::task::spawn_blocking;
@@ -99,8 +99,13 @@ pub fn serve(workspace: Arc<Workspace>, server: PageServer, board: Option<Box<dy
     let closing = CancellationToken::new();
     let handler =
         Arc::new(PageHandler { door: server.door, live: live.clone(), closing: closing.clone(), body_time: limits.body });
-    let http =
-        HttpServer { listener: server.listener, callers: Callers::ThisUser { otherwise: OTHER_USER }, limits, closing, handler };
+    let http = HttpServer {
+        listener: server.listener,
+        callers: AllowedCallers::ThisUser { otherwise: OTHER_USER },
+        limits,
+        closing,
+        handler,
+    };
     let served = runtime.block_on(http.serve(wait_for_stop(&server.stopper)));
     runtime.shutdown_timeout(LAST_CALLS);
     live.end();

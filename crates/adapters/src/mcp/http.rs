@@ -23,7 +23,7 @@ use rmcp::transport::{
 };
 use surehand_engine::SessionId;
 use surehand_http::{
-    Callers, ConnectionLimits, ConnectionPhase, GuardedBody, Handler, HttpAnswer, HttpConnection, HttpServer, ListenError,
+    AllowedCallers, ConnectionLimits, ConnectionPhase, GuardedBody, Handler, HttpAnswer, HttpConnection, HttpServer, ListenError,
     Listener, RequestGuard, Stopper, Token, plain, read_body, wait_for_stop,
 };
 use tokio_util::sync::CancellationToken;
@@ -134,7 +134,8 @@ pub(super) async fn serve(pool: Arc<SessionPool>, endpoint: Endpoint) -> io::Res
         largest_body: largest_body(&pool),
         body_time: endpoint.limits.body,
     });
-    let callers = if handler.token.is_some() { Callers::Anyone } else { Callers::ThisUser { otherwise: OTHER_USER } };
+    let callers =
+        if handler.token.is_some() { AllowedCallers::Anyone } else { AllowedCallers::ThisUser { otherwise: OTHER_USER } };
     let Endpoint { listener, limits, stopper, .. } = endpoint;
     let server = HttpServer { listener, callers, limits, closing: pool.closing.clone(), handler };
     server.serve(wait_for_stop(&stopper)).await?;

@@ -57,7 +57,7 @@ pub struct ApprovalRules {
     /// The decision about all other commands.
     pub mode: ApprovalMode,
     /// How commands of the list run.
-    pub unasked: Unasked,
+    pub unasked: UnaskedCommands,
 }
 
 /// The decision about a command that the list does not cover.
@@ -72,7 +72,7 @@ pub enum ApprovalMode {
 
 /// How a command runs if no one is asked about it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Unasked {
+pub enum UnaskedCommands {
     /// It does not: this system cannot confine it, and `PATH` has a directory into which the model can put programs.
     #[default]
     Never,
@@ -82,7 +82,7 @@ pub enum Unasked {
     Confined,
 }
 
-impl Unasked {
+impl UnaskedCommands {
     /// The best mode that this system supports for this workspace.
     pub fn here(workspace: &Workspace) -> Self {
         if matches!(confinement_support(), ConfinementSupport::InForce { .. }) && workspace.protected_paths().is_ok() {
@@ -121,10 +121,10 @@ impl<P: Approver> RuleApprover<P> {
             return Err(AskedBecause::NotAllowed);
         }
         match self.rules.unasked {
-            Unasked::Confined if request.why == AskedBecause::Unconfined => Err(AskedBecause::Unconfined),
-            Unasked::Confined => Ok(Approval::Confined),
-            Unasked::OnlyReaders if shell::only_reads_here(request.line) => Ok(Approval::Yes),
-            Unasked::OnlyReaders | Unasked::Never => Err(AskedBecause::CannotBeConfined),
+            UnaskedCommands::Confined if request.why == AskedBecause::Unconfined => Err(AskedBecause::Unconfined),
+            UnaskedCommands::Confined => Ok(Approval::Confined),
+            UnaskedCommands::OnlyReaders if shell::only_reads_here(request.line) => Ok(Approval::Yes),
+            UnaskedCommands::OnlyReaders | UnaskedCommands::Never => Err(AskedBecause::CannotBeConfined),
         }
     }
 }
@@ -182,7 +182,7 @@ mod tests {
         }
     }
 
-    fn rules(mode: ApprovalMode, unasked: Unasked) -> ApprovalRules {
+    fn rules(mode: ApprovalMode, unasked: UnaskedCommands) -> ApprovalRules {
         ApprovalRules {
             allow: vec!["cargo test".to_owned(), "cat".to_owned(), "cd".to_owned(), "git status".to_owned()],
             mode,
@@ -204,9 +204,9 @@ mod tests {
     #[test]
     fn what_is_in_the_list_is_not_asked_about_and_runs_confined() {
         let no = Approval::No(Some("not now".to_owned()));
-        let ask = rules(ApprovalMode::Ask, Unasked::Confined);
+        let ask = rules(ApprovalMode::Ask, UnaskedCommands::Confined);
         check(ask, no.clone(), &["cargo test -q", "rm a"], &[Approval::Confined, no.clone()], &[AskedBecause::NotAllowed]);
-        let all = rules(ApprovalMode::All, Unasked::Confined);
+        let all = rules(ApprovalMode::All, UnaskedCommands::Confined);
         check(all, no, &["cargo test -q", "rm a", "$(rm a)"], &[Approval::Yes, Approval::Yes, Approval::Yes], &[]);
     }
 
@@ -214,17 +214,17 @@ mod tests {
     fn where_nothing_can_be_confined_only_readers_run_unasked() {
         let no = || Approval::No(None);
         let cannot = AskedBecause::CannotBeConfined;
-        let readers = rules(ApprovalMode::Ask, Unasked::OnlyReaders);
+        let readers = rules(ApprovalMode::Ask, UnaskedCommands::OnlyReaders);
         check(readers, no(), &["cat a", "git status", "cargo test"], &[Approval::Yes, Approval::Yes, no()], &[cannot]);
         // Git runs commands that the configuration of a bare repository names.
-        let readers = rules(ApprovalMode::Ask, Unasked::OnlyReaders);
+        let readers = rules(ApprovalMode::Ask, UnaskedCommands::OnlyReaders);
         check(readers, no(), &["cd sub && git status", "cd sub; cat a"], &[no(), Approval::Yes], &[cannot]);
-        check(rules(ApprovalMode::Ask, Unasked::Never), no(), &["cat a"], &[no()], &[cannot]);
+        check(rules(ApprovalMode::Ask, UnaskedCommands::Never), no(), &["cat a"], &[no()], &[cannot]);
     }
 
     #[test]
     fn without_confinement_a_command_of_the_list_is_asked_about() {
-        let mut ruled = RuleApprover::new(rules(ApprovalMode::Ask, Unasked::Confined), Person(Approval::Yes, Vec::new()));
+        let mut ruled = RuleApprover::new(rules(ApprovalMode::Ask, UnaskedCommands::Confined), Person(Approval::Yes, Vec::new()));
         let unconfined = CommandRequest { line: "cargo test", why: AskedBecause::Unconfined };
         assert_eq!(ruled.approve(&unconfined), Approval::Yes);
         assert_eq!(ruled.approve(&request("cargo test")), Approval::Confined);
@@ -237,7 +237,7 @@ mod tests {
     fn what_is_allowed_for_good_is_this_very_command() {
         let always = || Approval::Always;
         let asked = [AskedBecause::NotAllowed; 2];
-        let ask = || rules(ApprovalMode::Ask, Unasked::Confined);
+        let ask = || rules(ApprovalMode::Ask, UnaskedCommands::Confined);
         check(ask(), always(), &["make", "make", "make x"], &[always(), Approval::Yes, always()], &asked);
         check(ask(), Approval::Yes, &["make", "make"], &[Approval::Yes, Approval::Yes], &asked);
     }
@@ -247,7 +247,7 @@ mod tests {
         let refusal = NoApprover.approve(&request("make"));
         let Approval::No(Some(why)) = &refusal else { panic!("{refusal:?}") };
         assert!(why.contains("--yes") && why.contains("commands.allow") && why.contains("surehand.toml"), "{why}");
-        let mut ruled = RuleApprover::new(rules(ApprovalMode::Ask, Unasked::Confined), NoApprover);
+        let mut ruled = RuleApprover::new(rules(ApprovalMode::Ask, UnaskedCommands::Confined), NoApprover);
         assert_eq!(
             [ruled.approve(&request("cargo test")), ruled.approve(&request("make"))],
             [Approval::Confined, refusal.clone()]

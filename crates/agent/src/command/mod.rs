@@ -21,7 +21,7 @@ use surehand_engine::{
 
 pub use self::{
     approval::{
-        Approval, ApprovalMode, ApprovalRules, Approver, AskedBecause, CommandRequest, NoApprover, RuleApprover, Unasked,
+        Approval, ApprovalMode, ApprovalRules, Approver, AskedBecause, CommandRequest, NoApprover, RuleApprover, UnaskedCommands,
     },
     confinement::{ConfinementSupport, confinement_support},
 };

@@ -70,11 +70,11 @@ pub(super) struct ResponsesReader {
     items: Vec<OutputItem>,
     usage: TokenUsage,
     content_bytes: usize,
-    ending: Option<Ending>,
+    ending: Option<AnswerEnd>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Ending {
+enum AnswerEnd {
     Whole,
     /// At the longest length of an answer.
     Cut,
@@ -141,16 +141,16 @@ impl AnswerReader for ResponsesReader {
     }
 
     fn cut(&mut self) {
-        self.ending = Some(Ending::Cut);
+        self.ending = Some(AnswerEnd::Cut);
     }
 
     fn finish(self: Box<Self>) -> Result<CompleteAnswer, RequestError> {
         let is_cut = match self.ending {
             None => return Err(RequestError::malformed("the answer broke off")),
-            Some(Ending::Filtered) => {
+            Some(AnswerEnd::Filtered) => {
                 return Err(RequestError::withheld("the provider's content filter withholds the answer"));
             }
-            Some(ending) => ending == Ending::Cut,
+            Some(ending) => ending == AnswerEnd::Cut,
         };
         let (mut text, mut partials, mut items) = (String::new(), Vec::new(), Vec::new());
         for item in self.items {
@@ -293,10 +293,10 @@ impl ResponsesReader {
             cost: None,
         };
         self.ending = Some(match response["incomplete_details"]["reason"].as_str() {
-            Some("content_filter") => Ending::Filtered,
-            Some(_) => Ending::Cut,
-            None if response["status"] == "incomplete" => Ending::Cut,
-            None => Ending::Whole,
+            Some("content_filter") => AnswerEnd::Filtered,
+            Some(_) => AnswerEnd::Cut,
+            None if response["status"] == "incomplete" => AnswerEnd::Cut,
+            None => AnswerEnd::Whole,
         });
         Ok(())
     }

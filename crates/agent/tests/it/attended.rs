@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::json;
 use surehand_agent::{
-    AgentRun, CancelToken, Nobody, Ports, RunEvent, RunOutcome, RunSettings, Secrets,
+    AgentRun, CancelToken, NoPerson, Ports, RunEvent, RunOutcome, RunSettings, Secrets,
     command::{self, ApprovalMode, ApprovalRules, NoApprover, RuleApprover},
     event::{FileChangeWord, FileTotal, RunTotals, StopReason},
     model::scripted::{ScriptedCall, ScriptedModel, ScriptedTurn},
@@ -33,7 +33,7 @@ impl Watched {
         let settings = RunSettings { secrets: self.secrets.clone(), ..RunSettings::for_workspace(&workspace) };
         let mut permission = RuleApprover::new(ApprovalRules { mode: ApprovalMode::All, ..ApprovalRules::default() }, NoApprover);
         let cancel = CancelToken::default();
-        let (permission, person) = (&mut permission, &mut Nobody);
+        let (permission, person) = (&mut permission, &mut NoPerson);
         let ports = Ports { model: &mut model, permission, person, listener: &mut listener, cancel };
         AgentRun::new(workspace, "Make it work.", settings, ports).unwrap().run().unwrap()
     }

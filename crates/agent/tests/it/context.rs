@@ -12,7 +12,7 @@ use std::{
 
 use serde_json::{Value, json};
 use surehand_agent::{
-    AgentRun, CancelToken, Nobody, Ports, RunEvent, RunSettings,
+    AgentRun, CancelToken, NoPerson, Ports, RunEvent, RunSettings,
     command::NoApprover,
     event::StopReason,
     model::{ChatModel, ModelAnswer, ModelCall, ModelError, Prompt, StreamEvent},
@@ -393,7 +393,7 @@ fn play(dialect: EditDialect, seed: u64) -> Tally {
     let ports = Ports {
         model: &mut checker,
         permission: &mut NoApprover,
-        person: &mut Nobody,
+        person: &mut NoPerson,
         listener: &mut listener,
         cancel: CancelToken::default(),
     };

@@ -96,7 +96,7 @@ pub(super) enum Told<'a> {
 
 pub(super) struct Stage {
     pub(super) dir: tempfile::TempDir,
-    /// [`Nobody`], unless a test sets a person.
+    /// [`NoPerson`], unless a test sets a person.
     pub(super) person: RefCell<ScriptedPerson>,
     settings: Option<RunSettings>,
     dialect: Option<EditDialect>,

@@ -5,7 +5,7 @@ use std::{cell::RefCell, path::Path, rc::Rc};
 
 use serde_json::{Value, json};
 use surehand_agent::{
-    AgentRun, Approval, Approver, CancelToken, Nobody, Ports, RunEvent, RunSettings,
+    AgentRun, Approval, Approver, CancelToken, NoPerson, Ports, RunEvent, RunSettings,
     event::StopReason,
     model::{
         ChatModel, ModelAnswer, ModelError, Prompt, StreamEvent,
@@ -96,7 +96,7 @@ fn play(dir: &Path, turns: Vec<Vec<ScriptedCall>>, mut outside: impl FnMut(u32))
     let workspace = Workspace::open(dir, Config::default()).unwrap();
     let settings = RunSettings::for_workspace(&workspace);
     let mut model = Recorded(script, prompts.clone());
-    let (permission, person, cancel) = (&mut Anything, &mut Nobody, CancelToken::default());
+    let (permission, person, cancel) = (&mut Anything, &mut NoPerson, CancelToken::default());
     let ports = Ports { model: &mut model, permission, person, listener: &mut listener, cancel };
     let outcome = AgentRun::new(workspace, "Make it work.", settings, ports).unwrap().run().unwrap();
     let prompts = prompts.borrow().clone();

@@ -19,7 +19,7 @@ use surehand_engine::{
 };
 
 use super::{
-    log::Words,
+    log::EntryFormat,
     usage::{amount_as_json, size},
 };
 use crate::{args::CleanArgs, output, question, user_dirs, workspace};
@@ -148,7 +148,7 @@ impl Found {
 
     fn rescue_lines(&self) -> anyhow::Result<String> {
         let Some(workspace) = &self.workspace else { return Ok(String::new()) };
-        let words = Words::of(workspace)?;
+        let words = EntryFormat::of(workspace)?;
         Ok(listed(&self.rescues, "rescued file", |rescue| format!("{} {}", rescue.id, words.rescue(rescue))))
     }
 

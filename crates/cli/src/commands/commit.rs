@@ -16,7 +16,7 @@ use surehand_engine::{
     render::count,
 };
 
-use super::{log::Words, session_work::has_work};
+use super::{log::EntryFormat, session_work::has_work};
 use crate::{args::CommitArgs, local_paths::LocalPaths, output, workspace};
 
 pub(crate) fn run(args: &CommitArgs) -> anyhow::Result<ExitCode> {
@@ -89,12 +89,12 @@ fn paths(workspace: &Workspace, typed: &[String]) -> anyhow::Result<Vec<RelPath>
 struct CommitReport<'a> {
     workspace: &'a Workspace,
     args: &'a CommitArgs,
-    words: Words,
+    words: EntryFormat,
 }
 
 impl<'a> CommitReport<'a> {
     fn new(workspace: &'a Workspace, args: &'a CommitArgs) -> anyhow::Result<Self> {
-        Ok(Self { workspace, args, words: Words::of(workspace)? })
+        Ok(Self { workspace, args, words: EntryFormat::of(workspace)? })
     }
 
     fn done(&self, plan: &SessionCommitPlan, commit: Option<&SessionCommit>) -> anyhow::Result<ExitCode> {

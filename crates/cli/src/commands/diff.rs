@@ -14,7 +14,7 @@ use surehand_engine::{
     json,
 };
 
-use super::{log::Words, session_work::has_work};
+use super::{log::EntryFormat, session_work::has_work};
 use crate::{args::DiffArgs, display::diff::coloured, local_paths::LocalPaths, output, pager, workspace};
 
 pub(crate) fn run(args: &DiffArgs) -> anyhow::Result<()> {
@@ -121,7 +121,7 @@ fn show(
     files: &mut Vec<Value>,
     text: &mut Vec<u8>,
 ) -> anyhow::Result<bool> {
-    let words = Words::of(workspace)?;
+    let words = EntryFormat::of(workspace)?;
     for file in &work.files {
         if args.json {
             files.push(json::session_file(workspace.path(), file, &words.names));

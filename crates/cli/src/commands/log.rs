@@ -32,13 +32,13 @@ struct Log {
     entries: Vec<(Option<PathBuf>, Activity)>,
     is_cut: bool,
     is_filtered: bool,
-    words: Words,
+    words: EntryFormat,
 }
 
 impl Log {
     fn read(args: &LogArgs) -> anyhow::Result<Self> {
         let workspace = workspace::open_read_only(&args.list.place)?;
-        let words = Words::of(&workspace)?;
+        let words = EntryFormat::of(&workspace)?;
         let path = args.path.as_deref().map(|path| workspace.place_of(&words.local_paths.typed(path))).transpose()?.flatten();
         let session = args.session.as_ref().map(|typed| workspace::find_session(&workspace, typed)).transpose()?;
         let filter = ActivityFilter { path, session, kinds: args.kind.clone() };
@@ -87,14 +87,14 @@ impl Log {
 }
 
 /// Formats the state of a workspace for people.
-pub(super) struct Words {
+pub(super) struct EntryFormat {
     pub names: SessionNames,
     pub local_paths: LocalPaths,
     /// In milliseconds since the Unix epoch.
     pub now: i64,
 }
 
-impl Words {
+impl EntryFormat {
     pub(super) fn of(workspace: &Workspace) -> anyhow::Result<Self> {
         let (names, local_paths) = (workspace.session_names()?, LocalPaths::to(workspace.path()));
         Ok(Self { names, local_paths, now: output::now() })

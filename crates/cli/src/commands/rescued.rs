@@ -12,7 +12,7 @@ use surehand_engine::{
     session_names::IdError,
 };
 
-use super::log::Words;
+use super::log::EntryFormat;
 use crate::{
     args::{RescuedAct, RescuedArgs},
     display::diff::coloured,
@@ -36,7 +36,7 @@ fn list(args: &RescuedArgs) -> anyhow::Result<()> {
         return output::print_json(&Value::Array(rescues.iter().map(surehand_engine::json::rescue).collect()));
     }
     let mut text = if rescues.is_empty() { "There are no rescued files.\n".to_owned() } else { String::new() };
-    let words = Words::of(&workspace)?;
+    let words = EntryFormat::of(&workspace)?;
     for rescue in &rescues {
         text.push_str(&line(&words, rescue));
     }
@@ -48,7 +48,7 @@ fn list(args: &RescuedArgs) -> anyhow::Result<()> {
     output::print(&text)
 }
 
-fn line(words: &Words, rescue: &Rescue) -> String {
+fn line(words: &EntryFormat, rescue: &Rescue) -> String {
     let ago = output::ago(words.now - rescue.at);
     format!("\x1b[33m{}\x1b[0m {ago:>9}  {}\n", rescue.id, words.rescue(rescue))
 }
@@ -102,7 +102,7 @@ fn drop_all(args: &RescuedArgs, ids: &[String], yes: bool) -> anyhow::Result<Exi
         anyhow::bail!("{}: it was applied or dropped before", gone.id);
     }
     if !args.json && !yes {
-        let words = Words::of(workspace)?;
+        let words = EntryFormat::of(workspace)?;
         output::print(&rescues.iter().map(|rescue| line(&words, rescue)).collect::<String>())?;
     }
     if !yes && !question::ask("Drop this?", args.json)? {

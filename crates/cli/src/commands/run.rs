@@ -12,7 +12,7 @@ use anyhow::Context;
 use signal_hook::{consts::signal, flag, iterator::Signals, low_level};
 use surehand_agent::{
     AgentRun, Approval, Approver, CancelToken, EditApproval, EditRequest, Person, Ports, RunEvent, RunSettings,
-    command::{ApprovalMode, ApprovalRules, CommandRequest, NoApprover, RuleApprover, Unasked},
+    command::{ApprovalMode, ApprovalRules, CommandRequest, NoApprover, RuleApprover, UnaskedCommands},
     event::StopReason,
     model::{
         self, ChatModel, GenerationSettings, KeyStore, ModelConnection, ModelProtocol, ReasoningEffort, RetryPolicy, TokenPrices,
@@ -25,14 +25,14 @@ use surehand_engine::{Sampling, Workspace, store::board::TaskEnd};
 use super::run_fleet::FleetWork;
 
 use crate::{
-    api_keys::{self, Keys},
+    api_keys::{self, ApiKeys},
     args::RunArgs,
     display::{ApprovalAnswer, DisplayMode, RunDisplay, restore_mode},
     output, workspace,
 };
 
 pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
-    let keys = Keys::take();
+    let keys = ApiKeys::take();
     let story = args.story.as_deref().map(story).transpose()?;
     let remote = connect(args, &keys)?;
     let mut secrets = keys.secrets();
@@ -53,7 +53,7 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
         RefCell::new(RunObserver { view: RunDisplay::new(DisplayMode::here(args.json)), failed: None, cancel: cancel.clone() });
     let asking = if args.yes { ApprovalMode::All } else { ApprovalMode::Ask };
     let allow = workspace.config().commands.allow.clone();
-    let rules = ApprovalRules { allow, mode: asking, unasked: Unasked::here(&workspace) };
+    let rules = ApprovalRules { allow, mode: asking, unasked: UnaskedCommands::here(&workspace) };
     let mut permission = RuleApprover::new(rules, TerminalPerson(&observer));
     let mut person = TerminalPerson(&observer);
     let mut listener = |event: &RunEvent| observer.borrow_mut().show(event);
@@ -171,7 +171,7 @@ fn model(args: &RunArgs, remote: Option<Box<dyn ChatModel>>, workspace: &Workspa
 
 /// Connects to the configured model, if any. The workspace is opened later, because that starts threads, and before
 /// that the key must be out of the environment.
-fn connect(args: &RunArgs, keys: &Keys) -> anyhow::Result<Option<Box<dyn ChatModel>>> {
+fn connect(args: &RunArgs, keys: &ApiKeys) -> anyhow::Result<Option<Box<dyn ChatModel>>> {
     let set = workspace::settings(&workspace::root(&args.place)?)?.model;
     let Some(name) = args.model.clone().or(set.name).filter(|_| args.script.is_none()) else { return Ok(None) };
     let protocol = args.protocol.or(match set.protocol.as_deref() {

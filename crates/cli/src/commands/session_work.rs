@@ -6,14 +6,14 @@ use surehand_engine::{
     render::count,
 };
 
-use super::log::Words;
+use super::log::EntryFormat;
 
 /// Whether a session has any work that is not left out.
 pub(super) fn has_work(workspace: &Workspace, session: &SessionId, base: WorkBase) -> Result<bool, SessionWorkError> {
     Ok(workspace.session_work(session, base)?.files.iter().any(SessionFile::is_changed))
 }
 
-impl Words {
+impl EntryFormat {
     /// The parts of a file that are left out, one line each.
     pub(super) fn left(&self, file: &SessionFile) -> Vec<String> {
         let path = self.local_paths.shown(file.path_after.as_str());

@@ -7,12 +7,12 @@ use surehand_engine::{
     Workspace, core::RelPath, json, render::count, session_names::SessionNames, stale_files, store::KnownSession,
 };
 
-use super::{log::Words, runs};
+use super::{log::EntryFormat, runs};
 use crate::{args::SessionsArgs, output, workspace};
 
 pub(crate) fn run(args: &SessionsArgs) -> anyhow::Result<()> {
     let workspace = workspace::open_read_only(&args.list.place)?;
-    let words = Words::of(&workspace)?;
+    let words = EntryFormat::of(&workspace)?;
     let mut known = workspace.ask(|store| store.known_sessions())?;
     known.sort_by_key(|session| std::cmp::Reverse(session.last_active));
     if let Some(typed) = &args.session {
@@ -52,7 +52,7 @@ impl Row {
         Ok(Self { name: names.name(&session.id), stale: stale_files(workspace, &session.id), seen, session })
     }
 
-    fn as_text(&self, words: &Words) -> String {
+    fn as_text(&self, words: &EntryFormat) -> String {
         const MOST: usize = 3;
         let active = self.session.last_active.map(|at| format!("active {}, ", output::ago(words.now - at))).unwrap_or_default();
         let mut text = format!(
@@ -71,7 +71,7 @@ impl Row {
         text + "\n"
     }
 
-    fn seen_line(&self, path: &RelPath, words: &Words) -> String {
+    fn seen_line(&self, path: &RelPath, words: &EntryFormat) -> String {
         let stale = if self.stale.contains(path) { " (changed since)" } else { "" };
         format!("    {}{stale}\n", words.local_paths.shown(path.as_str()))
     }

@@ -6,14 +6,14 @@ use serde_json::Value;
 use surehand_agent::past_runs::{self, PastRun, PastRunError};
 use surehand_engine::{Workspace, activity::Activity, json, render::count, repo_state::rfc3339, session_names::IdError};
 
-use super::{log::Words, show_run};
+use super::{log::EntryFormat, show_run};
 use crate::{args::ShowArgs, display::diff::coloured, output, pager, workspace};
 
 pub(crate) fn run(args: &ShowArgs) -> anyhow::Result<()> {
     let workspace = workspace::open_read_only(&args.state.place)?;
     let shown = match find(&workspace, &args.id, args.turn)? {
-        Named::Entry(entry) => Shown::of_entry(&workspace, &entry)?,
-        Named::Run(run) => show_run::read(&workspace, &run, args.turn)?,
+        NamedItem::Entry(entry) => ShownText::of_entry(&workspace, &entry)?,
+        NamedItem::Run(run) => show_run::read(&workspace, &run, args.turn)?,
     };
     match args.state.json {
         true => output::print_json(&shown.json),
@@ -22,20 +22,20 @@ pub(crate) fn run(args: &ShowArgs) -> anyhow::Result<()> {
 }
 
 /// The entry or run that an id refers to.
-enum Named {
+enum NamedItem {
     Entry(Box<Activity>),
     Run(Box<PastRun>),
 }
 
 /// Finds the entry or run for an id. Only runs have turns.
-fn find(workspace: &Workspace, typed: &str, turn: Option<u32>) -> anyhow::Result<Named> {
+fn find(workspace: &Workspace, typed: &str, turn: Option<u32>) -> anyhow::Result<NamedItem> {
     let typed = typed.trim();
     let run = past_runs::find(workspace, typed);
     if let (Some(_), Err(PastRunError::Id(error @ IdError::Unknown { .. }))) = (turn, &run) {
         anyhow::bail!("{error}\nhint: `surehand runs` lists them; nothing else has turns");
     }
     if turn.is_some() {
-        return Ok(Named::Run(Box::new(run?)));
+        return Ok(NamedItem::Run(Box::new(run?)));
     }
     match (workspace.find_activity(typed), run) {
         (Err(IdError::Unknown { .. }), Err(PastRunError::Id(IdError::Unknown { .. }))) => {
@@ -46,22 +46,22 @@ fn find(workspace: &Workspace, typed: &str, turn: Option<u32>) -> anyhow::Result
         (Ok(entry), Ok(run)) if entry.id() != typed && run.id != typed => {
             anyhow::bail!("{typed} is ambiguous: it may be {} of the log, or the run {}", entry.id(), run.id)
         }
-        (_, Ok(run)) if run.id == typed => Ok(Named::Run(Box::new(run))),
-        (Ok(entry), _) => Ok(Named::Entry(Box::new(entry))),
-        (Err(IdError::Unknown { .. }), run) => Ok(Named::Run(Box::new(run?))),
+        (_, Ok(run)) if run.id == typed => Ok(NamedItem::Run(Box::new(run))),
+        (Ok(entry), _) => Ok(NamedItem::Entry(Box::new(entry))),
+        (Err(IdError::Unknown { .. }), run) => Ok(NamedItem::Run(Box::new(run?))),
         (Err(error), _) => Err(error.into()),
     }
 }
 
-pub(super) struct Shown {
+pub(super) struct ShownText {
     pub text: String,
     pub json: Value,
 }
 
-impl Shown {
+impl ShownText {
     fn of_entry(workspace: &Workspace, entry: &Activity) -> anyhow::Result<Self> {
         let files = workspace.diffs_of(entry)?;
-        let words = Words::of(workspace)?;
+        let words = EntryFormat::of(workspace)?;
         let mut text = words.entry(None, entry);
         text.push_str(&format!("    {}\n\n", rfc3339(entry.at())));
         let is_terminal = io::stdout().is_terminal();

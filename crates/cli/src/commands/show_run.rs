@@ -9,7 +9,7 @@ use surehand_agent::{
 };
 use surehand_engine::Workspace;
 
-use super::{runs, show::Shown};
+use super::{runs, show::ShownText};
 use crate::{
     display::{
         escape, replay,
@@ -19,13 +19,13 @@ use crate::{
 };
 
 /// A run, or one turn of it.
-pub(super) fn read(workspace: &Workspace, run: &PastRun, turn: Option<u32>) -> anyhow::Result<Shown> {
+pub(super) fn read(workspace: &Workspace, run: &PastRun, turn: Option<u32>) -> anyhow::Result<ShownText> {
     let record = past_runs::read(workspace, run)?;
     let mut json = past_runs::run_json(run);
     let Some(number) = turn else {
         json["events"] = record.events.iter().map(|recorded| recorded.json.clone()).collect();
         let text = format!("{}\n{}", runs::as_text(run, output::now()), replay(&record.events));
-        return Ok(Shown { text, json });
+        return Ok(ShownText { text, json });
     };
     let events = record.turn(number);
     if events.is_empty() {
@@ -36,7 +36,7 @@ pub(super) fn read(workspace: &Workspace, run: &PastRun, turn: Option<u32>) -> a
     let (begin, rest) = events.split_at(1);
     let rest: String = rest.iter().map(event).collect();
     let begin: String = begin.iter().map(event).collect();
-    Ok(Shown { text: begin + &prompt_text(prompt) + &rest, json })
+    Ok(ShownText { text: begin + &prompt_text(prompt) + &rest, json })
 }
 
 fn known(turns: &[u32]) -> String {

@@ -12,7 +12,7 @@ use surehand_engine::{
     views_by_session,
 };
 
-use super::log::Words;
+use super::log::EntryFormat;
 use crate::{args::StateArgs, output, workspace};
 
 /// The number of names of each kind that are listed; the rest are counted.
@@ -40,14 +40,14 @@ pub(crate) fn run(args: &StateArgs) -> anyhow::Result<()> {
         return output::print_json(&value);
     }
     let last = last.as_ref().map(|last| last_change(last, is_undoable)).unwrap_or_default();
-    output::print(&as_text(&state, &last, &rescued, &views, &Words::of(&workspace)?))?;
+    output::print(&as_text(&state, &last, &rescued, &views, &EntryFormat::of(&workspace)?))?;
     for notice in notices {
         output::print(&format!("note: {notice}\n"))?;
     }
     Ok(())
 }
 
-fn as_text(state: &RepoState, last: &str, rescued: &[String], views: &[SessionViews], words: &Words) -> String {
+fn as_text(state: &RepoState, last: &str, rescued: &[String], views: &[SessionViews], words: &EntryFormat) -> String {
     let shown = |paths: Vec<String>| paths.iter().map(|path| words.local_paths.shown(path)).collect::<Vec<_>>();
     let mut text = format!("workspace {}\n", state.work_dir);
     for (word, status) in [("created", FileStatus::Created), ("modified", FileStatus::Modified), ("deleted", FileStatus::Deleted)]
@@ -70,7 +70,7 @@ fn last_change(last: &LoggedChange, is_undoable: bool) -> String {
 }
 
 /// The number of files that a session has seen, and of the stale ones among them.
-fn holder(holder: &SessionViews, words: &Words) -> String {
+fn holder(holder: &SessionViews, words: &EntryFormat) -> String {
     let (files, name) = (render::count(holder.files, "file"), words.names.name(&holder.session));
     if holder.stale.is_empty() {
         return format!("{name}: {files}");

@@ -40,12 +40,12 @@ use self::{
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DisplayMode {
     Terminal,
-    Plain(Attendance),
+    Plain(UserPresence),
     Json,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Attendance {
+pub(crate) enum UserPresence {
     Attended,
     /// The output goes to a file or a pipe, where nobody would see a question.
     Unattended,
@@ -55,7 +55,7 @@ pub(crate) struct RunDisplay(DisplayKind);
 
 enum DisplayKind {
     Terminal(RunTerminal),
-    Plain { out: Box<dyn Write + Send>, progress: Box<RunProgress>, attendance: Attendance },
+    Plain { out: Box<dyn Write + Send>, progress: Box<RunProgress>, attendance: UserPresence },
     Json(Box<dyn Write + Send>),
 }
 
@@ -73,9 +73,9 @@ impl DisplayMode {
     /// A terminal without a type or without colours gets plain lines.
     fn of_text(is_terminal: bool, term: &str, no_color: bool) -> Self {
         match (is_terminal, term) {
-            (false, _) => Self::Plain(Attendance::Unattended),
-            (true, "" | "dumb") => Self::Plain(Attendance::Attended),
-            (true, _) if no_color => Self::Plain(Attendance::Attended),
+            (false, _) => Self::Plain(UserPresence::Unattended),
+            (true, "" | "dumb") => Self::Plain(UserPresence::Attended),
+            (true, _) if no_color => Self::Plain(UserPresence::Attended),
             (true, _) => Self::Terminal,
         }
     }
@@ -104,7 +104,7 @@ impl RunDisplay {
         Self(DisplayKind::Terminal(RunTerminal::new(out, width)))
     }
 
-    pub(crate) fn plain(out: Box<dyn Write + Send>, attendance: Attendance) -> Self {
+    pub(crate) fn plain(out: Box<dyn Write + Send>, attendance: UserPresence) -> Self {
         Self(DisplayKind::Plain { out, progress: Box::default(), attendance })
     }
 
@@ -133,8 +133,8 @@ impl RunDisplay {
     /// The keyboard, if the user would see a question.
     fn keyboard(&self) -> Option<Keyboard> {
         match &self.0 {
-            DisplayKind::Terminal(_) | DisplayKind::Plain { attendance: Attendance::Attended, .. } => Keyboard::find(),
-            DisplayKind::Plain { attendance: Attendance::Unattended, .. } | DisplayKind::Json(_) => None,
+            DisplayKind::Terminal(_) | DisplayKind::Plain { attendance: UserPresence::Attended, .. } => Keyboard::find(),
+            DisplayKind::Plain { attendance: UserPresence::Unattended, .. } | DisplayKind::Json(_) => None,
         }
     }
 

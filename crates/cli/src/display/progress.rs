@@ -9,7 +9,7 @@ use surehand_agent::{
 use super::{
     command_output::LiveOutput,
     plan,
-    status_line::{Doing, StatusLine},
+    status_line::{StatusActivity, StatusLine},
     stream::TextStream,
 };
 
@@ -54,7 +54,7 @@ impl RunProgress {
                 self.status = Some(StatusLine {
                     turn: *turn,
                     phase: *phase,
-                    doing: Doing::Thinking,
+                    doing: StatusActivity::Thinking,
                     task: task.clone(),
                     open: *open,
                     completed: *completed,
@@ -63,15 +63,15 @@ impl RunProgress {
                     output: None,
                 });
             }
-            RunEvent::Calling { tool } => self.doing(Doing::Writing(tool.clone())),
-            RunEvent::Again { .. } => self.doing(Doing::Waiting),
+            RunEvent::Calling { tool } => self.doing(StatusActivity::Writing(tool.clone())),
+            RunEvent::Again { .. } => self.doing(StatusActivity::Waiting),
             RunEvent::Call { id, tool, .. } => {
                 self.call = Some(id.clone());
-                self.doing(Doing::Running(tool.clone()));
+                self.doing(StatusActivity::Running(tool.clone()));
             }
             RunEvent::Result { .. } => {
                 self.is_diff_seen = false;
-                self.doing(Doing::Thinking);
+                self.doing(StatusActivity::Thinking);
             }
             RunEvent::Plan { tasks } => self.note_plan(tasks),
             RunEvent::TurnEnded { total, .. } => {
@@ -80,7 +80,7 @@ impl RunProgress {
             }
             RunEvent::Stopped { .. } => self.status = None,
             // After a retry, the first text shows that the model answers.
-            RunEvent::Text { .. } => self.doing(Doing::Thinking),
+            RunEvent::Text { .. } => self.doing(StatusActivity::Thinking),
             RunEvent::Output { text, .. } => self.note_output(text),
             RunEvent::Reasoned { .. }
             | RunEvent::User { .. }
@@ -92,7 +92,7 @@ impl RunProgress {
         }
     }
 
-    fn doing(&mut self, doing: Doing) {
+    fn doing(&mut self, doing: StatusActivity) {
         if let Some(status) = &mut self.status {
             status.doing = doing;
             status.output = None;

@@ -15,7 +15,7 @@ pub(super) struct StatusLine {
     pub turn: u32,
     pub phase: RunPhase,
     /// What the run is waiting for.
-    pub doing: Doing,
+    pub doing: StatusActivity,
     pub task: Option<String>,
     pub open: usize,
     pub completed: usize,
@@ -27,7 +27,7 @@ pub(super) struct StatusLine {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Doing {
+pub(super) enum StatusActivity {
     Thinking,
     /// The model is writing a call of this tool.
     Writing(String),
@@ -82,10 +82,10 @@ fn fitting(mut parts: Vec<StatusPart>, task: usize, room: usize) -> Vec<StatusPa
 fn parts(status: &StatusLine, time: Duration) -> Vec<StatusPart> {
     let part = |rank, text| StatusPart { rank, text };
     let doing = match &status.doing {
-        Doing::Thinking => "thinking".to_owned(),
-        Doing::Writing(tool) => format!("writing {}", escape::name(tool)),
-        Doing::Running(tool) => format!("running {}", escape::name(tool)),
-        Doing::Waiting => "waiting".to_owned(),
+        StatusActivity::Thinking => "thinking".to_owned(),
+        StatusActivity::Writing(tool) => format!("writing {}", escape::name(tool)),
+        StatusActivity::Running(tool) => format!("running {}", escape::name(tool)),
+        StatusActivity::Waiting => "waiting".to_owned(),
     };
     let mut parts =
         vec![part(0, format!("turn {}", status.turn)), part(2, format!("{}, {doing}", style::phase_name(status.phase)))];
@@ -129,7 +129,7 @@ mod tests {
         StatusLine {
             turn: 3,
             phase: RunPhase::Coding,
-            doing: Doing::Thinking,
+            doing: StatusActivity::Thinking,
             task: Some("Teach the parser about\ncomments that end with the file".to_owned()),
             open: 2,
             completed: 1,
@@ -182,7 +182,7 @@ mod tests {
             open: 0,
             completed: 0,
             total: TokenUsage::default(),
-            doing: Doing::Writing("edit_file".to_owned()),
+            doing: StatusActivity::Writing("edit_file".to_owned()),
             ..status()
         };
         assert_eq!(drawn(&status, 120), "⠹ turn 3 · coding, writing edit_file · 12 s · prompt 8.2k");
@@ -190,7 +190,8 @@ mod tests {
 
     #[test]
     fn the_words_of_a_model_are_not_obeyed() {
-        let status = StatusLine { task: Some("\x1b[2Jx".to_owned()), doing: Doing::Running("\r\n".to_owned()), ..status() };
+        let status =
+            StatusLine { task: Some("\x1b[2Jx".to_owned()), doing: StatusActivity::Running("\r\n".to_owned()), ..status() };
         let drawn = drawn(&status, 180);
         assert!(drawn.contains("running <U+000D><U+000A> · <U+001B>[2Jx · "), "{drawn}");
     }

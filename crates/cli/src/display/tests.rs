@@ -254,7 +254,7 @@ fn a_terminal_keeps_the_lines_and_nothing_of_the_status() {
 
 #[test]
 fn a_pipe_gets_plain_lines() {
-    assert_snapshot!(shown(|out| RunDisplay::plain(out, Attendance::Unattended)), @r#"
+    assert_snapshot!(shown(|out| RunDisplay::plain(out, UserPresence::Unattended)), @r#"
     run calm-otter: some/model, snapshot mode, session run-calm-otter
     story: Greet by name, and say so in the changelog.
     turn 1: planning, 0 of 0 tasks completed, 8300 tokens
@@ -347,7 +347,7 @@ fn a_program_gets_the_events_as_they_are() {
 #[test]
 fn nobody_is_asked_where_nobody_sees_the_question() {
     let views: [fn(Box<dyn Write + Send>) -> RunDisplay; 2] =
-        [|out| RunDisplay::plain(out, Attendance::Unattended), RunDisplay::json];
+        [|out| RunDisplay::plain(out, UserPresence::Unattended), RunDisplay::json];
     for view in views {
         let buffer = Buffer::default();
         let request = CommandRequest { line: "ls", why: AskedBecause::NotAllowed };
@@ -369,7 +369,7 @@ fn a_closed_pipe_is_known_as_one() {
         }
     }
     let views = [
-        RunDisplay::plain(Box::new(Closed), Attendance::Unattended),
+        RunDisplay::plain(Box::new(Closed), UserPresence::Unattended),
         RunDisplay::json(Box::new(Closed)),
         RunDisplay::terminal(Box::new(Closed), Box::new(|| 80)),
     ];
@@ -387,10 +387,10 @@ fn check_manner(is_terminal: bool, term: &str, no_color: bool, expected: Display
 #[test]
 fn the_manner_suits_the_output() {
     check_manner(true, "xterm-256color", false, DisplayMode::Terminal);
-    check_manner(true, "xterm-256color", true, DisplayMode::Plain(Attendance::Attended));
-    check_manner(true, "dumb", false, DisplayMode::Plain(Attendance::Attended));
-    check_manner(true, "", false, DisplayMode::Plain(Attendance::Attended));
-    check_manner(false, "xterm-256color", false, DisplayMode::Plain(Attendance::Unattended));
+    check_manner(true, "xterm-256color", true, DisplayMode::Plain(UserPresence::Attended));
+    check_manner(true, "dumb", false, DisplayMode::Plain(UserPresence::Attended));
+    check_manner(true, "", false, DisplayMode::Plain(UserPresence::Attended));
+    check_manner(false, "xterm-256color", false, DisplayMode::Plain(UserPresence::Unattended));
 }
 
 /// One event of each kind, with the same text wherever a foreign text can occur.

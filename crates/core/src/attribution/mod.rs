@@ -15,8 +15,8 @@ use std::ops::Range;
 
 use self::place::Segment;
 pub use self::{
-    part::{LeftCause, LeftLines, Part},
-    place::Places,
+    part::{LeftCause, LeftLines, PartialText},
+    place::LinePlaces,
 };
 use crate::line_map::LineMap;
 
@@ -169,7 +169,7 @@ impl Weave {
     }
 
     /// The steps that wrote the present lines, from top to bottom, and which lines another text has, too.
-    pub fn lines(&self, places: &Places) -> Vec<OwnedLines> {
+    pub fn lines(&self, places: &LinePlaces) -> Vec<OwnedLines> {
         let mut owned: Vec<OwnedLines> = Vec::new();
         for segment in self.segments(places) {
             let Segment { base, present: Some(start), len, born, .. } = segment else { continue };

@@ -8,13 +8,13 @@ use std::{collections::HashMap, ops::Range};
 
 use super::{
     ALIVE, OLDEST, Weave,
-    place::{Places, Segment},
+    place::{LinePlaces, Segment},
 };
 use crate::{lines::LineNo, text::Text};
 
 /// A text with the lines of the chosen steps.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Part {
+pub struct PartialText {
     /// The content of the text, including a byte order mark.
     pub content: String,
     /// The changes of chosen steps that could not be applied.
@@ -49,7 +49,7 @@ pub enum LeftCause {
 impl Weave {
     /// Applies the changes of the chosen steps to the text `base`, whose lines are at these places. `present` is the
     /// text after the last step.
-    pub fn part(&self, base: (&Text, &Places), present: &Text, is_chosen: impl Fn(usize) -> bool) -> Part {
+    pub fn part(&self, base: (&Text, &LinePlaces), present: &Text, is_chosen: impl Fn(usize) -> bool) -> PartialText {
         let segments = without_restored(self.segments(base.1), base.0, present);
         let mut plan = PartPlan { weave: self, groups: Groups::of(self, &segments), segments: &segments, is_chosen };
         let mut verdicts = plan.verdicts();
@@ -61,7 +61,7 @@ impl Weave {
                 writer.push(segment);
             }
         }
-        Part { content: writer.finish(), left: plan.left(&verdicts, &around) }
+        PartialText { content: writer.finish(), left: plan.left(&verdicts, &around) }
     }
 }
 

@@ -14,7 +14,7 @@ use crate::{lines::LineNo, proof::Proof, text::Text};
 
 /// The places of the lines of a text in a weave, from top to bottom.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Places(Vec<PlacedLines>);
+pub struct LinePlaces(Vec<PlacedLines>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct PlacedLines {
@@ -37,7 +37,7 @@ pub(super) struct Segment {
     pub died: u32,
 }
 
-impl From<&WeaveState> for Places {
+impl From<&WeaveState> for LinePlaces {
     /// The places of the lines of an earlier state.
     fn from(state: &WeaveState) -> Self {
         let mut at = 0;
@@ -50,7 +50,7 @@ impl From<&WeaveState> for Places {
     }
 }
 
-impl Places {
+impl LinePlaces {
     fn push(&mut self, line: usize, at: Option<LineId>) {
         let continues = |last: &&mut PlacedLines| {
             let next = last.at.map(|id| LineId { line: id.line + last.lines.len() as u32, ..id });
@@ -69,7 +69,7 @@ const MOST_COMPARISONS: usize = 1 << 22;
 impl Weave {
     /// Finds the lines of another text. `line_of(step, index)` returns a line of the text after a step with its ending,
     /// if it is known; it is called only for lines that the step inserted and that are not in the present text.
-    pub fn place(&self, base: &Text, present: &Text, line_of: impl FnMut(usize, usize) -> Option<String>) -> Places {
+    pub fn place(&self, base: &Text, present: &Text, line_of: impl FnMut(usize, usize) -> Option<String>) -> LinePlaces {
         let map = Proof::between(None, base, present).proven_map();
         let mut finder = Finder { weave: self, base, present, line_of, likely: HashSet::from([OLDEST]) };
         let mut anchors: Vec<(Range<usize>, usize)> =
@@ -77,7 +77,7 @@ impl Weave {
         anchors.push((base.line_count()..base.line_count(), present.line_count()));
         let gaps = self.gaps(&anchors);
         finder.likely.extend(gaps.anchored.iter().flatten().map(|(id, _)| id.born));
-        let (mut places, mut at) = (Places::default(), 0);
+        let (mut places, mut at) = (LinePlaces::default(), 0);
         for ((anchor, _), (gap, ids)) in anchors.iter().zip(gaps.between.iter().zip(&gaps.anchored)) {
             finder.match_gap(&mut places, at..anchor.start, gap);
             let lines = ids.iter().flat_map(|(id, len)| (0..*len).map(|nth| LineId { line: id.line + nth, ..*id }));
@@ -89,7 +89,7 @@ impl Weave {
 
     /// The lines of another text, keyed by the step that inserted them and their index after that step. Lines that the
     /// weave does not have are left out.
-    pub fn origins(&self, places: &Places) -> HashMap<(usize, usize), usize> {
+    pub fn origins(&self, places: &LinePlaces) -> HashMap<(usize, usize), usize> {
         let placed = places.0.iter().filter_map(|placed| Some((placed.lines.clone(), placed.at?)));
         let origin = |(line, nth, id): (usize, usize, LineId)| ((self.step_of(id.born), id.line as usize + nth), line);
         placed.flat_map(|(lines, id)| lines.enumerate().map(move |(nth, line)| (line, nth, id))).map(origin).collect()
@@ -126,7 +126,7 @@ impl Weave {
     }
 
     /// The segments of the weave beside another text, from top to bottom.
-    pub(super) fn segments(&self, places: &Places) -> Vec<Segment> {
+    pub(super) fn segments(&self, places: &LinePlaces) -> Vec<Segment> {
         let mut segments = Vec::with_capacity(self.runs.len() + places.0.len());
         let mut base: VecDeque<PlacedLines> = places.0.iter().cloned().collect();
         let mut present = 0;
@@ -200,7 +200,7 @@ struct Finder<'a, F> {
 
 impl<F: FnMut(usize, usize) -> Option<String>> Finder<'_, F> {
     /// Matches lines of the other text with the lines that the weave has in the same place.
-    fn match_gap(&mut self, places: &mut Places, lines: Range<usize>, gap: &[GapRun]) {
+    fn match_gap(&mut self, places: &mut LinePlaces, lines: Range<usize>, gap: &[GapRun]) {
         let count: usize = gap.iter().map(|run| run.len as usize).sum();
         if lines.is_empty() || count == 0 || lines.len().saturating_mul(count) > MOST_COMPARISONS {
             return lines.for_each(|line| places.push(line, None));

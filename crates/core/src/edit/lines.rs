@@ -87,7 +87,7 @@ impl LineEdit {
 }
 
 /// The lines to remove (0-based, half-open; empty for an insertion), and the lines to insert, without endings.
-pub(super) struct Placed<'a> {
+pub(super) struct LineReplacement<'a> {
     pub(super) number: usize,
     pub(super) start: usize,
     pub(super) end: usize,
@@ -112,7 +112,7 @@ pub(crate) fn line_splices<'a>(target: &Target<'_>, text: &Text, edits: &'a [Lin
 }
 
 /// The splices for edits that are in order and do not overlap. A last line without a newline stays without one.
-pub(super) fn splices_of<'a>(text: &Text, placed: &[Placed<'a>]) -> Vec<Splice<'a>> {
+pub(super) fn splices_of<'a>(text: &Text, placed: &[LineReplacement<'a>]) -> Vec<Splice<'a>> {
     let tail = open_tail(text, placed);
     let mut splices: Vec<Splice<'a>> = placed[..tail].iter().map(|edit| to_splice(text, edit)).collect();
     splices.extend(tail_splice(text, &placed[tail..]));
@@ -193,7 +193,7 @@ fn judge(anchor: Anchor, view: Option<&View>, text: &Text) -> Result<(), (Mismat
     }
 }
 
-fn place<'a>(target: &Target<'_>, text: &Text, edits: &'a [LineEdit]) -> Result<Vec<Placed<'a>>, Refusal> {
+fn place<'a>(target: &Target<'_>, text: &Text, edits: &'a [LineEdit]) -> Result<Vec<LineReplacement<'a>>, Refusal> {
     let place = |(index, edit): (usize, &'a LineEdit)| {
         let number = index + 1;
         let (start, end) = match edit {
@@ -211,13 +211,13 @@ fn place<'a>(target: &Target<'_>, text: &Text, edits: &'a [LineEdit]) -> Result<
         };
         let without_return = |line: &'a str| line.strip_suffix('\r').unwrap_or(line);
         let lines = edit.text().map(|new| new.strip_suffix('\n').unwrap_or(new).split('\n').map(without_return));
-        Ok(Placed { number, start, end, lines: lines.into_iter().flatten().collect() })
+        Ok(LineReplacement { number, start, end, lines: lines.into_iter().flatten().collect() })
     };
     edits.iter().enumerate().map(place).collect()
 }
 
 /// Lines between two anchors are replaced, too, so they must have been seen.
-fn check_seen(target: &Target<'_>, text: &Text, placed: &[Placed<'_>]) -> Result<(), Refusal> {
+fn check_seen(target: &Target<'_>, text: &Text, placed: &[LineReplacement<'_>]) -> Result<(), Refusal> {
     let Some(view) = target.view() else { return Ok(()) };
     let touched: LineSet = placed.iter().filter_map(|edit| LineRange::from_indexes(edit.start..edit.end)).collect();
     let unseen = touched.minus(&view.seen_lines());
@@ -230,13 +230,13 @@ fn check_seen(target: &Target<'_>, text: &Text, placed: &[Placed<'_>]) -> Result
 }
 
 /// The splice for an edit; every new line gets an ending.
-pub(super) fn to_splice<'a>(text: &Text, edit: &Placed<'a>) -> Splice<'a> {
+pub(super) fn to_splice<'a>(text: &Text, edit: &LineReplacement<'a>) -> Splice<'a> {
     let with: String = new_lines(text, edit).flat_map(|(line, ending)| [line, ending.as_str()]).collect();
     Splice { range: text.start_of(edit.start)..text.start_of(edit.end), with: with.into() }
 }
 
 /// The new lines of an edit with their endings: that of the line they replace, else that of the neighbours.
-fn new_lines<'a>(text: &Text, edit: &Placed<'a>) -> impl Iterator<Item = (&'a str, LineEnding)> {
+fn new_lines<'a>(text: &Text, edit: &LineReplacement<'a>) -> impl Iterator<Item = (&'a str, LineEnding)> {
     let ending_at = |index: usize| Some(text.ending(LineNo::at_index(index))).filter(|ending| *ending != LineEnding::None);
     let beside = edit.end.checked_sub(1).and_then(ending_at).or_else(|| edit.end.checked_sub(2).and_then(ending_at));
     let local = beside.or_else(|| ending_at(edit.end)).unwrap_or_else(|| text.usual_ending());
@@ -248,7 +248,7 @@ fn new_lines<'a>(text: &Text, edit: &Placed<'a>) -> impl Iterator<Item = (&'a st
 }
 
 /// For a text without a final newline: where the edits begin that reach its end, one adjacent to the next.
-fn open_tail(text: &Text, placed: &[Placed<'_>]) -> usize {
+fn open_tail(text: &Text, placed: &[LineReplacement<'_>]) -> usize {
     let is_open = text.last_line().is_some_and(|last| text.ending(last) == LineEnding::None);
     if !is_open {
         return placed.len();
@@ -260,7 +260,7 @@ fn open_tail(text: &Text, placed: &[Placed<'_>]) -> usize {
         tail -= 1;
     }
     // Lines inserted above other new lines are not at the end, so they stay a separate edit.
-    let is_above = |edit: &Placed<'_>| edit.start == edit.end && edit.end < text.line_count();
+    let is_above = |edit: &LineReplacement<'_>| edit.start == edit.end && edit.end < text.line_count();
     while placed.get(tail).is_some_and(is_above) && placed[tail + 1..].iter().any(|edit| !edit.lines.is_empty()) {
         tail += 1;
     }
@@ -269,7 +269,7 @@ fn open_tail(text: &Text, placed: &[Placed<'_>]) -> usize {
 
 /// Joins the edits at the end of such a text. The new last line has no newline either, unless it is empty: an empty
 /// line without a newline would not be a line.
-fn tail_splice<'a>(text: &Text, edits: &[Placed<'a>]) -> Option<Splice<'a>> {
+fn tail_splice<'a>(text: &Text, edits: &[LineReplacement<'a>]) -> Option<Splice<'a>> {
     let first = edits.first()?;
     let above = first.start.checked_sub(1).map(LineNo::at_index);
     let from = text.start_of(first.start);

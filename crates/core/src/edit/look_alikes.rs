@@ -4,7 +4,7 @@
 use memchr::memmem;
 
 use crate::{
-    confusables::{Looks, fold, is_mark, looks},
+    confusables::{Appearance, fold, is_mark, looks},
     edit::find::Match,
     refusal::HiddenDifference,
     text::Text,
@@ -112,10 +112,10 @@ fn folded_but_for(way: HiddenDifference, text: &str) -> String {
     let mut folded = String::with_capacity(text.len());
     for c in text.chars() {
         let hides = match looks(c) {
-            Looks::Blank => HiddenDifference::WhiteSpace,
-            Looks::Invisible => HiddenDifference::Invisible,
-            Looks::Like(_) => HiddenDifference::LookAlike,
-            Looks::Itself => HiddenDifference::NormalForm,
+            Appearance::Blank => HiddenDifference::WhiteSpace,
+            Appearance::Invisible => HiddenDifference::Invisible,
+            Appearance::Like(_) => HiddenDifference::LookAlike,
+            Appearance::Itself => HiddenDifference::NormalForm,
         };
         if hides == way { folded.push(c) } else { fold(c, &mut folded) }
     }

@@ -25,7 +25,7 @@ pub(super) fn find(text: &Text, wanted: &[&str]) -> Option<Vec<LineStep>> {
     const LIKE_ENOUGH: f64 = 0.32;
     const LINES_AROUND: usize = 2;
     let mut search = SimilarSearch::new(text, wanted);
-    let mut best: Option<Aligned> = None;
+    let mut best: Option<Alignment> = None;
     for offset in search.likely_offsets() {
         let start = offset.saturating_sub_unsigned(LINES_AROUND).max(0) as usize;
         let end = offset.saturating_add_unsigned(search.wanted.len() + LINES_AROUND).max(0) as usize;
@@ -43,7 +43,7 @@ pub(super) fn steps_within(text: &Text, wanted: &[&str], lines: Range<usize>) ->
 }
 
 /// The wanted lines, aligned with some lines of the file.
-struct Aligned {
+struct Alignment {
     /// From 0 (nothing in common) to 1 (equal).
     likeness: f64,
     steps: Vec<LineStep>,
@@ -134,7 +134,7 @@ impl<'a> SimilarSearch<'a> {
     }
 
     /// Aligns the wanted lines with these lines of the file.
-    fn align(&mut self, lines: Range<usize>) -> Aligned {
+    fn align(&mut self, lines: Range<usize>) -> Alignment {
         let trimmed_lines: Vec<&str> = lines.clone().map(|line| self.line(line).trim()).collect();
         let trimmed_wanted: Vec<&str> = self.wanted.iter().map(|line| line.trim()).collect();
         let map = LineMap::of_lines(&trimmed_wanted, &trimmed_lines);
@@ -153,7 +153,7 @@ impl<'a> SimilarSearch<'a> {
         }
         let above = steps.iter().take_while(|step| matches!(step, LineStep::LeftOut { .. })).count();
         steps.drain(..above);
-        Aligned { likeness: self.likeness_of(&steps), steps }
+        Alignment { likeness: self.likeness_of(&steps), steps }
     }
 
     /// Pairs lines that a diff would replace by each other, in order. The longer side keeps lines without a partner,

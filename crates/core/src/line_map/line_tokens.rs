@@ -30,8 +30,8 @@ impl<'a> LineTokens<'a> {
         let (old_hashes, new_hashes) = (hashes(old), hashes(new));
         let mut table = LineTable::default();
         let mut tokens = Self {
-            old: table.tokens_of(old, &old_hashes, &Sieve::of(&new_hashes)),
-            new: table.tokens_of(new, &new_hashes, &Sieve::of(&old_hashes)),
+            old: table.tokens_of(old, &old_hashes, &BloomFilter::of(&new_hashes)),
+            new: table.tokens_of(new, &new_hashes, &BloomFilter::of(&old_hashes)),
             shared: table.shared,
             lines: [old, new],
         };
@@ -77,7 +77,7 @@ struct LineTable<'a> {
 
 impl<'a> LineTable<'a> {
     /// The tokens of the lines of one text; `other` is the sieve of the other text.
-    fn tokens_of(&mut self, lines: &[&'a str], hashes: &[u64], other: &Sieve) -> Vec<Token> {
+    fn tokens_of(&mut self, lines: &[&'a str], hashes: &[u64], other: &BloomFilter) -> Vec<Token> {
         let token = |(&line, &hash): (&&'a str, &u64)| {
             if !other.may_hold(hash) {
                 return LONE;
@@ -123,11 +123,11 @@ impl Hasher for AsItIs {
 }
 
 /// A Bloom filter: passes every hash of a set, and few others.
-struct Sieve {
+struct BloomFilter {
     bits: Vec<u64>,
 }
 
-impl Sieve {
+impl BloomFilter {
     fn of(hashes: &[u64]) -> Self {
         // Sixteen bits for each hash, of which two are set: one in seventy of the other hashes passes.
         let words = hashes.len().div_ceil(4).next_power_of_two();

@@ -13,8 +13,8 @@ use std::{collections::HashMap, ops::Range};
 
 pub use self::written::MarkerNames;
 use self::{
-    myers::Marks,
-    refine::Part,
+    myers::ChangedLines,
+    refine::MergePart,
     regions::{Origin, Region, regions},
 };
 use crate::line_map::Hunk;
@@ -52,7 +52,7 @@ pub struct Merge3<'a> {
     base: Vec<&'a [u8]>,
     mine: Vec<&'a [u8]>,
     theirs: Vec<&'a [u8]>,
-    parts: Vec<Part>,
+    parts: Vec<MergePart>,
     my_hunks: Vec<Hunk>,
     their_hunks: Vec<Hunk>,
 }
@@ -103,7 +103,7 @@ pub fn hunks(old: &[u8], new: &[u8]) -> Result<Vec<Hunk>, NotMerged> {
 pub(crate) fn overlaps(my_hunks: &[Hunk], their_hunks: &[Hunk]) -> Vec<Conflict> {
     let regions = regions(my_hunks, their_hunks, |_, _| false);
     let both = regions.into_iter().filter(|region| region.origin == Origin::Both);
-    both.map(|region| Part::of(region).conflict(my_hunks, their_hunks)).collect()
+    both.map(|region| MergePart::of(region).conflict(my_hunks, their_hunks)).collect()
 }
 
 /// Whether git treats this content as binary.
@@ -171,7 +171,7 @@ impl<'a> Comparison<'a> {
     }
 
     fn hunks(&mut self, old: &[Token], new: &[Token]) -> Result<Vec<Hunk>, NotMerged> {
-        let Marks { old: mut removed, new: mut added } = myers::mark(old, new, &mut self.counts, &mut self.effort)?;
+        let ChangedLines { old: mut removed, new: mut added } = myers::mark(old, new, &mut self.counts, &mut self.effort)?;
         slide::settle(old, &mut removed, &added, &mut self.effort)?;
         slide::settle(new, &mut added, &removed, &mut self.effort)?;
         Ok(hunks_of(&removed, &added))

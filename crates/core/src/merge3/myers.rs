@@ -12,7 +12,7 @@ use super::{Effort, NotMerged, Token};
 
 /// For each line of two texts, whether it was removed or added.
 #[derive(Debug)]
-pub(super) struct Marks {
+pub(super) struct ChangedLines {
     pub old: Vec<bool>,
     pub new: Vec<bool>,
 }
@@ -36,13 +36,13 @@ const LONG_RUN: i64 = 20;
 const FAR: i64 = 4;
 
 /// Marks the lines that differ. `counts` has a zero for each token, and has zeros again afterwards.
-pub(super) fn mark(old: &[Token], new: &[Token], counts: &mut [u32], effort: &mut Effort) -> Result<Marks, NotMerged> {
+pub(super) fn mark(old: &[Token], new: &[Token], counts: &mut [u32], effort: &mut Effort) -> Result<ChangedLines, NotMerged> {
     effort.spend(old.len() + new.len())?;
     let head = old.iter().zip(new).take_while(|(a, b)| a == b).count();
     let tail = old[head..].iter().rev().zip(new[head..].iter().rev()).take_while(|(a, b)| a == b).count();
     let (old_middle, new_middle) = (head..old.len() - tail, head..new.len() - tail);
 
-    let mut marks = Marks { old: vec![false; old.len()], new: vec![false; new.len()] };
+    let mut marks = ChangedLines { old: vec![false; old.len()], new: vec![false; new.len()] };
     if old_middle.is_empty() || new_middle.is_empty() {
         marks.old[old_middle].fill(true);
         marks.new[new_middle].fill(true);
@@ -50,8 +50,8 @@ pub(super) fn mark(old: &[Token], new: &[Token], counts: &mut [u32], effort: &mu
     }
     let old_matches = matches(old, old_middle.clone(), new, counts);
     let new_matches = matches(new, new_middle.clone(), old, counts);
-    let old_sifted = Sifted::of(old, old_middle, &old_matches, &mut marks.old, effort)?;
-    let new_sifted = Sifted::of(new, new_middle, &new_matches, &mut marks.new, effort)?;
+    let old_sifted = SearchedLines::of(old, old_middle, &old_matches, &mut marks.old, effort)?;
+    let new_sifted = SearchedLines::of(new, new_middle, &new_matches, &mut marks.new, effort)?;
     Search::new(&old_sifted, &new_sifted, effort).run(&mut marks)?;
     Ok(marks)
 }
@@ -84,12 +84,12 @@ fn rough_root(number: usize) -> usize {
 }
 
 /// The lines that take part in the search.
-struct Sifted {
+struct SearchedLines {
     tokens: Vec<Token>,
     places: Vec<usize>,
 }
 
-impl Sifted {
+impl SearchedLines {
     /// Leaves out and marks the lines that have no match, and frequent lines that are surrounded by such lines.
     fn of(
         text: &[Token],
@@ -157,8 +157,8 @@ struct Area {
 
 /// The search for a shortest edit script, by divide and conquer.
 struct Search<'a> {
-    old: &'a Sifted,
-    new: &'a Sifted,
+    old: &'a SearchedLines,
+    new: &'a SearchedLines,
     forward: Frontier,
     backward: Frontier,
     most_rounds: i64,
@@ -166,7 +166,7 @@ struct Search<'a> {
 }
 
 impl<'a> Search<'a> {
-    fn new(old: &'a Sifted, new: &'a Sifted, effort: &'a mut Effort) -> Self {
+    fn new(old: &'a SearchedLines, new: &'a SearchedLines, effort: &'a mut Effort) -> Self {
         let diagonals = old.len() + new.len() + 3;
         Self {
             old,
@@ -178,7 +178,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    fn run(mut self, marks: &mut Marks) -> Result<(), NotMerged> {
+    fn run(mut self, marks: &mut ChangedLines) -> Result<(), NotMerged> {
         let mut open = vec![Area { old: 0..self.old.len(), new: 0..self.new.len(), is_exact: false }];
         while let Some(mut area) = open.pop() {
             self.shrink(&mut area);
@@ -217,7 +217,7 @@ impl<'a> Search<'a> {
 
     /// Finds the place to divide an area whose corners differ: on a shortest path or, if that takes too long, at the
     /// farthest point of a path.
-    fn split(&mut self, area: &Area) -> Result<Split, NotMerged> {
+    fn split(&mut self, area: &Area) -> Result<AreaSplit, NotMerged> {
         let bounds = area.old.start - area.new.end..area.old.end - area.new.start;
         let (start, end) = (area.old.start - area.new.start, area.old.end - area.new.end);
         let is_odd = (start - end) & 1 != 0;
@@ -233,7 +233,7 @@ impl<'a> Search<'a> {
                 has_long_run |= to - from > LONG_RUN;
                 self.forward.set(diagonal, to);
                 if is_odd && self.backward.reaches(diagonal) && self.backward.get(diagonal) <= to {
-                    return Ok(Split::exact(to, to - diagonal));
+                    return Ok(AreaSplit::exact(to, to - diagonal));
                 }
             }
             self.backward.widen(&bounds, i64::MAX);
@@ -243,7 +243,7 @@ impl<'a> Search<'a> {
                 has_long_run |= from - to > LONG_RUN;
                 self.backward.set(diagonal, to);
                 if !is_odd && self.forward.reaches(diagonal) && to <= self.forward.get(diagonal) {
-                    return Ok(Split::exact(to, to - diagonal));
+                    return Ok(AreaSplit::exact(to, to - diagonal));
                 }
             }
             if area.is_exact {
@@ -279,7 +279,7 @@ impl<'a> Search<'a> {
     }
 
     /// The farthest place near the middle diagonal that follows a long run of equal lines.
-    fn good_place(&self, area: &Area, round: i64) -> Option<Split> {
+    fn good_place(&self, area: &Area, round: i64) -> Option<AreaSplit> {
         let mut best = (0, None);
         for diagonal in self.forward.diagonals() {
             let old = self.forward.get(diagonal);
@@ -289,7 +289,7 @@ impl<'a> Search<'a> {
             let is_inside =
                 area.old.start + LONG_RUN <= old && old < area.old.end && area.new.start + LONG_RUN <= new && new < area.new.end;
             if reach > FAR * round && reach > best.0 && is_inside && (1..=LONG_RUN).all(|by| self.is_same(old - by, new - by)) {
-                best = (reach, Some(Split { old, new, is_exact_above: true, is_exact_below: false }));
+                best = (reach, Some(AreaSplit { old, new, is_exact_above: true, is_exact_below: false }));
             }
         }
         if best.1.is_some() {
@@ -303,14 +303,14 @@ impl<'a> Search<'a> {
             let is_inside =
                 area.old.start < old && old <= area.old.end - LONG_RUN && area.new.start < new && new <= area.new.end - LONG_RUN;
             if reach > FAR * round && reach > best.0 && is_inside && (0..LONG_RUN).all(|by| self.is_same(old + by, new + by)) {
-                best = (reach, Some(Split { old, new, is_exact_above: false, is_exact_below: true }));
+                best = (reach, Some(AreaSplit { old, new, is_exact_above: false, is_exact_below: true }));
             }
         }
         best.1
     }
 
     /// The place that is farthest from its corner.
-    fn farthest_place(&self, area: &Area) -> Split {
+    fn farthest_place(&self, area: &Area) -> AreaSplit {
         let (mut ahead, mut ahead_old) = (-1, -1);
         for diagonal in self.forward.diagonals() {
             let mut old = self.forward.get(diagonal).min(area.old.end);
@@ -332,23 +332,23 @@ impl<'a> Search<'a> {
             }
         }
         if area.old.end + area.new.end - behind < ahead - (area.old.start + area.new.start) {
-            Split { old: ahead_old, new: ahead - ahead_old, is_exact_above: true, is_exact_below: false }
+            AreaSplit { old: ahead_old, new: ahead - ahead_old, is_exact_above: true, is_exact_below: false }
         } else {
-            Split { old: behind_old, new: behind - behind_old, is_exact_above: false, is_exact_below: true }
+            AreaSplit { old: behind_old, new: behind - behind_old, is_exact_above: false, is_exact_below: true }
         }
     }
 }
 
 /// The place where an area is divided, and whether its parts must be searched without shortcuts.
 #[derive(Debug, Clone, Copy)]
-struct Split {
+struct AreaSplit {
     old: i64,
     new: i64,
     is_exact_above: bool,
     is_exact_below: bool,
 }
 
-impl Split {
+impl AreaSplit {
     fn exact(old: i64, new: i64) -> Self {
         Self { old, new, is_exact_above: true, is_exact_below: true }
     }

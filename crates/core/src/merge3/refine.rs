@@ -7,7 +7,7 @@ use crate::line_map::{Hunk, moved, shift_after};
 
 /// A part of the merged text that differs from the base.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Part {
+pub(super) struct MergePart {
     pub origin: Origin,
     pub mine: Range<usize>,
     pub theirs: Range<usize>,
@@ -24,20 +24,20 @@ pub(super) fn parts(
     my_lines: &[&[u8]],
     [mine, theirs]: [&[Token]; 2],
     comparison: &mut Comparison<'_>,
-) -> Result<Vec<Part>, NotMerged> {
+) -> Result<Vec<MergePart>, NotMerged> {
     // `None` is a region in which both versions have the same lines. Like any region, it keeps conflicts above and
     // below it apart.
-    let mut parts: Vec<Option<Part>> = Vec::new();
+    let mut parts: Vec<Option<MergePart>> = Vec::new();
     for region in regions {
         if region.origin != Origin::Both || region.mine.is_empty() || region.theirs.is_empty() {
-            parts.push(Some(Part::of(region)));
+            parts.push(Some(MergePart::of(region)));
             continue;
         }
         let hunks = comparison.hunks(&mine[region.mine.clone()], &theirs[region.theirs.clone()])?;
         if hunks.is_empty() {
             parts.push(None);
         }
-        let narrowed = hunks.into_iter().map(|hunk| Part {
+        let narrowed = hunks.into_iter().map(|hunk| MergePart {
             origin: Origin::Both,
             mine: region.mine.start + hunk.before.start..region.mine.start + hunk.before.end,
             theirs: region.theirs.start + hunk.after.start..region.theirs.start + hunk.after.end,
@@ -49,10 +49,10 @@ pub(super) fn parts(
 }
 
 /// Unites conflicts that have only a few lines between them, or only lines without a letter or a digit.
-fn unite(refined: Vec<Option<Part>>, my_lines: &[&[u8]]) -> Vec<Part> {
+fn unite(refined: Vec<Option<MergePart>>, my_lines: &[&[u8]]) -> Vec<MergePart> {
     let has_word = |line: &&[u8]| line.iter().any(u8::is_ascii_alphanumeric);
     let is_close = |between: Range<usize>| between.len() <= FEW || !my_lines[between].iter().any(has_word);
-    let mut parts: Vec<Part> = Vec::new();
+    let mut parts: Vec<MergePart> = Vec::new();
     let mut follows_conflict = false;
     for part in refined {
         let Some(part) = part else {
@@ -73,7 +73,7 @@ fn unite(refined: Vec<Option<Part>>, my_lines: &[&[u8]]) -> Vec<Part> {
     parts
 }
 
-impl Part {
+impl MergePart {
     pub(super) fn of(region: Region) -> Self {
         Self { origin: region.origin, mine: region.mine, theirs: region.theirs, base: region.base }
     }

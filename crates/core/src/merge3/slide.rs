@@ -9,7 +9,7 @@ use super::{Effort, NotMerged, Token};
 const IN_STEP: &str = "both texts have the same unchanged lines";
 
 /// A text with marks on the lines that differ from the other one.
-struct Marked<'a> {
+struct MarkedText<'a> {
     tokens: &'a [Token],
     marks: &'a mut [bool],
 }
@@ -50,7 +50,7 @@ fn run_start(marks: &[bool], from: usize) -> usize {
     from - marks[..from].iter().rev().take_while(|is_marked| **is_marked).count()
 }
 
-impl Marked<'_> {
+impl MarkedText<'_> {
     fn slide_up(&mut self, group: &mut Group) -> bool {
         let is_possible = group.start > 0 && self.tokens[group.start - 1] == self.tokens[group.end - 1];
         if is_possible {
@@ -74,7 +74,7 @@ impl Marked<'_> {
 
 /// Moves the groups of changed lines of one text. `other` has the marks of the other text.
 pub(super) fn settle(tokens: &[Token], marks: &mut [bool], other: &[bool], effort: &mut Effort) -> Result<(), NotMerged> {
-    let mut text = Marked { tokens, marks };
+    let mut text = MarkedText { tokens, marks };
     let (mut group, mut opposite) = (Group::first(text.marks), Group::first(other));
     loop {
         if !group.is_empty() {
@@ -97,7 +97,7 @@ pub(super) fn settle(tokens: &[Token], marks: &mut [bool], other: &[bool], effor
 /// Slides a group up and then down as far as it goes, until it meets no other group. Returns the end of its highest
 /// position, and whether any of its positions was beside changed lines of the other text.
 fn reach(
-    text: &mut Marked<'_>,
+    text: &mut MarkedText<'_>,
     group: &mut Group,
     opposite: &mut Group,
     other: &[bool],

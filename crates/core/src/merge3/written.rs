@@ -1,6 +1,6 @@
 //! The merged text with its conflict markers, as `git merge-file` writes it.
 
-use super::{Merge3, Origin, Part};
+use super::{Merge3, MergePart, Origin};
 
 /// The names in the conflict markers; empty for none.
 #[derive(Debug, Clone, Copy)]
@@ -34,7 +34,7 @@ impl Merge3<'_> {
         text
     }
 
-    fn write_conflict(&self, text: &mut Vec<u8>, part: &Part, names: MarkerNames<'_>) {
+    fn write_conflict(&self, text: &mut Vec<u8>, part: &MergePart, names: MarkerNames<'_>) {
         let line_break: &[u8] = if self.has_carriage_returns(part) { b"\r\n" } else { b"\n" };
         let marker = |text: &mut Vec<u8>, marker: &[u8], name: &str| {
             text.extend_from_slice(marker);
@@ -59,7 +59,7 @@ impl Merge3<'_> {
 
     /// Whether the markers of a conflict end with `\r\n`. For that, the lines above it in both versions and the first
     /// line of the base must end so, as far as they are known.
-    fn has_carriage_returns(&self, part: &Part) -> bool {
+    fn has_carriage_returns(&self, part: &MergePart) -> bool {
         let mine = ends_in_carriage_return(&self.mine, part.mine.start.saturating_sub(1));
         let theirs = ends_in_carriage_return(&self.theirs, part.theirs.start.saturating_sub(1));
         let base = ends_in_carriage_return(&self.base, 0);

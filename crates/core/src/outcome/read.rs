@@ -44,7 +44,7 @@ pub struct UnchangedRead {
 impl ReadResult {
     /// Chooses which of the wanted lines are shown.
     pub fn of(path: RelPath, text: Text, wanted: LineSet, numbers: LineNumbers, limits: &Limits) -> Self {
-        let mut room = Room { rows: limits.read_lines, bytes: limits.read_bytes, is_first: true };
+        let mut room = RowBudget { rows: limits.read_lines, bytes: limits.read_bytes, is_first: true };
         let (mut lines, mut full) = (LineSet::new(), LineSet::new());
         for (index, range) in wanted.clipped(text.line_count()).ranges().iter().enumerate() {
             if index > 0 {
@@ -90,13 +90,13 @@ impl ReadResult {
     }
 }
 
-struct Room {
+struct RowBudget {
     rows: usize,
     bytes: usize,
     is_first: bool,
 }
 
-impl Room {
+impl RowBudget {
     /// Takes lines with this many bytes, if they certainly fit.
     fn take_all(&mut self, bytes: usize, lines: LineRange) -> bool {
         let rows = lines.count() as usize;

@@ -188,14 +188,14 @@ impl<'a> StandsOnce<'a> {
 struct Elimination<'a> {
     before: &'a Text,
     runs: Vec<KeptRun>,
-    remainders: HashMap<&'a str, Remainder>,
+    remainders: HashMap<&'a str, EqualLines>,
     /// Old lines whose text occurs once in both remainders.
     once: Vec<usize>,
 }
 
 /// Lines in doubt that have the same text.
 #[derive(Debug, Default, Clone, Copy)]
-struct Remainder {
+struct EqualLines {
     before: usize,
     after: usize,
     /// The sum of the old indexes. If one line is left, the sum is its index.
@@ -204,7 +204,7 @@ struct Remainder {
 
 impl<'a> Elimination<'a> {
     fn new(before: &'a Text, after: &'a Text, runs: Vec<KeptRun>) -> Self {
-        let mut remainders: HashMap<&str, Remainder> = HashMap::new();
+        let mut remainders: HashMap<&str, EqualLines> = HashMap::new();
         let proven = runs.iter().map(|run| run.proven.clone()).filter(|proven| !proven.is_empty());
         for (index, line) in lines_outside(before, proven) {
             let remainder = remainders.entry(line).or_default();
@@ -252,7 +252,7 @@ impl<'a> Elimination<'a> {
     }
 }
 
-impl Remainder {
+impl EqualLines {
     fn stands_once(self) -> bool {
         (self.before, self.after) == (1, 1)
     }

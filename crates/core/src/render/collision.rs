@@ -1,7 +1,7 @@
 //! Renders a collision: changes of another agent that will conflict with an edit.
 
 use crate::{
-    forecast::{Collision, Forecast, Side, Unknown},
+    forecast::{Collision, Forecast, Side, UnknownForecast},
     lines::LineSet,
     merge3::Conflict,
     render::{change::ago, describe_lines},
@@ -21,15 +21,16 @@ pub fn collision(collision: &Collision) -> Option<String> {
         (describe_lines(&theirs), describe_lines(&mine))
     };
     let (what, then) = match forecast {
-        Forecast::Clean | Forecast::Unknown(Unknown::NoBase | Unknown::OtherBase | Unknown::TooMuchWork) => return None,
+        Forecast::Clean
+        | Forecast::Unknown(UnknownForecast::NoBase | UnknownForecast::OtherBase | UnknownForecast::TooMuchWork) => return None,
         Forecast::SameLines(conflicts) => {
             let (theirs, mine) = lines(conflicts);
             (format!("changed {theirs} of {path}"), format!("your edit of {mine} will conflict"))
         }
-        Forecast::Unknown(Unknown::NotShared(conflicts)) if conflicts.is_empty() => {
+        Forecast::Unknown(UnknownForecast::NotShared(conflicts)) if conflicts.is_empty() => {
             (format!("changed {path}"), "your change will conflict unless it is the same".to_owned())
         }
-        Forecast::Unknown(Unknown::NotShared(conflicts)) => {
+        Forecast::Unknown(UnknownForecast::NotShared(conflicts)) => {
             let (theirs, mine) = lines(conflicts);
             (format!("changed {theirs} of {path}"), format!("your edit of {mine} will conflict unless it is the same"))
         }
@@ -90,6 +91,6 @@ mod tests {
             @"another checkout changed src/a.rs; your change of this binary file will conflict"
         );
         assert_eq!(line(None, Forecast::Clean), None);
-        assert_eq!(line(None, Forecast::Unknown(Unknown::NoBase)), None);
+        assert_eq!(line(None, Forecast::Unknown(UnknownForecast::NoBase)), None);
     }
 }

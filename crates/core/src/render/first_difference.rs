@@ -2,7 +2,7 @@
 //! made visible in the quote if they matter.
 
 use crate::{
-    confusables::{Looks, fold, is_mark, looks, name},
+    confusables::{Appearance, fold, is_mark, looks, name},
     excerpt::clip,
     refusal::{Divergence, HiddenDifference, LinePiece},
     render::describe_lines,
@@ -147,7 +147,7 @@ impl DifferingLine {
     }
 
     fn has_look_alike(&self) -> bool {
-        self.chars().iter().any(|c| matches!(looks(*c), Looks::Like(_)))
+        self.chars().iter().any(|c| matches!(looks(*c), Appearance::Like(_)))
     }
 
     fn looks_like(&self, other: &DifferingLine) -> bool {
@@ -156,7 +156,7 @@ impl DifferingLine {
     }
 
     fn is_invisible(&self) -> bool {
-        !self.is_empty() && self.chars().iter().all(|c| looks(*c) == Looks::Invisible)
+        !self.is_empty() && self.chars().iter().all(|c| looks(*c) == Appearance::Invisible)
     }
 
     fn is_hidden(&self) -> bool {
@@ -227,7 +227,7 @@ impl DifferingLine {
 
 /// Whether a reader cannot see this character, or takes it for another one.
 fn is_hidden(c: char) -> bool {
-    c.is_control() || looks(c) != Looks::Itself && c != ' '
+    c.is_control() || looks(c) != Appearance::Itself && c != ' '
 }
 
 /// `U+2019 (right single quotation mark)`, `x (U+0078)`

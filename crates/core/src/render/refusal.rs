@@ -383,19 +383,19 @@ fn in_file(path: &str, why: &str) -> String {
 }
 
 /// The words for the text that was not found in a file, as the call names it.
-struct Sought {
+struct NotFoundWording {
     old_is: &'static str,
     new_is: &'static str,
     how_to_name_one: &'static str,
 }
 
-const OLD_STRING: Sought = Sought {
+const OLD_STRING: NotFoundWording = NotFoundWording {
     old_is: "old_string is",
     new_is: "new_string is",
     how_to_name_one: "Add surrounding lines to name one, or set replace_all.",
 };
 
-const CHUNK: Sought = Sought {
+const CHUNK: NotFoundWording = NotFoundWording {
     old_is: "the old lines of the chunk are",
     new_is: "its new lines are",
     how_to_name_one: "Add lines of context, or name the function or class above them after @@.",
@@ -403,7 +403,7 @@ const CHUNK: Sought = Sought {
 
 fn not_found(
     path: &str,
-    sought: &Sought,
+    sought: &NotFoundWording,
     nearest: Option<&NearestLines>,
     already_at: Option<LineNo>,
     prefixed: Option<&PrefixedText>,

@@ -10,7 +10,7 @@ use std::{
 
 use surehand_core::{
     ContentHash, LineMap, LineNo, Text,
-    attribution::{Places, Weave, WeaveState},
+    attribution::{LinePlaces, Weave, WeaveState},
     timestamp::Millis,
 };
 
@@ -44,9 +44,9 @@ impl<'a> LineHistory<'a> {
         steps.retain(|step| !step.is_rename());
         let maps = TextWalk::new(workspace, &steps, &present).maps();
         let mut first = steps.len() - maps.len();
-        let mut led = Led::new(present.line_count());
+        let mut led = ExtendedWeave::new(present.line_count());
         while first < steps.len() {
-            match Led::through(&steps[first..], &maps[maps.len() + first - steps.len()..], marked) {
+            match ExtendedWeave::through(&steps[first..], &maps[maps.len() + first - steps.len()..], marked) {
                 Ok(done) if done.weave.line_count() == present.line_count() => {
                     led = done;
                     break;
@@ -57,7 +57,7 @@ impl<'a> LineHistory<'a> {
             }
         }
         let steps = steps.split_off(first);
-        let Led { weave, states } = led;
+        let ExtendedWeave { weave, states } = led;
         Self { workspace, weave, steps, present, states, written: OnceCell::new() }
     }
 
@@ -87,9 +87,9 @@ impl<'a> LineHistory<'a> {
     }
 
     /// Finds the lines of another text in this history.
-    pub(crate) fn place(&self, base: &Text) -> Places {
+    pub(crate) fn place(&self, base: &Text) -> LinePlaces {
         match self.states.get(&base.version()) {
-            Some(state) => Places::from(state),
+            Some(state) => LinePlaces::from(state),
             None => self.weave.place(base, &self.present, |step, line| self.written().get(&(step, line)).cloned()),
         }
     }
@@ -140,12 +140,12 @@ const MOST_WRITTEN: usize = 64 << 20;
 const LINE_OVERHEAD: usize = 64;
 
 /// A weave that was built from steps.
-struct Led {
+struct ExtendedWeave {
     weave: Weave,
     states: HashMap<ContentHash, WeaveState>,
 }
 
-impl Led {
+impl ExtendedWeave {
     fn new(lines: usize) -> Self {
         Self { weave: Weave::new(lines), states: HashMap::new() }
     }

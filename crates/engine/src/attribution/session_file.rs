@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use surehand_core::{
     Content, ContentHash, LineNo, RelPath, Text,
-    attribution::{Part, Places, Weave},
+    attribution::{LinePlaces, PartialText, Weave},
 };
 
 use super::{
@@ -48,7 +48,7 @@ enum Present {
 pub(crate) struct OwnLines {
     weave: Weave,
     base: Text,
-    places: Places,
+    places: LinePlaces,
     present: Text,
     /// The steps of the session.
     chosen: HashSet<usize>,
@@ -292,7 +292,7 @@ impl FileReading {
         let marked: Vec<ContentHash> = before.iter().map(|before| before.content.version()).collect();
         let history = LineHistory::follow(sources.workspace, self.steps.clone(), present.clone(), &marked);
         let chosen = |step: usize| history.step(step).is_some_and(|step| sources.is_of_session(step));
-        let places = if before.is_some() { history.place(&base) } else { Places::default() };
+        let places = if before.is_some() { history.place(&base) } else { LinePlaces::default() };
         let part_of = |base: &Text, present: &Text| history.weave.part((base, &places), present, chosen);
         let part = part_of(&base, present);
         let of_step =
@@ -329,7 +329,7 @@ impl FileReading {
         sources: &WorkSources<'_>,
         (before, base): (Option<&WorkSide>, &Text),
         (present, part): (&Text, &Text),
-        part_of: &dyn Fn(&Text, &Text) -> Part,
+        part_of: &dyn Fn(&Text, &Text) -> PartialText,
     ) -> Result<Option<Content>, GitError> {
         let unconverted = || Ok(Some(Content::Text(part.clone())));
         let in_tree = sources.workspace.copy.in_tree(&self.path);

@@ -23,7 +23,7 @@ use surehand_store::{
     StoreError, StoreRecord,
 };
 
-use self::changed_files::Candidate;
+use self::changed_files::UncommittedCandidate;
 pub(crate) use self::changed_files::{ChangeFinder, WalkContext, usual_mode};
 pub(crate) use self::nested::NestedPaths;
 use self::nested::NestedRepository;
@@ -250,7 +250,7 @@ struct CheckpointBuilder<'a> {
     git: Option<GitState>,
     nested: Vec<NestedRepository>,
     last: HashMap<&'a RelPath, &'a FileState>,
-    candidates: Vec<Candidate>,
+    candidates: Vec<UncommittedCandidate>,
     files: Vec<CheckpointFile>,
     not_kept: Vec<NotKept>,
     is_whole: bool,
@@ -259,8 +259,8 @@ struct CheckpointBuilder<'a> {
 }
 
 /// A file that was read.
-struct Fresh {
-    candidate: Candidate,
+struct ReadCandidate {
+    candidate: UncommittedCandidate,
     path: RelPath,
     version: ContentHash,
     content: Vec<u8>,
@@ -412,7 +412,7 @@ impl<'a> CheckpointBuilder<'a> {
         candidates.retain(|candidate| !candidate.is_committed || unusual <= MOST_UNUSUAL);
         candidates.sort_by(|one, other| rank(one).cmp(&rank(other)));
         let excluded = excluded(&self.workspace.config().never_kept);
-        let mut fresh: Vec<Fresh> = Vec::new();
+        let mut fresh: Vec<ReadCandidate> = Vec::new();
         let mut waiting = 0;
         for candidate in candidates {
             let Ok(path) = RelPath::new(&candidate.path) else { continue };
@@ -445,7 +445,7 @@ impl<'a> CheckpointBuilder<'a> {
             }
             self.bytes += content.len() as u64;
             waiting += content.len();
-            fresh.push(Fresh { version: ContentHash::of(&content), candidate, path, content });
+            fresh.push(ReadCandidate { version: ContentHash::of(&content), candidate, path, content });
             if waiting >= BATCH {
                 self.store(std::mem::take(&mut fresh))?;
                 waiting = 0;
@@ -458,7 +458,7 @@ impl<'a> CheckpointBuilder<'a> {
     /// The state of a file, if it is known without reading the file.
     fn known(
         &mut self,
-        candidate: &Candidate,
+        candidate: &UncommittedCandidate,
         path: &RelPath,
         excluded: &ignore::gitignore::Gitignore,
     ) -> Result<Option<FileState>, StoreError> {
@@ -504,18 +504,18 @@ impl<'a> CheckpointBuilder<'a> {
     }
 
     /// Whether the commit still has this blob for the file.
-    fn is_at_head(&self, candidate: &Candidate, id: &str) -> bool {
+    fn is_at_head(&self, candidate: &UncommittedCandidate, id: &str) -> bool {
         candidate.nested.is_none() && self.blob_at_head(candidate).is_some_and(|blob| blob.to_string() == id)
     }
 
-    fn git_of(&self, candidate: &Candidate) -> Option<&GitState> {
+    fn git_of(&self, candidate: &UncommittedCandidate) -> Option<&GitState> {
         match candidate.nested {
             Some(number) => Some(&self.nested[number].git),
             None => self.git.as_ref(),
         }
     }
 
-    fn blob_at_head(&self, candidate: &Candidate) -> Option<ObjectId> {
+    fn blob_at_head(&self, candidate: &UncommittedCandidate) -> Option<ObjectId> {
         let git = self.git_of(candidate)?;
         if let Some(place) = candidate.place.filter(|place| git.head.has(*place)) {
             return Some(git.index.entries()[place].id);
@@ -530,7 +530,7 @@ impl<'a> CheckpointBuilder<'a> {
     }
 
     /// The blob of the commit for a file, if it has the same content.
-    fn committed_as(&self, candidate: &Candidate, content: &[u8]) -> Option<ObjectId> {
+    fn committed_as(&self, candidate: &UncommittedCandidate, content: &[u8]) -> Option<ObjectId> {
         let git = self.git_of(candidate)?;
         let blob = self.blob_at_head(candidate)?;
         if let Some(place) = candidate.place.filter(|place| git.head.has(*place)) {
@@ -545,11 +545,11 @@ impl<'a> CheckpointBuilder<'a> {
     }
 
     /// Sends contents to the store that it does not have.
-    fn store(&mut self, fresh: Vec<Fresh>) -> Result<(), StoreError> {
+    fn store(&mut self, fresh: Vec<ReadCandidate>) -> Result<(), StoreError> {
         let held =
             |store: &dyn Store| fresh.iter().map(|fresh| store.has_version(&fresh.version)).collect::<Result<Vec<bool>, _>>();
         let held = self.workspace.ask(held)?;
-        for (Fresh { candidate, path, version, content }, is_held) in fresh.into_iter().zip(held) {
+        for (ReadCandidate { candidate, path, version, content }, is_held) in fresh.into_iter().zip(held) {
             if !is_held && self.content_use == ContentUse::Keep {
                 self.workspace.record(StoreRecord::Kept { version, content: SharedBytes::new(content), at: now() });
             }
@@ -588,7 +588,7 @@ pub(crate) fn read_file(workspace: &Workspace, path: &RelPath, limit: u64) -> io
 }
 
 /// The order in which files are kept while there is room.
-fn rank(candidate: &Candidate) -> (bool, bool, u64, &str) {
+fn rank(candidate: &UncommittedCandidate) -> (bool, bool, u64, &str) {
     (candidate.nested.is_some(), candidate.is_ignored, candidate.stamp.size, &candidate.path)
 }
 

@@ -4,7 +4,7 @@ use surehand_core::{
     KnownLines, Present, RelPath, Text,
     shell::{
         mentions::{self, Mentions},
-        printed::{Candidate, Printed, Rank},
+        printed::{Candidate, CandidateRank, PrintedOutput},
     },
 };
 
@@ -37,21 +37,21 @@ impl Session {
         mut mentioned: MentionedFiles,
         then: &FilesBefore,
     ) -> Vec<KnownLines> {
-        let mut printed = Printed::new(command.line, command.output);
+        let mut printed = PrintedOutput::new(command.line, command.output);
         if printed.is_blank() {
             return Vec::new();
         }
         let workspace = self.workspace().clone();
         mentioned.look_up(&workspace, &mentions::in_output(command.output));
         let mut room = MOST_BYTES;
-        let mut read = self.take_printed(&mut printed, &mentioned.files, Rank::Named, then, &mut room);
+        let mut read = self.take_printed(&mut printed, &mentioned.files, CandidateRank::Named, then, &mut room);
         if !printed.is_accounted_for() {
             let possible = mentioned.possible_paths(&workspace, mentions);
-            read.extend(self.take_printed(&mut printed, &possible, Rank::Possible, then, &mut room));
+            read.extend(self.take_printed(&mut printed, &possible, CandidateRank::Possible, then, &mut room));
         }
         if !printed.is_accounted_for() {
             let recent = self.tracker().map(|tracker| tracker.lately_viewed(&workspace, LATELY)).unwrap_or_default();
-            read.extend(self.take_printed(&mut printed, &recent, Rank::Recent, then, &mut room));
+            read.extend(self.take_printed(&mut printed, &recent, CandidateRank::Recent, then, &mut room));
         }
         self.track_read(&read);
         read
@@ -60,9 +60,9 @@ impl Session {
     /// Compares the remaining output with these files, and marks the lines it shows as seen.
     fn take_printed(
         &mut self,
-        printed: &mut Printed,
+        printed: &mut PrintedOutput,
         paths: &[RelPath],
-        rank: Rank,
+        rank: CandidateRank,
         then: &FilesBefore,
         room: &mut usize,
     ) -> Vec<KnownLines> {
@@ -88,8 +88,8 @@ impl Session {
     }
 
     /// The text of a file, within the remaining size.
-    fn text_within(&mut self, path: &RelPath, rank: Rank, room: &mut usize) -> Option<(RelPath, Text)> {
-        let most = if rank == Rank::Named { *room } else { (*room).min(MOST_BYTES_UNNAMED) };
+    fn text_within(&mut self, path: &RelPath, rank: CandidateRank, room: &mut usize) -> Option<(RelPath, Text)> {
+        let most = if rank == CandidateRank::Named { *room } else { (*room).min(MOST_BYTES_UNNAMED) };
         let limit = self.limits().file_bytes.min(most as u64);
         let workspace = self.workspace().clone();
         let gathered = self.files.gather_up_to(&workspace, path.as_str(), limit).ok()?;

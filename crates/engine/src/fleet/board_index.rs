@@ -46,7 +46,7 @@ struct Record {
 }
 
 /// The fixed beginning of the file: numbers of eight bytes.
-struct Head {
+struct IndexHeader {
     version: CopyVersion,
     read_at: Millis,
     now: Millis,
@@ -58,7 +58,7 @@ pub(super) const HEAD: usize = 6 * 8;
 
 /// The version of the copy that an index belongs to; `None` if the file has another format.
 pub(super) fn version_in(head: &[u8; HEAD]) -> Option<CopyVersion> {
-    Head::of(head).map(|head| head.version)
+    IndexHeader::of(head).map(|head| head.version)
 }
 
 impl Workspace {
@@ -76,7 +76,7 @@ impl Workspace {
 
     fn look_up<'a>(&self, keys: impl IntoIterator<Item = Key<'a>>) -> io::Result<Option<LocalCopy>> {
         let Some(file) = self.open_copy_file("index", MAX_BYTES)? else { return Ok(None) };
-        let Some(head) = Head::read(&file)? else { return Ok(None) };
+        let Some(head) = IndexHeader::read(&file)? else { return Ok(None) };
         let board = BoardCopy { now: head.now, ..BoardCopy::default() };
         let mut copy = LocalCopy { read_at: Some(head.read_at), board, version: head.version, ..LocalCopy::default() };
         if let Some(age) = self.copy_age()? {
@@ -130,7 +130,7 @@ fn slot_of(key: &str, slots: u64) -> u64 {
     u64::from_le_bytes(*first) % slots
 }
 
-impl Head {
+impl IndexHeader {
     fn read(file: &File) -> io::Result<Option<Self>> {
         let mut bytes = [0; HEAD];
         file.read_exact_at(&mut bytes, 0)?;

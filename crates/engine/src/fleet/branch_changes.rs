@@ -77,7 +77,7 @@ impl BranchChanges {
         }
         let is_same_fork = fork.commit == self.fork.commit;
         let mut files = BTreeMap::new();
-        for (path, Candidate { base, stamp }) in candidates {
+        for (path, BranchCandidate { base, stamp }) in candidates {
             let in_tree = workspace.copy.in_tree(&path);
             let last = self.files.get(&in_tree).filter(|last| is_same_fork && last.is_still_true(stamp.as_ref()));
             let now = match last {
@@ -141,7 +141,7 @@ fn news(before: &BTreeMap<RelPath, KnownChange>, after: &BTreeMap<RelPath, Known
 }
 
 /// A file that may have changed.
-struct Candidate {
+struct BranchCandidate {
     base: Option<TreeEntry>,
     /// The stamp, if the walk visited the file.
     stamp: Option<Stamp>,
@@ -167,7 +167,7 @@ struct ForkComparison<'a> {
 
 impl ForkComparison<'_> {
     /// The files that may differ from the fork point, by their paths in the workspace.
-    fn candidates(&self) -> Result<BTreeMap<RelPath, Candidate>, ForkPointError> {
+    fn candidates(&self) -> Result<BTreeMap<RelPath, BranchCandidate>, ForkPointError> {
         let below = self.workspace.copy.below.as_ref().map(|below| format!("{below}/")).unwrap_or_default();
         let index = GitIndex::read(self.git)?;
         let fork = HeadTree::compare(self.objects, &self.fork.tree, &index)?;
@@ -186,7 +186,7 @@ impl ForkComparison<'_> {
             let path = str::from_utf8(key).ok().and_then(|key| RelPath::new(key.strip_prefix(&below)?).ok());
             let base = base_of(place, key);
             if let Some(path) = path.filter(|_| base.is_none_or(|base| base.mode != SUBMODULE)) {
-                found.entry(path).or_insert(Candidate { base, stamp });
+                found.entry(path).or_insert(BranchCandidate { base, stamp });
             }
         };
         for candidate in met.candidates.iter().filter(|candidate| !candidate.is_ignored && !candidate.is_committed) {

@@ -4,7 +4,7 @@ use std::{borrow::Cow, cell::RefCell, collections::HashMap, path::Path};
 
 use surehand_core::{
     Forecast, Hunk,
-    forecast::{Unknown, Version, VersionHunk, apply, forecast, in_line_endings_of},
+    forecast::{UnknownForecast, Version, VersionHunk, apply, forecast, in_line_endings_of},
 };
 use surehand_store::board::{ContentChange, FileChange, SharedHunk};
 
@@ -50,10 +50,15 @@ impl Forecaster {
         Some(git::reference(&git, "HEAD").ok()?.commit?.to_string())
     }
 
-    fn try_forecast(&self, mine: Option<&[u8]>, theirs: &FileChange, their_head: Option<&str>) -> Result<Forecast, Unknown> {
+    fn try_forecast(
+        &self,
+        mine: Option<&[u8]>,
+        theirs: &FileChange,
+        their_head: Option<&str>,
+    ) -> Result<Forecast, UnknownForecast> {
         let base = self.base(theirs, their_head)?;
         let content = base.map_or(Ok(Vec::new()), |base| self.blob(&base.id))?;
-        let their_base = theirs.base.as_deref().map(|id| ObjectId::from_hex(id).ok_or(Unknown::OtherBase)).transpose()?;
+        let their_base = theirs.base.as_deref().map(|id| ObjectId::from_hex(id).ok_or(UnknownForecast::OtherBase)).transpose()?;
         let their_content;
         let their_version = match &theirs.change {
             ContentChange::Deleted => Version::Deleted,
@@ -62,7 +67,7 @@ impl Forecaster {
             // Their hunks belong to another version of the file than the base.
             ContentChange::Lines(hunks) => {
                 let content = their_base.map_or(Ok(Vec::new()), |id| self.blob(&id))?;
-                their_content = apply(&content, &version_hunks(hunks))?.ok_or(Unknown::OtherBase)?;
+                their_content = apply(&content, &version_hunks(hunks))?.ok_or(UnknownForecast::OtherBase)?;
                 Version::Content(&their_content)
             }
             ContentChange::Same => match their_base {
@@ -82,13 +87,13 @@ impl Forecaster {
     }
 
     /// The file in the commit that both sides start from.
-    fn base(&self, theirs: &FileChange, their_head: Option<&str>) -> Result<Option<TreeEntry>, Unknown> {
-        let id = |hex: &str| ObjectId::from_hex(hex).ok_or(Unknown::NoBase);
+    fn base(&self, theirs: &FileChange, their_head: Option<&str>) -> Result<Option<TreeEntry>, UnknownForecast> {
+        let id = |hex: &str| ObjectId::from_hex(hex).ok_or(UnknownForecast::NoBase);
         let (one, other) = match their_head {
             Some(head) => (self.mine.branches.head, id(head)?),
             None => (self.mine.commit, id(&theirs.fork_point)?),
         };
-        let bases = self.merge_bases(one, other).map_err(|_| Unknown::NoBase)?;
+        let bases = self.merge_bases(one, other).map_err(|_| UnknownForecast::NoBase)?;
         let entry = |commit: &ObjectId| -> Result<Option<TreeEntry>, CannotTell> {
             let tree = if *commit == self.mine.commit {
                 self.mine.tree
@@ -97,10 +102,11 @@ impl Forecaster {
             };
             git::entry_at(&self.objects, &tree, theirs.path.as_str())
         };
-        let entries: Vec<Option<TreeEntry>> = bases.iter().map(entry).collect::<Result<_, _>>().map_err(|_| Unknown::NoBase)?;
+        let entries: Vec<Option<TreeEntry>> =
+            bases.iter().map(entry).collect::<Result<_, _>>().map_err(|_| UnknownForecast::NoBase)?;
         // After criss-cross merges, git constructs a virtual base, unless the file is equal in all bases.
-        let (first, others) = entries.split_first().ok_or(Unknown::NoBase)?;
-        if others.iter().all(|other| other == first) { Ok(*first) } else { Err(Unknown::NoBase) }
+        let (first, others) = entries.split_first().ok_or(UnknownForecast::NoBase)?;
+        if others.iter().all(|other| other == first) { Ok(*first) } else { Err(UnknownForecast::NoBase) }
     }
 
     fn merge_bases(&self, one: ObjectId, other: ObjectId) -> Result<Vec<ObjectId>, CannotTell> {
@@ -115,8 +121,8 @@ impl Forecaster {
         Ok(bases)
     }
 
-    fn blob(&self, id: &ObjectId) -> Result<Vec<u8>, Unknown> {
-        self.objects.blob(id, MOST_BYTES).ok().flatten().ok_or(Unknown::NoBase)
+    fn blob(&self, id: &ObjectId) -> Result<Vec<u8>, UnknownForecast> {
+        self.objects.blob(id, MOST_BYTES).ok().flatten().ok_or(UnknownForecast::NoBase)
     }
 }
 

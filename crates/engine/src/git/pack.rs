@@ -163,16 +163,16 @@ impl Pack {
         Ok((content.len() <= limit).then_some((kind, content)))
     }
 
-    fn entry(&self, offset: u64) -> Result<Entry, CannotTell> {
+    fn entry(&self, offset: u64) -> Result<PackEntry, CannotTell> {
         /// A type and a size, then an offset or an id.
         const LONGEST: usize = 10 + 32;
         let mut head = [0; LONGEST];
         let length = self.file()?.read_at(&mut head, offset).map_err(|error| CannotTell::of(&self.path, error))?;
         let head = &head[..length];
-        Entry::parse(head, offset, self.hash).ok_or_else(|| self.damaged())
+        PackEntry::parse(head, offset, self.hash).ok_or_else(|| self.damaged())
     }
 
-    fn inflate(&self, entry: &Entry) -> Result<Vec<u8>, CannotTell> {
+    fn inflate(&self, entry: &PackEntry) -> Result<Vec<u8>, CannotTell> {
         use miniz_oxide::inflate::{
             TINFLStatus,
             core::{DecompressorOxide, decompress, inflate_flags},
@@ -201,7 +201,7 @@ impl Pack {
     }
 }
 
-struct Entry {
+struct PackEntry {
     kind: EntryKind,
     size: usize,
     data: u64,
@@ -213,7 +213,7 @@ enum EntryKind {
     DeltaOfObject(ObjectId),
 }
 
-impl Entry {
+impl PackEntry {
     fn parse(head: &[u8], offset: u64, hash: usize) -> Option<Self> {
         let mut bytes = head.iter();
         let first = *bytes.next()?;

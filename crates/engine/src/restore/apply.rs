@@ -7,7 +7,7 @@ use std::{
 };
 
 use surehand_core::{
-    Blob, Content as Bytes, ContentHash, Refusal, RelPath,
+    Blob, Content, ContentHash, Refusal, RelPath,
     outcome::FileOutcome,
     plan::{self, RestoredContent},
 };
@@ -51,9 +51,9 @@ struct RestoreRecord<'a> {
 }
 
 /// A file with its content after the restore.
-struct Wanted<'a> {
+struct WantedFile<'a> {
     file: &'a RestoreFile,
-    content: Option<Bytes>,
+    content: Option<Content>,
     mode: Option<u32>,
 }
 
@@ -163,7 +163,7 @@ impl Session {
         restored: &mut Restored,
         failed: &mut BTreeSet<RelPath>,
     ) -> Vec<RelPath> {
-        let mut wanted: Vec<Wanted<'_>> = Vec::new();
+        let mut wanted: Vec<WantedFile<'_>> = Vec::new();
         for file in files {
             match self.wanted(file) {
                 Ok(want) => wanted.push(want),
@@ -230,16 +230,16 @@ impl Session {
         Vec::new()
     }
 
-    fn wanted<'a>(&self, file: &'a RestoreFile) -> Result<Wanted<'a>, String> {
-        let PathState::File { content, mode } = &file.want else { return Ok(Wanted { file, content: None, mode: None }) };
+    fn wanted<'a>(&self, file: &'a RestoreFile) -> Result<WantedFile<'a>, String> {
+        let PathState::File { content, mode } = &file.want else { return Ok(WantedFile { file, content: None, mode: None }) };
         let bytes = content.load(self.workspace(), &file.path)?;
         let content =
-            if bytes.len() as u64 > self.limits().file_bytes { Bytes::Blob(Blob::new(bytes)) } else { Bytes::new(bytes) };
-        Ok(Wanted { file, content: Some(content), mode: *mode })
+            if bytes.len() as u64 > self.limits().file_bytes { Content::Blob(Blob::new(bytes)) } else { Content::new(bytes) };
+        Ok(WantedFile { file, content: Some(content), mode: *mode })
     }
 
     /// Plans the write of a file from its present content; `None` if the content is already right.
-    fn plan_file(&mut self, want: &Wanted<'_>) -> Result<Option<PlannedFile>, String> {
+    fn plan_file(&mut self, want: &WantedFile<'_>) -> Result<Option<PlannedFile>, String> {
         let in_words = |refusal: Refusal| refusal.to_string();
         let gathered = self.gather_to_restore(&want.file.path).map_err(in_words)?;
         if gathered.present.content() == want.content {

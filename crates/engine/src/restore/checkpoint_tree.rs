@@ -16,7 +16,7 @@ use crate::{
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum PathState {
     Nothing,
-    File { content: Content, mode: Option<u32> },
+    File { content: ContentSource, mode: Option<u32> },
     Link { target: String },
     Directory { mode: u32 },
     NotKept,
@@ -24,7 +24,7 @@ pub(super) enum PathState {
 
 /// The place where the content of a file is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Content {
+pub(super) enum ContentSource {
     Version(ContentHash),
     Blob(ObjectId),
 }
@@ -32,15 +32,15 @@ pub(super) enum Content {
 /// The maximum size of a blob that is read from git.
 pub(crate) const MOST_OF_BLOB: usize = 256 << 20;
 
-impl Content {
+impl ContentSource {
     /// The bytes. The error says why they are not available.
     pub(super) fn load(&self, workspace: &Workspace, path: &RelPath) -> Result<Vec<u8>, String> {
         match self {
-            Content::Version(version) => {
+            ContentSource::Version(version) => {
                 let content = workspace.content_at(path, version).map(|content| content.bytes().to_vec());
                 content.ok_or_else(|| format!("version {} is no longer kept", version.short()))
             }
-            Content::Blob(id) => {
+            ContentSource::Blob(id) => {
                 let git = workspace.git_dirs().ok_or("there is no git repository any more")?;
                 match Objects::of(&git.common).blob(id, MOST_OF_BLOB) {
                     Ok(Some(content)) => Ok(content),
@@ -53,11 +53,11 @@ impl Content {
 }
 
 /// Whether both have the same bytes.
-pub(super) fn is_same_content(workspace: &Workspace, path: &RelPath, one: &Content, other: &Content) -> bool {
+pub(super) fn is_same_content(workspace: &Workspace, path: &RelPath, one: &ContentSource, other: &ContentSource) -> bool {
     match (one, other) {
-        (Content::Version(one), Content::Version(other)) => one == other,
-        (Content::Blob(one), Content::Blob(other)) => one == other,
-        (Content::Version(version), blob) | (blob, Content::Version(version)) => {
+        (ContentSource::Version(one), ContentSource::Version(other)) => one == other,
+        (ContentSource::Blob(one), ContentSource::Blob(other)) => one == other,
+        (ContentSource::Version(version), blob) | (blob, ContentSource::Version(version)) => {
             blob.load(workspace, path).is_ok_and(|content| ContentHash::of(&content) == *version)
         }
     }
@@ -99,10 +99,10 @@ impl<'a> CheckpointTree<'a> {
     pub(super) fn at(&self, path: &RelPath) -> PathState {
         match self.listed.get(path) {
             Some(FileState::File { content: FileContent::Version(version), mode, .. }) => {
-                PathState::File { content: Content::Version(*version), mode: Some(*mode) }
+                PathState::File { content: ContentSource::Version(*version), mode: Some(*mode) }
             }
             Some(FileState::File { content: FileContent::Blob(id), mode, .. }) => match ObjectId::from_hex(id) {
-                Some(id) => PathState::File { content: Content::Blob(id), mode: Some(*mode) },
+                Some(id) => PathState::File { content: ContentSource::Blob(id), mode: Some(*mode) },
                 None => PathState::NotKept,
             },
             Some(FileState::Link { target }) => PathState::Link { target: target.clone() },
@@ -131,7 +131,7 @@ impl<'a> CheckpointTree<'a> {
             0o160_000 => PathState::NotKept,
             mode => {
                 let mode = usual_mode(mode & 0o100 != 0, self.umask);
-                PathState::File { content: Content::Blob(entry.id), mode: Some(mode) }
+                PathState::File { content: ContentSource::Blob(entry.id), mode: Some(mode) }
             }
         }
     }

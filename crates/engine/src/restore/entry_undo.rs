@@ -11,7 +11,7 @@ use surehand_store::{ChangeId, EntryChange, FileEvent, PathEntry};
 
 use super::{
     RestoreAct, RestoreFile, RestorePlan, Restored,
-    checkpoint_tree::{Content, PathState, is_same_content},
+    checkpoint_tree::{ContentSource, PathState, is_same_content},
 };
 use crate::{change_log::ChangeOrigin, checkpoint::read_file, session::Session, workspace::Workspace};
 
@@ -82,7 +82,7 @@ impl EntryUndo {
             }
             PathState::File { content, mode } => {
                 let actual = read_file(workspace, &self.path, u64::MAX).ok().flatten();
-                let actual = actual.map(|bytes| Content::Version(ContentHash::of(&bytes)));
+                let actual = actual.map(|bytes| ContentSource::Version(ContentHash::of(&bytes)));
                 has_mode(*mode) && actual.is_some_and(|actual| is_same_content(workspace, &self.path, &actual, content))
             }
             PathState::NotKept => false,
@@ -151,7 +151,7 @@ pub(super) fn state_of(entry: &PathEntry, version: Option<ContentHash>) -> PathS
     match (entry, version) {
         (PathEntry::Link(target), _) => PathState::Link { target: target.clone() },
         (PathEntry::Directory(mode), _) => PathState::Directory { mode: *mode },
-        (PathEntry::File(mode), Some(version)) => PathState::File { content: Content::Version(version), mode: *mode },
+        (PathEntry::File(mode), Some(version)) => PathState::File { content: ContentSource::Version(version), mode: *mode },
         (PathEntry::File(_), None) | (PathEntry::Nothing, _) => PathState::Nothing,
     }
 }

@@ -27,7 +27,7 @@ pub use self::{
 };
 pub(crate) use self::{apply::TOOL, checkpoint_tree::MOST_OF_BLOB, entry_undo::EntryUndo};
 use self::{
-    checkpoint_tree::{CheckpointTree, Content, PathState, is_same_content},
+    checkpoint_tree::{CheckpointTree, ContentSource, PathState, is_same_content},
     entry_undo::state_of,
 };
 use crate::{
@@ -173,7 +173,7 @@ impl Session {
 
     /// A plan that restores one file to a version that is in the store.
     pub(crate) fn plan_of_version(&self, path: RelPath, version: ContentHash) -> RestorePlan {
-        let want = PathState::File { content: Content::Version(version), mode: None };
+        let want = PathState::File { content: ContentSource::Version(version), mode: None };
         let file = RestoreFile { path, act: RestoreAct::Overwrite, have: PathState::NotKept, want };
         RestorePlan::of(vec![file])
     }
@@ -321,7 +321,7 @@ impl Session {
 
     fn identity(&self, path: &RelPath, state: &PathState) -> Option<Identity> {
         match state {
-            PathState::File { content: Content::Version(version), .. } => Some(Identity::Content(*version)),
+            PathState::File { content: ContentSource::Version(version), .. } => Some(Identity::Content(*version)),
             PathState::File { content, .. } => {
                 content.load(self.workspace(), path).ok().map(|content| Identity::Content(ContentHash::of(&content)))
             }
@@ -375,7 +375,7 @@ impl Session {
         let mut unread = Vec::new();
         plan.files.retain(|file| {
             let is_known = match &file.have {
-                PathState::File { content: Content::Version(version), .. } if file.act != RestoreAct::SetMode => {
+                PathState::File { content: ContentSource::Version(version), .. } if file.act != RestoreAct::SetMode => {
                     let seen = self.view_of(&file.path).map(|view| view.last_known());
                     seen == Some(OutsideState::Version(*version)) || self.has_written(&file.path, *version)
                 }
@@ -419,7 +419,7 @@ fn on_disk(workspace: &Workspace, path: &RelPath) -> PathState {
     let target = || fs::read_link(workspace.path().join(path.as_str())).ok()?.into_os_string().into_string().ok();
     let state = match FileType::from_raw_mode(stat.st_mode) {
         FileType::RegularFile => {
-            content().map(|bytes| PathState::File { content: Content::Version(ContentHash::of(&bytes)), mode: Some(mode) })
+            content().map(|bytes| PathState::File { content: ContentSource::Version(ContentHash::of(&bytes)), mode: Some(mode) })
         }
         FileType::Symlink => target().map(|target| PathState::Link { target }),
         FileType::Directory => Some(PathState::Directory { mode }),

@@ -12,7 +12,7 @@ use std::{
 use proptest::prelude::*;
 use surehand_core::{
     Forecast, Hunk, RelPath,
-    forecast::{Side, Unknown, VersionHunk, apply},
+    forecast::{Side, UnknownForecast, VersionHunk, apply},
 };
 use surehand_engine::{
     BoardConfig, Config, StateHome, Workspace,
@@ -185,7 +185,7 @@ fn in_a_shallow_clone_whose_history_does_not_meet_changes_start_at_head() {
     let changes = BranchChanges::find(&machine.open("second")).unwrap();
     assert_eq!(changes.files().map(|change| change.fork_point.as_str()).collect::<Vec<_>>(), [head.trim()]);
     // The other side reports a fork point that is missing here.
-    assert_eq!(machine.forecast("second", "first", "a"), Forecast::Unknown(Unknown::NoBase));
+    assert_eq!(machine.forecast("second", "first", "a"), Forecast::Unknown(UnknownForecast::NoBase));
 }
 
 #[test]

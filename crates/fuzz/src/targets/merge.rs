@@ -2,7 +2,7 @@
 
 use surehand_core::{
     Forecast, Hunk,
-    forecast::{Unknown, Version, VersionHunk, apply, forecast},
+    forecast::{UnknownForecast, Version, VersionHunk, apply, forecast},
     merge3::{Conflict, MarkerNames, hunks, is_binary, merge3},
 };
 
@@ -39,7 +39,7 @@ pub(super) fn run(data: &[u8]) {
     match forecast(base, &Version::Content(mine), &Version::Hunks(hidden)) {
         Forecast::Clean => assert!(merge.is_clean()),
         Forecast::SameLines(_) => assert!(!merge.is_clean()),
-        Forecast::Unknown(Unknown::NotShared(_)) => {}
+        Forecast::Unknown(UnknownForecast::NotShared(_)) => {}
         other => panic!("{other:?}"),
     }
     // They may come from another base, or from nowhere.

@@ -7,7 +7,7 @@ use surehand_core::{
     shell::{
         covered, is_entry, mentions, only_reads,
         own_text::OwnText,
-        printed::{Candidate, Printed, Rank},
+        printed::{Candidate, CandidateRank, PrintedOutput},
     },
 };
 
@@ -100,10 +100,10 @@ pub(super) fn run(data: &[u8]) {
 }
 
 fn check_printed(line: &str, output: &str, texts: &[Text; 2]) {
-    for ranks in [[Rank::Named; 2], [Rank::Named, Rank::Possible], [Rank::Recent; 2]] {
+    for ranks in [[CandidateRank::Named; 2], [CandidateRank::Named, CandidateRank::Possible], [CandidateRank::Recent; 2]] {
         let candidates =
             [("src/a", 0), ("b", 1)].map(|(path, index)| Candidate { path, text: &texts[index], rank: ranks[index] });
-        let shown = Printed::new(line, output).lines_of(&candidates);
+        let shown = PrintedOutput::new(line, output).lines_of(&candidates);
         let rows = output.split('\n').count();
         for (lines, text) in shown.iter().zip(texts) {
             assert!(lines.count() as usize <= rows, "{line:?}: {lines} of {output:?}");

@@ -36,7 +36,7 @@ pub(super) struct Restrictions {
 }
 
 /// A file or directory, opened only to refer to it.
-pub(super) struct Entry {
+pub(super) struct GrantedEntry {
     fd: OwnedFd,
     pub(super) is_dir: bool,
     /// Whether it is a regular file, a pipe or a socket, and not a link or a device.
@@ -73,15 +73,15 @@ impl Restrictions {
     }
 
     /// Grants everything in a directory except devices.
-    pub(super) fn grant_dir(&mut self, entry: &Entry) -> io::Result<()> {
+    pub(super) fn grant_dir(&mut self, entry: &GrantedEntry) -> io::Result<()> {
         self.grant(entry, AccessFs::from_write(WANTED) & !(AccessFs::MakeChar | AccessFs::MakeBlock | AccessFs::IoctlDev))
     }
 
-    pub(super) fn grant_file(&mut self, entry: &Entry) -> io::Result<()> {
+    pub(super) fn grant_file(&mut self, entry: &GrantedEntry) -> io::Result<()> {
         self.grant(entry, AccessFs::WriteFile | AccessFs::Truncate)
     }
 
-    fn grant(&mut self, entry: &Entry, rights: BitFlags<AccessFs>) -> io::Result<()> {
+    fn grant(&mut self, entry: &GrantedEntry, rights: BitFlags<AccessFs>) -> io::Result<()> {
         (&mut self.files).add_rule(PathBeneath::new(entry.fd.as_fd(), rights)).map(drop).map_err(io::Error::other)
     }
 
@@ -130,11 +130,11 @@ fn socket_filter() -> io::Result<BpfProgram> {
 const ONLY_NAMED: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 /// Opens the end of a path. A link there is not followed.
-pub(super) fn open(path: &Path) -> io::Result<Entry> {
-    Entry::of(sys::open(path, ONLY_NAMED, Mode::empty())?)
+pub(super) fn open(path: &Path) -> io::Result<GrantedEntry> {
+    GrantedEntry::of(sys::open(path, ONLY_NAMED, Mode::empty())?)
 }
 
-impl Entry {
+impl GrantedEntry {
     fn of(fd: OwnedFd) -> io::Result<Self> {
         let stat = sys::fstat(&fd)?;
         let kind = FileType::from_raw_mode(stat.st_mode);

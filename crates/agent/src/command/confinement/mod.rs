@@ -124,7 +124,7 @@ impl Grants<'_> {
         self.add_entry(system::open(place)?, place)
     }
 
-    fn add_entry(&mut self, entry: system::Entry, place: &Path) -> io::Result<()> {
+    fn add_entry(&mut self, entry: system::GrantedEntry, place: &Path) -> io::Result<()> {
         if !entry.is_dir {
             return if entry.is_writable_file { self.restrictions.grant_file(&entry) } else { Ok(()) };
         }
@@ -151,7 +151,7 @@ impl Grants<'_> {
     }
 
     /// Whether an entry is a protected one under another name.
-    fn is_protected_file(&self, entry: &system::Entry) -> bool {
+    fn is_protected_file(&self, entry: &system::GrantedEntry) -> bool {
         use std::os::unix::fs::MetadataExt;
         let is_same = |path: &PathBuf| path.symlink_metadata().is_ok_and(|found| (found.dev(), found.ino()) == entry.identity);
         self.protected.iter().any(is_same)

@@ -12,7 +12,7 @@ const MISSING: &str = "commands can be confined on Linux only";
 
 pub(super) struct Restrictions;
 
-pub(super) struct Entry {
+pub(super) struct GrantedEntry {
     pub(super) is_dir: bool,
     pub(super) is_writable_file: bool,
     pub(super) identity: (u64, u64),
@@ -22,7 +22,7 @@ pub(super) fn try_out() -> io::Result<ConfinementSupport> {
     Ok(ConfinementSupport::Missing { why: MISSING.to_owned() })
 }
 
-pub(super) fn open(_: &Path) -> io::Result<Entry> {
+pub(super) fn open(_: &Path) -> io::Result<GrantedEntry> {
     Err(io::Error::other(MISSING))
 }
 
@@ -31,11 +31,11 @@ impl Restrictions {
         Err(io::Error::other(MISSING))
     }
 
-    pub(super) fn grant_dir(&mut self, _: &Entry) -> io::Result<()> {
+    pub(super) fn grant_dir(&mut self, _: &GrantedEntry) -> io::Result<()> {
         Err(io::Error::other(MISSING))
     }
 
-    pub(super) fn grant_file(&mut self, _: &Entry) -> io::Result<()> {
+    pub(super) fn grant_file(&mut self, _: &GrantedEntry) -> io::Result<()> {
         Err(io::Error::other(MISSING))
     }
 
@@ -44,7 +44,7 @@ impl Restrictions {
     }
 }
 
-impl Entry {
+impl GrantedEntry {
     pub(super) fn open(&self, _: &OsStr) -> io::Result<Self> {
         Err(io::Error::other(MISSING))
     }

@@ -3,7 +3,7 @@
 use std::{io, path::Path, sync::Arc, time::Instant};
 
 use anyhow::Context;
-use surehand_agent::{AgentRun, CancelToken, Nobody, Ports, RunEvent, RunSettings, command::NoApprover, event::StopReason};
+use surehand_agent::{AgentRun, CancelToken, NoPerson, Ports, RunEvent, RunSettings, command::NoApprover, event::StopReason};
 use surehand_engine::{
     Config, StateHome, Workspace,
     core::{ContextMode, EditDialect},
@@ -66,7 +66,7 @@ pub(super) fn run_agent(
     cancel: CancelToken,
 ) -> anyhow::Result<StopReason> {
     let settings = RunSettings { window: WINDOW, dialect: Some(EditDialect::Lines), ..settings };
-    let (model, permission, person) = (&mut ForgetfulModel::default(), &mut NoApprover, &mut Nobody);
+    let (model, permission, person) = (&mut ForgetfulModel::default(), &mut NoApprover, &mut NoPerson);
     let ports = Ports { model, permission, person, listener, cancel };
     Ok(AgentRun::new(workspace, STORY, settings, ports)?.run()?.stop)
 }

@@ -13,7 +13,7 @@ pub(super) fn text(content: &str) -> Text {
 
 /// The owner of each present line.
 fn owners(weave: &Weave) -> Vec<usize> {
-    weave.lines(&Places::default()).into_iter().flat_map(|owned| owned.lines.map(move |_| owned.step)).collect()
+    weave.lines(&LinePlaces::default()).into_iter().flat_map(|owned| owned.lines.map(move |_| owned.step)).collect()
 }
 
 fn map(stored: &str) -> LineMap {
@@ -26,7 +26,7 @@ fn a_line_belongs_to_the_step_that_wrote_it() {
     weave.change(&map("4 1-1+2")).unwrap();
     weave.change(&map("5 0-0+1 4-1+0")).unwrap();
     assert_eq!(owners(&weave), [2, 0, 1, 1, 0]);
-    assert_eq!(weave.lines(&Places::default())[2], OwnedLines { lines: 2..4, step: 1, base: None });
+    assert_eq!(weave.lines(&LinePlaces::default())[2], OwnedLines { lines: 2..4, step: 1, base: None });
     assert_eq!(weave.change(&map("4 0-0+1")), Err(OtherText { expected: 4, found: 5 }));
 }
 
@@ -94,7 +94,7 @@ proptest! {
             back.go_back_to(&state);
             prop_assert_eq!(back.state().ids(), state.ids());
             prop_assert_eq!(owners(&back), then.clone());
-            let owned = weave.lines(&Places::from(&state));
+            let owned = weave.lines(&LinePlaces::from(&state));
             let in_base: usize = owned.iter().filter(|owned| owned.base.is_some()).map(|owned| owned.lines.len()).sum();
             let ids = state.ids();
             let kept = weave.state().ids().iter().filter(|id| ids.contains(id)).count();

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::{AnyHunk, any_step, fitted, text};
 use crate::{
-    attribution::{LeftCause, Part, Places, Weave, WeaveState},
+    attribution::{LeftCause, LinePlaces, PartialText, Weave, WeaveState},
     line_map::LineMap,
     lines::LineNo,
     text::Text,
@@ -46,13 +46,13 @@ impl Story {
     }
 
     /// The steps applied to a text of the history.
-    fn part(&self, base: usize, chosen: &[usize]) -> Part {
-        let places = Places::from(&self.states[base]);
+    fn part(&self, base: usize, chosen: &[usize]) -> PartialText {
+        let places = LinePlaces::from(&self.states[base]);
         self.weave.part((&self.texts[base], &places), self.present(), |step| chosen.contains(&step))
     }
 
     /// The steps applied to a text that is not part of the history.
-    fn part_on(&self, base: &Text, chosen: &[usize]) -> Part {
+    fn part_on(&self, base: &Text, chosen: &[usize]) -> PartialText {
         let places = self
             .weave
             .place(base, self.present(), |step, line| Some(self.texts[step].full_line(LineNo::at_index(line)).to_owned()));
@@ -99,8 +99,8 @@ fn restored_lines_and_removals_belong_to_their_authors() {
         story.weave.go_back_to(&story.states[state].clone());
         story.texts.push(story.texts[state].clone());
     }
-    assert_eq!(story.part(0, &[1]), Part { content: "a\nB\nc\n".to_owned(), left: Vec::new() });
-    assert_eq!(story.part(0, &[2]), Part { content: "a\nb\nC\n".to_owned(), left: Vec::new() });
+    assert_eq!(story.part(0, &[1]), PartialText { content: "a\nB\nc\n".to_owned(), left: Vec::new() });
+    assert_eq!(story.part(0, &[2]), PartialText { content: "a\nb\nC\n".to_owned(), left: Vec::new() });
 }
 
 #[test]
@@ -133,7 +133,7 @@ fn lines_among_those_of_another_have_no_place_without_them() {
     check_left(&["a\n", "a\nx\ny\n", "a\nx\nz\ny\n"], 2, "a\n", LeftCause::AmongOthers, &[1]);
     // Once these lines are in the text, the others have a place.
     let story = Story::of(&["a\n", "a\nx\ny\n", "a\nx\nz\ny\n"]);
-    assert_eq!(story.part_on(&text("a\nx\ny\n"), &[2]), Part { content: "a\nx\nz\ny\n".to_owned(), left: Vec::new() });
+    assert_eq!(story.part_on(&text("a\nx\ny\n"), &[2]), PartialText { content: "a\nx\nz\ny\n".to_owned(), left: Vec::new() });
 }
 
 #[test]
@@ -196,8 +196,8 @@ proptest! {
         let all: Vec<usize> = (1..=steps.len()).collect();
 
         // All steps make the present text, and no steps make the base.
-        prop_assert_eq!(story.part(0, &all), Part { content: story.present().as_str().to_owned(), left: Vec::new() });
-        prop_assert_eq!(story.part(base, &[]), Part { content: story.texts[base].as_str().to_owned(), left: Vec::new() });
+        prop_assert_eq!(story.part(0, &all), PartialText { content: story.present().as_str().to_owned(), left: Vec::new() });
+        prop_assert_eq!(story.part(base, &[]), PartialText { content: story.texts[base].as_str().to_owned(), left: Vec::new() });
 
         let part = story.part(base, &chosen);
         let (base_lines, present_lines) = (lines_of(story.texts[base].as_str()), lines_of(story.present().as_str()));

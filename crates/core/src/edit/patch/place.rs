@@ -7,7 +7,7 @@ use super::{LastNewline, PatchChunk, PatchRow, StatedPlace};
 use crate::{
     edit::{
         find::nearest,
-        lines::{Placed, splices_of, to_splice},
+        lines::{LineReplacement, splices_of, to_splice},
     },
     line_map::Splice,
     lines::{LineNo, LineRange, LineSet},
@@ -29,9 +29,9 @@ pub(crate) fn patch_splices<'a>(text: &Text, chunks: &'a [PatchChunk<'a>]) -> Re
     let places = place_chunks(text, chunks)?;
     let runs = chunks.iter().zip(&places).enumerate();
     let runs = runs.map(|(index, (chunk, place))| changed_runs(index + 1, chunk, place.start));
-    let runs: Vec<Vec<Placed<'a>>> = runs.collect();
+    let runs: Vec<Vec<LineReplacement<'a>>> = runs.collect();
     check_apart(&runs)?;
-    let mut placed: Vec<Placed<'a>> = runs.into_iter().flatten().collect();
+    let mut placed: Vec<LineReplacement<'a>> = runs.into_iter().flatten().collect();
     placed.sort_by_key(|run| (run.start, run.end, run.number));
     let mut splices = with_last_newline(text, &placed, last_newline(chunks));
     splices.retain(|splice| text.as_str()[splice.range.clone()] != *splice.with);
@@ -300,8 +300,8 @@ fn block_end(lines: &[&str], at: usize) -> usize {
 }
 
 /// Chunks may share context lines at their edges, but not lines between the changes of one of them.
-fn check_apart(chunks: &[Vec<Placed<'_>>]) -> Result<(), ChunkRefused> {
-    let core = |runs: &Vec<Placed<'_>>| Some((runs.first()?.start, runs.last()?.end, runs.first()?.number));
+fn check_apart(chunks: &[Vec<LineReplacement<'_>>]) -> Result<(), ChunkRefused> {
+    let core = |runs: &Vec<LineReplacement<'_>>| Some((runs.first()?.start, runs.last()?.end, runs.first()?.number));
     let mut cores: Vec<(usize, usize, usize)> = chunks.iter().filter_map(core).collect();
     cores.sort_unstable();
     for pair in cores.windows(2) {
@@ -315,13 +315,13 @@ fn check_apart(chunks: &[Vec<Placed<'_>>]) -> Result<(), ChunkRefused> {
 }
 
 /// The lines of a chunk that change: one run for each group between kept rows, so that kept lines stay byte for byte.
-fn changed_runs<'a>(number: usize, chunk: &PatchChunk<'a>, start: usize) -> Vec<Placed<'a>> {
+fn changed_runs<'a>(number: usize, chunk: &PatchChunk<'a>, start: usize) -> Vec<LineReplacement<'a>> {
     let mut runs = Vec::new();
     let mut at = start;
     for changed in chunk.rows.split(|row| matches!(row, PatchRow::Keep(_))) {
         let end = at + changed.iter().filter(|row| row.before().is_some()).count();
         if !changed.is_empty() {
-            runs.push(Placed { number, start: at, end, lines: changed.iter().filter_map(|row| row.after()).collect() });
+            runs.push(LineReplacement { number, start: at, end, lines: changed.iter().filter_map(|row| row.after()).collect() });
         }
         at = end + 1;
     }
@@ -334,7 +334,7 @@ fn last_newline(chunks: &[PatchChunk<'_>]) -> LastNewline {
 }
 
 /// The splices, with the final newline that the patch demands, else with the file's own.
-fn with_last_newline<'a>(text: &Text, placed: &[Placed<'a>], mark: LastNewline) -> Vec<Splice<'a>> {
+fn with_last_newline<'a>(text: &Text, placed: &[LineReplacement<'a>], mark: LastNewline) -> Vec<Splice<'a>> {
     let is_open = text.last_line().is_some_and(|last| text.ending(last) == LineEnding::None);
     let all_ended = || placed.iter().map(|run| to_splice(text, run)).collect::<Vec<_>>();
     match (mark, is_open) {

@@ -12,13 +12,13 @@ struct SearchEvent {
 
 #[derive(Deserialize)]
 struct SearchMatch {
-    path: Encoded,
-    lines: Encoded,
+    path: JsonText,
+    lines: JsonText,
     line_number: u32,
 }
 
 #[derive(Deserialize)]
-struct Encoded {
+struct JsonText {
     text: String,
 }
 

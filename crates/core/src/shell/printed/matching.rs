@@ -6,15 +6,15 @@ use std::{
 };
 
 use super::{
-    Candidate, CommandHints, Rank,
+    Candidate, CandidateRank, CommandHints,
     file_lines::{FileLines, NONE, TextId, TextIds},
     hunks::take_hunks,
     json::take_json,
     names::CandidateNames,
     numbered::{NumberedRow, take_numbered},
     rows::{OutputRows, RowForm, number_in_front},
-    runs::{Order, PrintedRun, runs},
-    seams::{Counted, without_seams},
+    runs::{PrintedRun, RunOrder, runs},
+    seams::{SeenRun, without_seams},
 };
 use crate::lines::{LineNo, LineRange, LineSet};
 
@@ -112,7 +112,7 @@ impl<'a> OutputMatching<'a> {
     /// Takes a row whose number and text match a line; 0-based.
     pub(super) fn take_numbered_row(&mut self, row: usize, file: usize, line: usize) {
         self.used[row] = true;
-        self.numbered.push(PrintedRun { file, rows: row..row + 1, line, order: Order::Forward });
+        self.numbered.push(PrintedRun { file, rows: row..row + 1, line, order: RunOrder::Forward });
     }
 
     /// Assigns a row of a hunk to this file only.
@@ -129,18 +129,18 @@ impl<'a> OutputMatching<'a> {
     fn take_runs(&mut self, stream: &RowStream) {
         let mut runs = self.trimmed(self.runs_of(stream), stream);
         self.part_at_edges(&mut runs, stream.form);
-        let mut queue: BinaryHeap<Queued> = runs.into_iter().map(Queued).collect();
-        while let Some(Queued(run)) = queue.pop() {
+        let mut queue: BinaryHeap<QueuedRun> = runs.into_iter().map(QueuedRun).collect();
+        while let Some(QueuedRun(run)) = queue.pop() {
             let mut group = vec![run];
-            while queue.peek().is_some_and(|Queued(next)| next.rows == group[0].rows) {
-                group.extend(queue.pop().map(|Queued(run)| run));
+            while queue.peek().is_some_and(|QueuedRun(next)| next.rows == group[0].rows) {
+                group.extend(queue.pop().map(|QueuedRun(run)| run));
             }
             group.retain(|run| self.is_proof(run, stream.form));
             let Some(first) = group.first() else { continue };
             let free = self.free_parts(&first.rows);
             if free.len() != 1 || free[0] != first.rows {
                 let parts = free.iter().flat_map(|rows| group.iter().map(|run| run.part(rows.clone())));
-                queue.extend(parts.map(Queued));
+                queue.extend(parts.map(QueuedRun));
                 continue;
             }
             for run in self.meant(group) {
@@ -158,9 +158,9 @@ impl<'a> OutputMatching<'a> {
         for file in files {
             let is_free = |row: usize| !self.used[row] && self.hunk_files[row].is_none_or(|owner| owner == file);
             let ids: Vec<TextId> = stream.ids.iter().enumerate().map(|(row, id)| if is_free(row) { *id } else { NONE }).collect();
-            found.extend(runs(&ids, file, &self.files[file], Order::Forward));
+            found.extend(runs(&ids, file, &self.files[file], RunOrder::Forward));
             if stream.form == StreamForm::Form(RowForm::Plain) {
-                found.extend(runs(&ids, file, &self.files[file], Order::Backward).into_iter().filter(|run| run.len() >= 3));
+                found.extend(runs(&ids, file, &self.files[file], RunOrder::Backward).into_iter().filter(|run| run.len() >= 3));
             }
         }
         if stream.form == StreamForm::Form(RowForm::Renumbered) {
@@ -196,10 +196,10 @@ impl<'a> OutputMatching<'a> {
         };
         let unique = || run.lines().filter(|line| lines.is_unique(*line, least)).count();
         let worded = || run.lines().filter(|line| lines.has_words(*line, 2)).count();
-        if run.order == Order::Backward {
+        if run.order == RunOrder::Backward {
             return run.len() >= 3 && unique() >= 2;
         }
-        if self.candidates[run.file].rank == Rank::Recent {
+        if self.candidates[run.file].rank == CandidateRank::Recent {
             return worded() >= 3 && unique() >= 1;
         }
         // A text in the command itself proves nothing about a file.
@@ -251,7 +251,7 @@ impl<'a> OutputMatching<'a> {
         const MOST: usize = 3;
         let is_unique = |row: usize| self.files[run.file].is_unique(run.line_at(row), 2);
         let mut rows = run.rows.clone();
-        if run.order == Order::Backward {
+        if run.order == RunOrder::Backward {
             return rows;
         }
         let shift = (0..=MOST.min(run.len() - 1)).find(|by| self.is_start(run.line_at(rows.start + by)));
@@ -329,7 +329,7 @@ impl<'a> OutputMatching<'a> {
         }
         let best = group.iter().map(|run| self.candidates[run.file].rank).min();
         group.retain(|run| Some(self.candidates[run.file].rank) == best);
-        if best != Some(Rank::Named) && group.iter().any(|run| run.file != group[0].file) {
+        if best != Some(CandidateRank::Named) && group.iter().any(|run| run.file != group[0].file) {
             group.clear();
         }
         group
@@ -339,7 +339,7 @@ impl<'a> OutputMatching<'a> {
         run.rows.clone().for_each(|row| self.used[row] = true);
         // The pieces of a diff follow the history, and a path proves that a search printed the row.
         let is_in_order = matches!(form, StreamForm::Form(RowForm::Marked) | StreamForm::PathOf(_));
-        if is_in_order || run.order == Order::Backward {
+        if is_in_order || run.order == RunOrder::Backward {
             run.lines().for_each(|line| self.show(run.file, line));
         } else {
             self.pieces.push(run.clone());
@@ -354,7 +354,8 @@ impl<'a> OutputMatching<'a> {
         }
         let taken: Vec<LineSet> = self.shown_so_far();
         let mut places: HashMap<TextId, Vec<(usize, usize)>> = HashMap::new();
-        for (file, lines) in self.files.iter().enumerate().filter(|(file, _)| self.candidates[*file].rank == Rank::Named) {
+        for (file, lines) in self.files.iter().enumerate().filter(|(file, _)| self.candidates[*file].rank == CandidateRank::Named)
+        {
             for (id, all) in lines.shared().filter(|(id, _)| printed.contains_key(id)) {
                 let open =
                     all.iter().filter(|line| !taken[file].contains(LineNo::at_index(**line)) && lines.has_words(**line, 2));
@@ -368,7 +369,7 @@ impl<'a> OutputMatching<'a> {
             }
             for (row, (file, line)) in rows.iter().zip(places) {
                 self.used[*row] = true;
-                self.pieces.push(PrintedRun { file, rows: *row..row + 1, line, order: Order::Forward });
+                self.pieces.push(PrintedRun { file, rows: *row..row + 1, line, order: RunOrder::Forward });
             }
         }
     }
@@ -385,7 +386,7 @@ impl<'a> OutputMatching<'a> {
     /// Takes blocks that fit in several places, if a number in the command selects one.
     fn take_placed(&mut self, plain: &RowStream) {
         let taken = self.shown_so_far();
-        for file in (0..self.files.len()).filter(|file| self.candidates[*file].rank == Rank::Named) {
+        for file in (0..self.files.len()).filter(|file| self.candidates[*file].rank == CandidateRank::Named) {
             for rows in self.segments(plain, file) {
                 let lines = &self.files[file];
                 let block = &plain.ids[rows.clone()];
@@ -395,7 +396,7 @@ impl<'a> OutputMatching<'a> {
                 let is_blank = rows.clone().all(|row| self.rows.row(row).trim().is_empty());
                 let is_anothers = self.headings[rows.start].is_some_and(|named| named != file);
                 if let ([start], false) = (starts.as_slice(), is_blank || is_anothers) {
-                    self.take(&PrintedRun { file, rows, line: *start, order: Order::Forward }, plain.form);
+                    self.take(&PrintedRun { file, rows, line: *start, order: RunOrder::Forward }, plain.form);
                 }
             }
         }
@@ -433,8 +434,8 @@ impl<'a> OutputMatching<'a> {
 
     /// Counts the runs that were found, without the lines beside a seam.
     fn count(&mut self) {
-        let numbered = std::mem::take(&mut self.numbered).into_iter().map(|run| Counted { run, is_numbered: true });
-        let pieces = self.ordered_pieces().into_iter().map(|run| Counted { run, is_numbered: false });
+        let numbered = std::mem::take(&mut self.numbered).into_iter().map(|run| SeenRun { run, is_numbered: true });
+        let pieces = self.ordered_pieces().into_iter().map(|run| SeenRun { run, is_numbered: false });
         for run in without_seams(self, self.hints, pieces.chain(numbered).collect()) {
             self.shown[run.file].extend_with(&run);
         }
@@ -496,16 +497,16 @@ fn pathless<'r>(in_front: &[Option<(Vec<usize>, &'r str)>], ids: &mut TextIds<'r
 
 /// Orders runs: the longest first, then the upper one.
 #[derive(PartialEq, Eq)]
-struct Queued(PrintedRun);
+struct QueuedRun(PrintedRun);
 
-impl Ord for Queued {
+impl Ord for QueuedRun {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
         let key = |queued: &Self| (queued.0.len(), std::cmp::Reverse((queued.0.rows.start, queued.0.file, queued.0.line)));
         key(self).cmp(&key(other))
     }
 }
 
-impl PartialOrd for Queued {
+impl PartialOrd for QueuedRun {
     fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
         Some(self.cmp(other))
     }

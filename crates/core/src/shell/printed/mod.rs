@@ -47,12 +47,12 @@ pub struct Candidate<'a> {
     /// The current content of the file.
     pub text: &'a Text,
     /// Why the file is a candidate.
-    pub rank: Rank,
+    pub rank: CandidateRank,
 }
 
 /// Why a file is a candidate, from the strongest reason to the weakest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Rank {
+pub enum CandidateRank {
     /// The command or the output contains its path.
     Named,
     /// A glob, a directory or a base name in the command may mean it.
@@ -63,7 +63,7 @@ pub enum Rank {
 
 /// An output, and the rows of it that are still unexplained.
 #[derive(Debug)]
-pub struct Printed {
+pub struct PrintedOutput {
     rows: OutputRows,
     used: Vec<bool>,
     hints: CommandHints,
@@ -97,7 +97,7 @@ impl CommandHints {
     }
 }
 
-impl Printed {
+impl PrintedOutput {
     /// The output of a command, as the model received it.
     ///
     /// ```

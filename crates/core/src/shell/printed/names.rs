@@ -93,13 +93,13 @@ fn is_end_of(one: &str, other: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{super::Rank, *};
+    use super::{super::CandidateRank, *};
     use crate::text::Text;
 
     fn with_names(paths: &[&str], check: impl Fn(&CandidateNames<'_>)) {
         let text = Text::of(String::new()).unwrap();
         let candidates: Vec<Candidate<'_>> =
-            paths.iter().map(|path| Candidate { path, text: &text, rank: Rank::Named }).collect();
+            paths.iter().map(|path| Candidate { path, text: &text, rank: CandidateRank::Named }).collect();
         check(&CandidateNames::of(&candidates));
     }
 

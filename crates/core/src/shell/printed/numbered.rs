@@ -6,7 +6,7 @@ use std::{
     collections::{HashMap, HashSet},
 };
 
-use super::{Rank, matching::OutputMatching, rows::leading_number};
+use super::{CandidateRank, matching::OutputMatching, rows::leading_number};
 use crate::lines::LineNo;
 
 /// Characters that may separate a number from the line.
@@ -69,7 +69,7 @@ fn blame_row(row: &str) -> Option<(u32, &str)> {
 
 /// A row whose number and text match a line.
 #[derive(Debug, Clone, Copy)]
-struct Fit<'r> {
+struct NumberedMatch<'r> {
     row: usize,
     file: usize,
     line: usize,
@@ -82,7 +82,7 @@ struct Fit<'r> {
 /// Rows that one program printed with the same separator: one family per file and kind of row.
 type Family = (usize, bool, Option<char>);
 
-impl Fit<'_> {
+impl NumberedMatch<'_> {
     fn family(&self) -> Family {
         (self.file, self.is_named, self.gap.chars().next())
     }
@@ -95,8 +95,8 @@ pub(super) fn take_numbered(matching: &mut OutputMatching<'_>, rows: &[NumberedR
     let unnamed = rows.iter().filter(|row| row.meant.is_none()).count();
     let explained: HashSet<usize> = fits.iter().map(|fit| fit.row).collect();
     let strange = rows.iter().filter(|row| row.meant.is_none() && !explained.contains(&row.row)).count();
-    let trust = Trust { most: strange * 2 <= unnamed, nearly_all: strange * 10 <= unnamed };
-    let mut blocks: Vec<Vec<Fit<'_>>> = blocks(fits);
+    let trust = MatchShare { most: strange * 2 <= unnamed, nearly_all: strange * 10 <= unnamed };
+    let mut blocks: Vec<Vec<NumberedMatch<'_>>> = blocks(fits);
     blocks.retain(|block| counts(matching, block, trust));
     // The longest block claims its rows, so that a file that shares some of its lines does not get them too.
     blocks.sort_by_key(|block| Reverse(block.len()));
@@ -112,17 +112,17 @@ pub(super) fn take_numbered(matching: &mut OutputMatching<'_>, rows: &[NumberedR
 
 /// How many of the numbered rows without a path match a file. The counts of `uniq -c` match some lines by coincidence.
 #[derive(Clone, Copy)]
-struct Trust {
+struct MatchShare {
     most: bool,
     nearly_all: bool,
 }
 
-fn fits_of<'r>(matching: &OutputMatching<'_>, numbered: &NumberedRow<'r>) -> Vec<Fit<'r>> {
+fn fits_of<'r>(matching: &OutputMatching<'_>, numbered: &NumberedRow<'r>) -> Vec<NumberedMatch<'r>> {
     let fit = |file: usize, is_named: bool| {
         let line = matching.candidates[file].text.line(LineNo::at_index(numbered.line));
         let exists = numbered.line < matching.candidates[file].text.line_count();
         let gap = numbered.rest.strip_suffix(line).filter(|gap| exists && is_gap(gap))?;
-        Some(Fit { row: numbered.row, file, line: numbered.line, gap, is_named, is_blank: line.is_empty() })
+        Some(NumberedMatch { row: numbered.row, file, line: numbered.line, gap, is_named, is_blank: line.is_empty() })
     };
     if let Some(meant) = &numbered.meant {
         return meant.iter().find_map(|file| fit(*file, true)).into_iter().collect();
@@ -143,7 +143,7 @@ fn is_gap(gap: &str) -> bool {
 
 /// Keeps the matches with the most common gap of their family. A different gap includes indentation that the line does
 /// not have.
-fn with_one_gap(mut fits: Vec<Fit<'_>>) -> Vec<Fit<'_>> {
+fn with_one_gap(mut fits: Vec<NumberedMatch<'_>>) -> Vec<NumberedMatch<'_>> {
     let mut gaps: HashMap<Family, HashMap<&str, usize>> = HashMap::new();
     for fit in fits.iter().filter(|fit| !fit.is_blank) {
         *gaps.entry(fit.family()).or_default().entry(gap_kind(fit.gap)).or_default() += 1;
@@ -170,22 +170,22 @@ fn gap_kind(gap: &str) -> &str {
 }
 
 /// Groups matches that are contiguous in the output and in the file.
-fn blocks(mut fits: Vec<Fit<'_>>) -> Vec<Vec<Fit<'_>>> {
+fn blocks(mut fits: Vec<NumberedMatch<'_>>) -> Vec<Vec<NumberedMatch<'_>>> {
     fits.sort_by_key(|fit| (fit.file, fit.row));
-    let follows = |a: &Fit<'_>, b: &Fit<'_>| a.file == b.file && a.row + 1 == b.row && a.line + 1 == b.line;
-    fits.chunk_by(follows).map(<[Fit<'_>]>::to_vec).collect()
+    let follows = |a: &NumberedMatch<'_>, b: &NumberedMatch<'_>| a.file == b.file && a.row + 1 == b.row && a.line + 1 == b.line;
+    fits.chunk_by(follows).map(<[NumberedMatch<'_>]>::to_vec).collect()
 }
 
 /// Whether a block is certain: its file is named, its lines identify their place, or all numbered rows match this file.
-fn counts(matching: &OutputMatching<'_>, block: &[Fit<'_>], trust: Trust) -> bool {
+fn counts(matching: &OutputMatching<'_>, block: &[NumberedMatch<'_>], trust: MatchShare) -> bool {
     let (file, lines) = (block[0].file, &matching.files[block[0].file]);
     let worded = block.iter().filter(|fit| lines.has_words(fit.line, 2)).count();
     if block.iter().any(|fit| fit.is_named) {
         return true;
     }
     match matching.candidates[file].rank {
-        Rank::Recent => worded >= 3,
-        Rank::Named | Rank::Possible => {
+        CandidateRank::Recent => worded >= 3,
+        CandidateRank::Named | CandidateRank::Possible => {
             let is_unique = || block.iter().any(|fit| lines.is_unique(fit.line, 2));
             trust.nearly_all || (worded >= 2 || trust.most) && is_unique()
         }

@@ -16,11 +16,11 @@ pub(super) struct PrintedRun {
     pub(super) rows: Range<usize>,
     /// The line of the first row; 0-based.
     pub(super) line: usize,
-    pub(super) order: Order,
+    pub(super) order: RunOrder,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Order {
+pub(super) enum RunOrder {
     /// From the first line to the last.
     Forward,
     /// From the last line to the first (`tac`).
@@ -35,8 +35,8 @@ impl PrintedRun {
     /// The line of a row of the run; 0-based.
     pub(super) fn line_at(&self, row: usize) -> usize {
         match self.order {
-            Order::Forward => self.line + (row - self.rows.start),
-            Order::Backward => self.line - (row - self.rows.start),
+            RunOrder::Forward => self.line + (row - self.rows.start),
+            RunOrder::Backward => self.line - (row - self.rows.start),
         }
     }
 
@@ -52,10 +52,10 @@ impl PrintedRun {
 }
 
 /// The longest runs of a stream of rows in a file. [`NONE`] marks rows that are not part of the stream.
-pub(super) fn runs(stream: &[TextId], file: usize, lines: &FileLines, order: Order) -> Vec<PrintedRun> {
+pub(super) fn runs(stream: &[TextId], file: usize, lines: &FileLines, order: RunOrder) -> Vec<PrintedRun> {
     let total = lines.len();
     // A backward run is a forward run in the reversed file.
-    let turned = |line: usize| if order == Order::Forward { line } else { total - 1 - line };
+    let turned = |line: usize| if order == RunOrder::Forward { line } else { total - 1 - line };
     let id_at = |index: usize| lines.ids[turned(index)];
     let mut runs = Vec::new();
     // The row up to which each diagonal has been searched.

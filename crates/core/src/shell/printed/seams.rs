@@ -7,7 +7,7 @@ use std::{collections::HashMap, ops::Range};
 use super::{
     CommandHints,
     matching::OutputMatching,
-    runs::{Order, PrintedRun},
+    runs::{PrintedRun, RunOrder},
 };
 
 /// Runs of this length explain their rows; a shorter one may be a coincidence.
@@ -15,13 +15,13 @@ const LEAST_EXPLAINED: usize = 3;
 
 /// A run that counts as seen.
 #[derive(Debug, Clone)]
-pub(super) struct Counted {
+pub(super) struct SeenRun {
     pub(super) run: PrintedRun,
     /// Whether the output numbers these lines, which also shows that no line lies between two of them.
     pub(super) is_numbered: bool,
 }
 
-pub(super) fn without_seams(matching: &OutputMatching<'_>, hints: &CommandHints, mut counted: Vec<Counted>) -> Vec<PrintedRun> {
+pub(super) fn without_seams(matching: &OutputMatching<'_>, hints: &CommandHints, mut counted: Vec<SeenRun>) -> Vec<PrintedRun> {
     counted.sort_by_key(|counted| (counted.run.file, counted.run.rows.start));
     let gaps = Gaps::between(matching, hints, &counted);
     let mut kept: Vec<Range<usize>> = counted.iter().map(|counted| counted.run.rows.clone()).collect();
@@ -30,7 +30,7 @@ pub(super) fn without_seams(matching: &OutputMatching<'_>, hints: &CommandHints,
             (kept[above].end, kept[below].start) = (kept[above].end - 1, kept[below].start + 1);
         }
     }
-    for (Counted { run, .. }, kept) in
+    for (SeenRun { run, .. }, kept) in
         counted.iter().zip(&mut kept).filter(|(counted, _)| gaps.is_of_a_revision[counted.run.file])
     {
         let is_last = run.line + run.len() == matching.files[run.file].len();
@@ -46,17 +46,17 @@ pub(super) fn without_seams(matching: &OutputMatching<'_>, hints: &CommandHints,
 }
 
 /// Pairs each run with the nearest run below it in the output that starts where it ends in the file, as indexes.
-fn neighbours(counted: &[Counted]) -> Vec<(usize, usize)> {
+fn neighbours(counted: &[SeenRun]) -> Vec<(usize, usize)> {
     let mut by_start: HashMap<(usize, usize), Vec<usize>> = HashMap::new();
-    let forward = || counted.iter().enumerate().filter(|(_, counted)| counted.run.order == Order::Forward);
-    for (index, Counted { run, .. }) in forward() {
+    let forward = || counted.iter().enumerate().filter(|(_, counted)| counted.run.order == RunOrder::Forward);
+    for (index, SeenRun { run, .. }) in forward() {
         by_start.entry((run.file, run.line)).or_default().push(index);
     }
     let below = |run: &PrintedRun| {
         let after = by_start.get(&(run.file, run.line + run.len()))?;
         after.get(after.partition_point(|index| counted[*index].run.rows.start < run.rows.end)).copied()
     };
-    forward().filter_map(|(above, Counted { run, .. })| Some((above, below(run)?))).collect()
+    forward().filter_map(|(above, SeenRun { run, .. })| Some((above, below(run)?))).collect()
 }
 
 /// The explanations for rows that are not lines of a file.
@@ -70,9 +70,9 @@ struct Gaps<'a> {
 }
 
 impl<'a> Gaps<'a> {
-    fn between(matching: &'a OutputMatching<'a>, hints: &'a CommandHints, counted: &[Counted]) -> Self {
+    fn between(matching: &'a OutputMatching<'a>, hints: &'a CommandHints, counted: &[SeenRun]) -> Self {
         let mut is_in_run = vec![false; matching.rows.len()];
-        for Counted { run, .. } in counted.iter().filter(|counted| counted.run.len() >= LEAST_EXPLAINED) {
+        for SeenRun { run, .. } in counted.iter().filter(|counted| counted.run.len() >= LEAST_EXPLAINED) {
             is_in_run[run.rows.clone()].fill(true);
         }
         let mut is_of_a_revision = vec![false; matching.candidates.len()];
@@ -83,7 +83,7 @@ impl<'a> Gaps<'a> {
         Self { matching, hints, is_in_run, is_of_a_revision }
     }
 
-    fn is_seam(&self, above: &Counted, below: &Counted) -> bool {
+    fn is_seam(&self, above: &SeenRun, below: &SeenRun) -> bool {
         let are_numbered = above.is_numbered && below.is_numbered;
         !are_numbered && (above.run.rows.end..below.run.rows.start).any(|row| self.is_strange(row))
     }

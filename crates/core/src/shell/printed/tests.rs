@@ -9,8 +9,8 @@ const CODE: &str = "fn load(p: &str) -> u32 {\n    let x = parse(p);\n    if x >
 fn counted(command: &str, files: &[(&str, &str)], output: &str) -> String {
     let texts: Vec<Text> = files.iter().map(|(_, content)| Text::of((*content).to_owned()).unwrap()).collect();
     let candidates: Vec<Candidate<'_>> =
-        files.iter().zip(&texts).map(|((path, _), text)| Candidate { path, text, rank: Rank::Named }).collect();
-    let shown = Printed::new(command, output).lines_of(&candidates);
+        files.iter().zip(&texts).map(|((path, _), text)| Candidate { path, text, rank: CandidateRank::Named }).collect();
+    let shown = PrintedOutput::new(command, output).lines_of(&candidates);
     let some = files.iter().zip(shown).filter(|(_, lines)| !lines.is_empty());
     some.map(|((path, _), lines)| format!("{path} {lines}")).collect::<Vec<_>>().join("; ")
 }
@@ -172,16 +172,16 @@ fn equal_text_counts_for_every_file_that_is_named() {
 #[test]
 fn of_files_that_are_not_named_only_one_can_be_meant() {
     let text = Text::of(CODE.to_owned()).unwrap();
-    let check = |rank: Rank, files: &[&str], output: &str, expected: usize| {
+    let check = |rank: CandidateRank, files: &[&str], output: &str, expected: usize| {
         let candidates: Vec<Candidate<'_>> = files.iter().map(|path| Candidate { path, text: &text, rank }).collect();
-        let shown = Printed::new("./show", output).lines_of(&candidates);
+        let shown = PrintedOutput::new("./show", output).lines_of(&candidates);
         assert_eq!(shown.iter().map(LineSet::count).sum::<u32>() as usize, expected, "{rank:?} {files:?}");
     };
-    check(Rank::Possible, &["a.rs"], CODE, 15);
-    check(Rank::Possible, &["a.rs", "b.rs"], CODE, 0);
-    check(Rank::Possible, &["a.rs"], "    let x = parse(p);\n", 1);
-    check(Rank::Recent, &["a.rs"], "    let x = parse(p);\n", 0);
-    check(Rank::Recent, &["a.rs"], CODE, 15);
+    check(CandidateRank::Possible, &["a.rs"], CODE, 15);
+    check(CandidateRank::Possible, &["a.rs", "b.rs"], CODE, 0);
+    check(CandidateRank::Possible, &["a.rs"], "    let x = parse(p);\n", 1);
+    check(CandidateRank::Recent, &["a.rs"], "    let x = parse(p);\n", 0);
+    check(CandidateRank::Recent, &["a.rs"], CODE, 15);
 }
 
 #[test]
@@ -243,11 +243,11 @@ fn large_outputs_and_files_take_linear_time() {
     let file: String =
         (0..40_000).map(|n| if n % 3 == 0 { format!("line {}\n", n % 20_000) } else { "}\n".to_owned() }).collect();
     let text = Text::of(file.clone()).unwrap();
-    let candidates = ["a", "b", "c"].map(|path| Candidate { path, text: &text, rank: Rank::Named });
-    let shown = Printed::new("cat a", &file).lines_of(&candidates);
+    let candidates = ["a", "b", "c"].map(|path| Candidate { path, text: &text, rank: CandidateRank::Named });
+    let shown = PrintedOutput::new("cat a", &file).lines_of(&candidates);
     assert_eq!(shown[0].count(), 40_000);
-    Printed::new("cat a", &"}\n".repeat(100_000)).lines_of(&candidates);
-    Printed::new("cat a", &"1:".repeat(500_000)).lines_of(&candidates);
+    PrintedOutput::new("cat a", &"}\n".repeat(100_000)).lines_of(&candidates);
+    PrintedOutput::new("cat a", &"1:".repeat(500_000)).lines_of(&candidates);
 }
 
 #[test]
