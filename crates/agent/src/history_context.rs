@@ -110,7 +110,7 @@ impl HistoryContext {
     pub(crate) fn fold(&mut self, state: &RepoState, input: &TurnInput<'_>) -> FoldedHistory {
         let request = turn_request(state, input.phase);
         let state = state_text(state, input.phase);
-        let words = match input.words.text(self.window / 8) {
+        let words = match input.user_messages.text(self.window / 8) {
             words if words.is_empty() => words,
             words => format!("# What the user has said besides\n{words}\n\n"),
         };

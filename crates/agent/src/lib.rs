@@ -68,7 +68,7 @@ mod text_calls;
 pub mod tool;
 pub mod transcript;
 mod unseen_results;
-mod user_words;
+mod user_messages;
 
 pub use cancel::CancelToken;
 pub use command::{Approval, Approver, CommandOutcome, run_command};

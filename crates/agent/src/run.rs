@@ -29,7 +29,7 @@ use crate::{
     prompt::{self, PromptDetail, PromptTemplate},
     snapshot_context::{RenderedPrompt, RunMemory, SnapshotContext, TurnInput},
     transcript::{self, ResumeError, RunTranscript, SavedRun},
-    user_words::UserWords,
+    user_messages::UserMessages,
 };
 
 const RESUME: &str = "to continue: surehand run --resume";
@@ -51,9 +51,9 @@ pub struct AgentRun<'a> {
     /// The text of the last answer, as the model wrote it.
     last_text: String,
     /// The user's input besides the story.
-    words: UserWords,
+    user_messages: UserMessages,
     /// The part of that input that is not in the conversation yet.
-    new_words: Vec<String>,
+    new_messages: Vec<String>,
     /// Whether the user has approved every further edit.
     approves_edits: bool,
     loop_detector: LoopDetector,
@@ -144,10 +144,10 @@ impl<'a> AgentRun<'a> {
         })?;
         let detail = fitting_detail(&settings, dialect)?;
         let events = transcript::read_events(&workspace, &saved.run)?;
-        let mut words = UserWords::from_events(&events);
+        let mut user_messages = UserMessages::from_events(&events);
         let is_further_story = saved.former_stories > 0 && saved.story_turn == saved.turn;
         if let Some(former) = transcript::last_story(&events).filter(|former| is_further_story && *former != saved.story) {
-            words.end_story(saved.turn, former);
+            user_messages.end_story(saved.turn, former);
         }
         let context = match settings.mode {
             ContextMode::Snapshot => {
@@ -178,8 +178,8 @@ impl<'a> AgentRun<'a> {
             shown: Vec::new(),
             plan: Vec::new(),
             last_text: String::new(),
-            words,
-            new_words: Vec::new(),
+            user_messages,
+            new_messages: Vec::new(),
             approves_edits: false,
             loop_detector: LoopDetector::default(),
             commands,
@@ -267,7 +267,7 @@ impl<'a> AgentRun<'a> {
         let started = Instant::now();
         let turn = self.saved.turn + 1;
         self.hear_user()?;
-        self.place_new_words();
+        self.place_new_messages();
         let state = self.session.snapshot();
         match self.loop_detector.judge(&state) {
             LoopAdvice::Continue => {}
@@ -322,7 +322,8 @@ impl<'a> AgentRun<'a> {
     fn render_prompt(&mut self, state: &RepoState) -> Result<RenderedPrompt, RunError> {
         let template = self.template();
         let tools = prompt::tool_specs(self.saved.phase, self.dialect, self.detail);
-        let input = TurnInput { template: &template, state, phase: self.saved.phase, tools: &tools, words: &self.words };
+        let input =
+            TurnInput { template: &template, state, phase: self.saved.phase, tools: &tools, user_messages: &self.user_messages };
         match &mut self.context {
             RunContext::Snapshot(context) => {
                 if let Some(instructions) = self.session.instructions_if_new(".") {

@@ -26,7 +26,7 @@ use crate::{
     model::{Prompt, ToolSpec},
     prompt::{self, PromptDetail, PromptExtra, PromptTemplate, build_snapshot_prompt},
     tool,
-    user_words::UserWords,
+    user_messages::UserMessages,
 };
 
 /// The memory of a run besides the files and the task list. Saved after each turn.
@@ -94,7 +94,7 @@ pub(crate) struct TurnInput<'a> {
     pub phase: RunPhase,
     pub tools: &'a [ToolSpec],
     /// The user's input besides the story.
-    pub words: &'a UserWords,
+    pub user_messages: &'a UserMessages,
 }
 
 impl SnapshotContext {
@@ -209,7 +209,7 @@ impl SnapshotContext {
         // Planning needs more of the story than working on a task does.
         let share = if input.phase == RunPhase::Planning { 3 } else { 6 };
         // The user's other input takes at most half of the story's share.
-        let words = input.words.text(free / share / 2);
+        let words = input.user_messages.text(free / share / 2);
         let story = cut(&input.template.story, (free / share).saturating_sub(estimate(&words))).into_owned();
         let room = free / 6;
         while self.memory.instructions.len() > 1 && instructions_tokens(&self.memory.instructions) > room {

@@ -17,7 +17,7 @@ use surehand_engine::{
 };
 use surehand_http::HttpAnswer;
 
-use crate::{acts, live::LiveState};
+use crate::{actions, live::LiveState};
 
 #[derive(Debug)]
 pub(crate) struct Question {
@@ -68,9 +68,9 @@ fn ask(live: &LiveState, question: &Question) -> Result<Value, ApiError> {
     if let Some(body) = &question.body {
         let request = serde_json::from_slice(body).map_err(|error| ApiError::bad(format!("not a request: {error}")))?;
         return match question.name.as_str() {
-            "preview" => acts::preview(live, &request),
+            "preview" => actions::preview(live, &request),
             "act" => {
-                let done = acts::carry_out(live, &request);
+                let done = actions::carry_out(live, &request);
                 live.look_now();
                 done
             }

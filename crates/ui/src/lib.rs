@@ -5,14 +5,14 @@
 //! The page reads the JSON that the commands print with `--json`, from the same functions, and its buttons make the
 //! same calls as the commands.
 
-mod acts;
+mod actions;
 mod api;
 mod board;
-mod door;
 mod feed;
 mod live;
 mod page;
 mod report;
+mod request_filter;
 mod server;
 
 pub use self::{

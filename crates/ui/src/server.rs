@@ -24,10 +24,10 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     api,
     board::{BoardAccess, BoardView},
-    door::{API, Door, protect},
     feed::Feed,
     live::LiveState,
     page,
+    request_filter::{API, RequestFilter, protect},
 };
 
 const OTHER_USER: &str = "Forbidden: only browsers of the user who runs this server are served";
@@ -60,7 +60,7 @@ pub enum ServeError {
 #[derive(Debug)]
 pub struct PageServer {
     listener: Listener,
-    door: Door,
+    filter: RequestFilter,
     stopper: Stopper,
 }
 
@@ -69,8 +69,8 @@ impl PageServer {
     pub fn bind(port: u16) -> Result<Self, ServeError> {
         let listener = Listener::bind((Ipv4Addr::LOCALHOST, port).into())?;
         let token = Token::generate().map_err(ServeError::Token)?;
-        let door = Door::new(token, listener.address());
-        Ok(Self { listener, door, stopper: Stopper::default() })
+        let filter = RequestFilter::new(token, listener.address());
+        Ok(Self { listener, filter, stopper: Stopper::default() })
     }
 
     /// The address and port of the listener.
@@ -81,7 +81,7 @@ impl PageServer {
     /// The URL for a browser. Everyone who has it can see and change the workspace. Browsers do not send the part after
     /// `#` to the server.
     pub fn url(&self) -> String {
-        format!("http://{}/#token={}", self.listener.address(), self.door.token().secret())
+        format!("http://{}/#token={}", self.listener.address(), self.filter.token().secret())
     }
 
     /// Ends the server from another thread.
@@ -98,7 +98,7 @@ pub fn serve(workspace: Arc<Workspace>, server: PageServer, board: Option<Box<dy
     let limits = ConnectionLimits::default();
     let closing = CancellationToken::new();
     let handler =
-        Arc::new(PageHandler { door: server.door, live: live.clone(), closing: closing.clone(), body_time: limits.body });
+        Arc::new(PageHandler { filter: server.filter, live: live.clone(), closing: closing.clone(), body_time: limits.body });
     let http = HttpServer {
         listener: server.listener,
         callers: AllowedCallers::ThisUser { otherwise: OTHER_USER },
@@ -114,7 +114,7 @@ pub fn serve(workspace: Arc<Workspace>, server: PageServer, board: Option<Box<dy
 }
 
 struct PageHandler {
-    door: Door,
+    filter: RequestFilter,
     live: Arc<LiveState>,
     closing: CancellationToken,
     body_time: Duration,
@@ -122,7 +122,7 @@ struct PageHandler {
 
 impl Handler for PageHandler {
     async fn answer(&self, request: Request<Incoming>, connection: Arc<HttpConnection>) -> HttpAnswer {
-        let answer = match self.door.refuse(&request) {
+        let answer = match self.filter.refuse(&request) {
             Some(refused) => refused,
             None => self.admitted(request, connection).await,
         };

@@ -85,15 +85,15 @@ impl AgentRun<'_> {
     /// Records input of the user, which is in the next prompt and in all later ones.
     fn hear(&mut self, text: &str, question: Option<&str>) -> Result<(), RunError> {
         let text = self.settings.secrets.redact(text.trim()).into_owned();
-        self.words.add(self.saved.turn, &text, question);
-        self.new_words.push(text.clone());
+        self.user_messages.add(self.saved.turn, &text, question);
+        self.new_messages.push(text.clone());
         self.loop_detector.start_over();
         self.report(RunEvent::User { text, answers: question.map(str::to_owned) })
     }
 
     /// Adds the user's new input to the conversation at the end of a turn. A snapshot has all input in each prompt.
-    pub(super) fn place_new_words(&mut self) {
-        let new = std::mem::take(&mut self.new_words);
+    pub(super) fn place_new_messages(&mut self) {
+        let new = std::mem::take(&mut self.new_messages);
         if let RunContext::History(history) = &mut self.context {
             new.into_iter().for_each(|text| history.add_user_message(text));
         }

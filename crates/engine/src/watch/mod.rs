@@ -1,4 +1,4 @@
-//! Watches a workspace for a long-running door and provides hints: the paths that may have changed since the last call.
+//! Watches a workspace for a long-running server and provides hints: the paths that may have changed since the last call.
 //! A hint decides nothing; the caller compares content.
 //!
 //! The answer of [`FileWatcher::hints`] covers everything that happened before the call, because events are read on the

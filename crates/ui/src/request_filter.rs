@@ -24,13 +24,13 @@ const OTHER_SITE: &str = "Forbidden: this is for the page of Surehand only";
 const SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 #[derive(Debug)]
-pub(crate) struct Door {
+pub(crate) struct RequestFilter {
     token: Token,
     /// The names under which a browser on this machine reaches the server.
     hosts: Vec<String>,
 }
 
-impl Door {
+impl RequestFilter {
     pub(crate) fn new(token: Token, address: SocketAddr) -> Self {
         let port = address.port();
         let hosts = vec![format!("127.0.0.1:{port}"), format!("localhost:{port}"), format!("[::1]:{port}"), address.to_string()];
@@ -117,12 +117,12 @@ mod tests {
 
     #[track_caller]
     fn check(method: &str, path: &str, headers: &[(&str, &str)], expected: u16) {
-        let door = Door::new(Token::new("s3cret-s3cret").unwrap(), "127.0.0.1:4000".parse().unwrap());
+        let filter = RequestFilter::new(Token::new("s3cret-s3cret").unwrap(), "127.0.0.1:4000".parse().unwrap());
         let mut request = Request::builder().method(method).uri(path);
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        let status = door.refuse(&request.body(()).unwrap()).map_or(200, |answer| answer.status().as_u16());
+        let status = filter.refuse(&request.body(()).unwrap()).map_or(200, |answer| answer.status().as_u16());
         assert_eq!(status, expected, "{method} {path} {headers:?}");
     }
 

@@ -12,25 +12,25 @@ use crate::event::RunEvent;
 const SHORT: usize = 60;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct UserWords(Vec<UserWord>);
+pub(crate) struct UserMessages(Vec<UserMessage>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct UserWord {
+struct UserMessage {
     /// The number of turns that were complete by then.
     after_turn: u32,
     text: String,
-    kind: WordKind,
+    kind: MessageKind,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum WordKind {
+enum MessageKind {
     Said,
     /// The answer to this question.
     Answer(String),
     FormerStory,
 }
 
-impl UserWords {
+impl UserMessages {
     /// Collects the user's input from the events of a run.
     pub(crate) fn from_events<'a>(events: impl IntoIterator<Item = &'a RunEvent>) -> Self {
         let (mut words, mut story, mut turn) = (Self::default(), None, 0);
@@ -51,13 +51,13 @@ impl UserWords {
 
     /// Adds input of the user: an answer if there is a `question`.
     pub(crate) fn add(&mut self, after_turn: u32, text: &str, question: Option<&str>) {
-        let kind = question.map_or(WordKind::Said, |question| WordKind::Answer(question.to_owned()));
-        self.0.push(UserWord { after_turn, text: text.to_owned(), kind });
+        let kind = question.map_or(MessageKind::Said, |question| MessageKind::Answer(question.to_owned()));
+        self.0.push(UserMessage { after_turn, text: text.to_owned(), kind });
     }
 
     /// Ends the current story, because the user has given another one.
     pub(crate) fn end_story(&mut self, after_turn: u32, story: &str) {
-        self.0.push(UserWord { after_turn, text: story.to_owned(), kind: WordKind::FormerStory });
+        self.0.push(UserMessage { after_turn, text: story.to_owned(), kind: MessageKind::FormerStory });
     }
 
     /// One line for each input, oldest first, within a number of tokens. If there is no room for all, the oldest are
@@ -85,15 +85,15 @@ impl UserWords {
     }
 }
 
-impl UserWord {
+impl UserMessage {
     fn line(&self) -> String {
         let (turn, text) = (self.after_turn, on_one_line(self.text.trim()));
         match &self.kind {
-            WordKind::Said => format!("After turn {turn}: {text}"),
-            WordKind::Answer(question) => {
+            MessageKind::Said => format!("After turn {turn}: {text}"),
+            MessageKind::Answer(question) => {
                 format!("After turn {turn}, asked \"{}\": {text}", cut(&on_one_line(question.trim()), SHORT))
             }
-            WordKind::FormerStory => format!("Until turn {turn}, as the story, which is over: {}", cut(&text, SHORT)),
+            MessageKind::FormerStory => format!("Until turn {turn}, as the story, which is over: {}", cut(&text, SHORT)),
         }
     }
 }
@@ -135,12 +135,12 @@ mod tests {
             "After turn 2, asked \"Which database? 1. a 2. b\": sqlite",
             "Until turn 3, as the story, which is over: Make two a number.",
         ];
-        assert_eq!(UserWords::from_events(&events).text(500), expected.join("\n"));
+        assert_eq!(UserMessages::from_events(&events).text(500), expected.join("\n"));
     }
 
     #[test]
     fn the_oldest_have_no_room_and_the_last_one_has() {
-        let mut words = UserWords::default();
+        let mut words = UserMessages::default();
         (1..=40).for_each(|turn| words.add(turn, "use four spaces, not tabs, in every file", None));
         for tokens in [40, 100, 400] {
             let text = words.text(tokens);
@@ -149,6 +149,6 @@ mod tests {
         }
         words.add(41, &"word ".repeat(1000), None);
         assert!(estimate(&words.text(100)) <= 100, "{}", words.text(100));
-        assert_eq!(UserWords::default().text(100), "");
+        assert_eq!(UserMessages::default().text(100), "");
     }
 }
