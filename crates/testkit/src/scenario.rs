@@ -7,7 +7,7 @@
 //! - `check {json}` checks that the result object of the last call contains at least this;
 //! - `sh COMMAND` plays another program; the command must succeed.
 //!
-//! `{root}` stands for the workspace. With `UPDATE_SCENARIOS=1`, `told.txt` and `after/` are written instead of
+//! `{root}` stands for the workspace. With `UPDATE_SCENARIOS=1`, `replies.txt` and `after/` are written instead of
 //! compared.
 
 use std::{
@@ -104,7 +104,7 @@ impl Scenario {
     fn compare(&self, root: &Path, transcript: &str, client: &str) {
         let after = tree(root);
         if std::env::var_os("UPDATE_SCENARIOS").is_some() {
-            fs::write(self.dir.join("told.txt"), transcript).expect("told.txt");
+            fs::write(self.dir.join("replies.txt"), transcript).expect("replies.txt");
             let _ = fs::remove_dir_all(self.dir.join("after"));
             for (path, content) in &after {
                 let path = self.dir.join("after").join(path);
@@ -113,7 +113,7 @@ impl Scenario {
             }
             return;
         }
-        let expected = fs::read_to_string(self.dir.join("told.txt")).unwrap_or_default();
+        let expected = fs::read_to_string(self.dir.join("replies.txt")).unwrap_or_default();
         assert_eq!(transcript, expected, "{}: the text for the model, through {client}", self.name());
         let shown = |tree: BTreeMap<String, Vec<u8>>| {
             tree.into_iter().map(|(path, bytes)| (path, String::from_utf8_lossy(&bytes).into_owned())).collect::<Vec<_>>()
