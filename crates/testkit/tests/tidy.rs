@@ -240,13 +240,31 @@ fn what_shows_a_promise_exists() {
     let mut count = 0;
     // Commands and paths are not names.
     for name in names.filter(|name| !name.contains(['/', '.', ' '])) {
-        let is_scenario = root().join("scenarios").join(name).join("told.txt").exists();
+        let is_scenario = root().join("scenarios").join(name).join("replies.txt").exists();
         let is_test = tests.contains(&format!("fn {name}(")) || stories.contains(&format!("def {name}("));
         let is_test = is_test || browser.contains(&format!("function {name}("));
         assert!(is_scenario || is_test, "{name}");
         count += 1;
     }
     assert!(count > 60);
+    let entries = fs::read_dir(root().join("scenarios")).unwrap().map(Result::unwrap);
+    for folder in entries.filter(|entry| entry.path().is_dir()) {
+        let name = folder.file_name().into_string().unwrap();
+        assert!(page.contains(&format!("`{name}`")), "no promise names the scenario {name}");
+    }
+}
+
+/// The reference has all tools, because it is generated and a test compares it.
+#[test]
+fn the_types_for_node_name_all_tools() {
+    let page = fs::read_to_string(root().join("docs/reference/tools.md")).unwrap();
+    let types = fs::read_to_string(root().join("bindings/node/index.d.ts")).unwrap();
+    let (_, union) = types.split_once("export type ToolName =").unwrap();
+    let (union, _) = union.split_once(';').unwrap();
+    let named: Vec<&str> = union.split('"').skip(1).step_by(2).collect();
+    let headings = page.lines().filter_map(|line| line.strip_prefix("## "));
+    let tools: Vec<&str> = headings.take_while(|heading| *heading != "Results").collect();
+    assert_eq!(named, tools);
 }
 
 #[test]
