@@ -4,6 +4,8 @@
 
 use surehand_engine::ClientInstructions;
 
+use crate::hooks::HookClient;
+
 /// A client that loads none of the files that Surehand gives.
 pub(crate) const NOTHING: ClientInstructions = at_the_top(&[]);
 
@@ -44,18 +46,10 @@ const fn at_the_top(names: &'static [&'static str]) -> ClientInstructions {
 
 /// The rule of a client by its name in MCP.
 pub(crate) fn of_mcp_client(name: &str) -> &'static ClientInstructions {
-    const CLIENTS: &[(&str, &ClientInstructions)] = &[
-        ("claude-code", &CLAUDE),
-        ("codex", &CODEX),
-        ("gemini-cli", &GEMINI),
-        ("cursor", &CURSOR),
-        ("opencode", &OPENCODE),
-        ("qwen", &QWEN),
-        ("copilot", &COPILOT),
-        ("goose", &GOOSE),
-        ("@cline", &CLINE),
-        ("reasonix", &REASONIX),
-        ("continue", &CLINE),
-    ];
-    CLIENTS.iter().find(|(start, _)| name.to_lowercase().starts_with(start)).map_or(&NOTHING, |(_, gives)| gives)
+    match HookClient::with_mcp_name(name) {
+        Some(client) => client.instructions(),
+        // It has no hooks.
+        None if name.to_lowercase().starts_with("continue") => &CLINE,
+        None => &NOTHING,
+    }
 }

@@ -3,6 +3,8 @@
 
 use surehand_engine::SessionId;
 
+use crate::hooks::HookClient;
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Caller {
     /// A session that only this server uses.
@@ -27,21 +29,17 @@ pub struct NamedConversation {
     conversation: String,
 }
 
-const VARIABLES: [(&str, &str); 4] = [
-    ("CLAUDE_CODE_SESSION_ID", "claude"),
-    ("QWEN_CODE_SESSION_ID", "qwen"),
-    ("AGENT_SESSION_ID", "goose"),
-    ("COPILOT_AGENT_SESSION_ID", "copilot"),
-];
-
 /// Longer names are ignored.
 const MOST_CHARACTERS: usize = 200;
 
 impl NamedConversation {
     /// The conversations that an environment names. If one agent runs in another's shell, there are several.
     pub fn in_environment(variable: impl Fn(&str) -> Option<String>) -> Vec<Self> {
-        let named = |(name, client)| Some(Self { client, conversation: variable(name).filter(|name| is_name(name))? });
-        VARIABLES.into_iter().filter_map(named).collect()
+        let named = |client: &HookClient| {
+            let conversation = variable(client.conversation_variable()?).filter(|name| is_name(name))?;
+            Some(Self { client: client.name(), conversation })
+        };
+        HookClient::ALL.iter().filter_map(named).collect()
     }
 }
 

@@ -16,7 +16,9 @@ use crate::{
 
 pub(super) const ADAPTER: ClientAdapter = ClientAdapter {
     name: "claude",
+    mcp_name: "claude-code",
     project_variable: Some("CLAUDE_PROJECT_DIR"),
+    conversation_variable: Some("CLAUDE_CODE_SESSION_ID"),
     names: || ToolNames::reading_with("Read").with(Tool::EditFile, "Edit").with(Tool::WriteFile, "Write"),
     // It shows the model only the beginning of more than 10,000 characters.
     max_context: 9_500,

@@ -16,6 +16,7 @@ use crate::{
 
 pub(super) const ADAPTER: ClientAdapter = ClientAdapter {
     name: "cline",
+    mcp_name: "@cline",
     names: || ToolNames::reading_with("read_files").with(Tool::EditFile, "editor").with(Tool::WriteFile, "editor"),
     context_events: &["tool_call", "tool_result"],
     event_field: "hookName",

@@ -15,6 +15,7 @@ use crate::{
 
 pub(super) const ADAPTER: ClientAdapter = ClientAdapter {
     name: "codex",
+    mcp_name: "codex",
     names: || {
         ToolNames::reading_with("cat (or sed -n)")
             .with(Tool::ApplyPatch, "apply_patch")

@@ -16,6 +16,8 @@ use crate::{
 
 pub(super) const ADAPTER: ClientAdapter = ClientAdapter {
     name: "copilot",
+    mcp_name: "copilot",
+    conversation_variable: Some("COPILOT_AGENT_SESSION_ID"),
     names: || ToolNames::reading_with("view").with(Tool::EditFile, "edit").with(Tool::WriteFile, "create"),
     // No limit is documented; it shows the beginning of a long result.
     max_context: 9_500,

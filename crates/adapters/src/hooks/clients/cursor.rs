@@ -17,6 +17,7 @@ use crate::{
 
 pub(super) const ADAPTER: ClientAdapter = ClientAdapter {
     name: "cursor",
+    mcp_name: "cursor",
     project_variable: Some("CURSOR_PROJECT_DIR"),
     names: || ToolNames::reading_with("Read").with(Tool::EditFile, "Write").with(Tool::WriteFile, "Write"),
     // It drops more than 10,000 characters.

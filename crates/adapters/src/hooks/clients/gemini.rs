@@ -17,6 +17,7 @@ use crate::{
 
 pub(super) const ADAPTER: ClientAdapter = ClientAdapter {
     name: "gemini",
+    mcp_name: "gemini-cli",
     project_variable: Some("GEMINI_PROJECT_DIR"),
     names: || ToolNames::reading_with("read_file").with(Tool::EditFile, "replace").with(Tool::WriteFile, "write_file"),
     context_events: &["SessionStart", "BeforeAgent", "AfterTool"],

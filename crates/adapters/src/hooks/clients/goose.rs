@@ -15,6 +15,8 @@ use crate::{
 
 pub(super) const ADAPTER: ClientAdapter = ClientAdapter {
     name: "goose",
+    mcp_name: "goose",
+    conversation_variable: Some("AGENT_SESSION_ID"),
     names: || ToolNames::reading_with("shell (cat)").with(Tool::EditFile, "edit").with(Tool::WriteFile, "write"),
     // No limit is documented.
     max_context: 9_500,

@@ -102,8 +102,13 @@ pub struct HookSession {
 pub(super) struct ClientAdapter {
     /// Its name on the command line.
     name: &'static str,
+    /// The beginning of its name in MCP, in lower case; empty if it has none.
+    mcp_name: &'static str,
     /// The variable that names the project of the session to its hooks, if it sets one.
     project_variable: Option<&'static str>,
+    /// The variable that names the conversation to the MCP servers that it starts, if it sets one. Hooks and server then
+    /// share a session.
+    conversation_variable: Option<&'static str>,
     pub names: fn() -> ToolNames,
     /// How many bytes of context it takes at once.
     pub max_context: usize,
@@ -152,7 +157,9 @@ const CAMEL_CASE_FIELDS: InputFields = InputFields { session: &["/sessionId"], a
 /// The values that most clients share.
 const DEFAULTS: ClientAdapter = ClientAdapter {
     name: "",
+    mcp_name: "",
     project_variable: None,
+    conversation_variable: None,
     names: ToolNames::default,
     max_context: 16_000,
     context_events: &[],
@@ -223,6 +230,25 @@ impl HookClient {
     /// The client with this name.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.iter().find(|client| client.name() == name).copied()
+    }
+
+    /// The client with this name in MCP.
+    pub(crate) fn with_mcp_name(name: &str) -> Option<Self> {
+        let name = name.to_lowercase();
+        let is_it = |client: &&HookClient| {
+            let start = client.adapter().mcp_name;
+            !start.is_empty() && name.starts_with(start)
+        };
+        Self::ALL.iter().find(is_it).copied()
+    }
+
+    pub(crate) fn conversation_variable(self) -> Option<&'static str> {
+        self.adapter().conversation_variable
+    }
+
+    /// The instruction files that it loads itself.
+    pub(crate) fn instructions(self) -> &'static ClientInstructions {
+        self.adapter().instructions
     }
 
     /// The variable that names the project of the session to its hooks. Other clients send it in the input, or not at

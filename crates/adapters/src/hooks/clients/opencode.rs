@@ -17,6 +17,7 @@ use crate::{
 
 pub(super) const ADAPTER: ClientAdapter = ClientAdapter {
     name: "opencode",
+    mcp_name: "opencode",
     names: || ToolNames::reading_with("read").with(Tool::EditFile, "edit").with(Tool::WriteFile, "write"),
     context_events: &["tool.execute.after"],
     fields: InputFields { session: &["/session"], agent: &[], directory: &["/directory"], given: "/loaded", ..FIELDS },

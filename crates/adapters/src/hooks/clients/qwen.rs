@@ -16,7 +16,9 @@ use crate::{
 
 pub(super) const ADAPTER: ClientAdapter = ClientAdapter {
     name: "qwen",
+    mcp_name: "qwen",
     project_variable: Some("QWEN_PROJECT_DIR"),
+    conversation_variable: Some("QWEN_CODE_SESSION_ID"),
     names: || ToolNames::reading_with("read_file").with(Tool::EditFile, "edit").with(Tool::WriteFile, "write_file"),
     // An addition to a long result is truncated with it.
     max_context: 9_500,

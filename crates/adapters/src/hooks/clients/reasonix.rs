@@ -16,6 +16,7 @@ use crate::{
 
 pub(super) const ADAPTER: ClientAdapter = ClientAdapter {
     name: "reasonix",
+    mcp_name: "reasonix",
     names: || {
         ToolNames::reading_with("read_file")
             .with(Tool::EditFile, "edit_file")
