@@ -232,6 +232,14 @@ fn what_is_set_up_is_taken_out_again_for_every_client_and_scope() {
     assert!(fs::read_dir(empty.path("home")).unwrap().next().is_none(), "no directory is left");
 }
 
+#[test]
+fn every_client_is_tried_here() {
+    let machine = Machine::new();
+    let output = machine.command(&["init", "nosuch"]).output().unwrap();
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert!(error.contains(&format!("[possible values: {}]", CLIENTS.join(", "))), "{error}");
+}
+
 /// The files of each client in each scope; files that only the server needs are in brackets.
 #[test]
 fn each_scope_has_its_files() {

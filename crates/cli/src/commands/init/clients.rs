@@ -96,147 +96,155 @@ const QWEN_TOOLS: &str = "read_file|read_many_files|grep_search|edit|write_file|
 const REASONIX_TOOLS: &str =
     "read_file|grep|edit_file|multi_edit|write_file|move_file|delete_range|delete_symbol|notebook_edit|bash";
 
-/// The clients, in the order of [`InitClient`].
-static PROFILES: [ClientProfile; 12] = [
-    ClientProfile {
-        name: "claude",
-        title: "Claude Code",
-        programs: &["claude"],
-        user_dir: UserDir::Home("CLAUDE_CONFIG_DIR", ".claude"),
-        project_dir: ".claude",
-        guard: hooks(HookForm::Groups, CLAUDE_EVENTS, CLAUDE_TOOLS),
-        guarded: "reads, edits, writes, notebooks and commands",
-        limits: &[],
-    },
-    ClientProfile {
-        name: "codex",
-        title: "Codex CLI",
-        programs: &["codex"],
-        user_dir: UserDir::Home("CODEX_HOME", ".codex"),
-        project_dir: ".codex",
-        guard: hooks(HookForm::Groups, EVENTS_WITHOUT_FAILURE, CODEX_TOOLS),
-        guarded: "patches and commands",
-        limits: &[],
-    },
-    ClientProfile {
-        name: "gemini",
-        title: "Gemini CLI",
-        programs: &["gemini"],
-        user_dir: UserDir::Home("", ".gemini"),
-        project_dir: ".gemini",
-        // `PreCompress` is sent before every model call, so it is not used.
-        guard: hooks(HookForm::NamedGroups, &["SessionStart", "BeforeAgent", "BeforeTool", "AfterTool"], GEMINI_TOOLS),
-        guarded: "reads, edits, writes and commands",
-        limits: &[],
-    },
-    ClientProfile {
-        name: "cursor",
-        title: "Cursor",
-        programs: &["cursor", "cursor-agent"],
-        user_dir: UserDir::Home("", ".cursor"),
-        project_dir: ".cursor",
-        guard: hooks(HookForm::Cursor, &["sessionStart", "preToolUse", "postToolUse", "preCompact"], CURSOR_TOOLS),
-        guarded: "reads, writes, deletions and commands",
-        limits: &["this follows Cursor's documentation and was not tried with Cursor itself"],
-    },
-    ClientProfile {
-        name: "opencode",
-        title: "opencode",
-        programs: &["opencode"],
-        user_dir: UserDir::Config("opencode"),
-        project_dir: ".opencode",
-        guard: ToolGuard::Plugin,
-        guarded: "reads, edits, writes, patches and commands",
-        limits: &[],
-    },
-    ClientProfile {
-        name: "qwen",
-        title: "Qwen Code",
-        programs: &["qwen"],
-        user_dir: UserDir::Home("QWEN_HOME", ".qwen"),
-        project_dir: ".qwen",
-        guard: hooks(HookForm::NamedGroups, CLAUDE_EVENTS, QWEN_TOOLS),
-        guarded: "reads, edits, writes, notebooks and commands",
-        limits: &[],
-    },
-    ClientProfile {
-        name: "copilot",
-        title: "Copilot CLI",
-        programs: &["copilot"],
-        user_dir: UserDir::Home("COPILOT_HOME", ".copilot"),
-        project_dir: ".github",
-        guard: hooks_with_event(
-            HookForm::Copilot,
-            &["sessionStart", "userPromptSubmitted", "preToolUse", "postToolUse", "postToolUseFailure", "preCompact"],
-            None,
-        ),
-        guarded: "reads, edits, new files and commands",
-        limits: &[],
-    },
-    ClientProfile {
-        name: "goose",
-        title: "goose",
-        programs: &["goose"],
-        user_dir: UserDir::Config("goose"),
-        project_dir: ".agents/plugins/surehand",
-        guard: hooks_with_event(HookForm::Groups, CLAUDE_EVENTS, None),
-        guarded: "edits, writes and commands",
-        limits: &[
-            "hooks cannot add to what the model reads, so notes and directory instructions do not reach it",
-            "no compaction was seen to reach a hook, so what left the context may still count as read",
-        ],
-    },
-    ClientProfile {
-        name: "cline",
-        title: "Cline",
-        programs: &["cline"],
-        user_dir: UserDir::Home("CLINE_DIR", ".cline"),
-        project_dir: ".clinerules",
-        guard: hooks_with_event(HookForm::Scripts, &["TaskStart", "TaskResume", "PreToolUse", "PostToolUse", "PreCompact"], None),
-        guarded: "reads, edits, writes and commands",
-        limits: &[
-            "a hook that denies a call ends the whole task, so a call is stopped by taking its arguments away; a version that does not allow that goes on with it",
-        ],
-    },
-    ClientProfile {
-        name: "reasonix",
-        title: "Reasonix",
-        programs: &["reasonix"],
-        user_dir: UserDir::Home("REASONIX_HOME", ".reasonix"),
-        project_dir: ".reasonix",
-        guard: hooks_with_event(HookForm::Reasonix, EVENTS_WITHOUT_FAILURE, Some(REASONIX_TOOLS)),
-        guarded: "reads, edits, writes, moves and commands",
-        limits: &[
-            "hooks can add to what the model reads only at the start of a session",
-            "no compaction was seen to reach a hook, so what left the context may still count as read",
-        ],
-    },
-    ClientProfile {
-        name: "continue",
-        title: "Continue",
-        programs: &["cn"],
-        user_dir: UserDir::Home("CONTINUE_GLOBAL_DIR", ".continue"),
-        project_dir: ".continue",
-        guard: ToolGuard::Nothing,
-        guarded: "what goes through the MCP server",
-        limits: &[
-            "it runs no hooks, so its own tools are not guarded: a write of theirs can overwrite a change that it has not seen",
-        ],
-    },
-    ClientProfile {
-        name: "vscode",
-        title: "VS Code",
-        programs: &["code", "codium"],
-        user_dir: UserDir::Config("Code/User"),
-        project_dir: ".vscode",
-        guard: ToolGuard::Nothing,
-        guarded: "what goes through the MCP server",
-        limits: &[
-            "its own tools are not guarded: a write of theirs can overwrite a change that it has not seen",
-            "this follows its documentation and was not tried with VS Code itself",
-        ],
-    },
-];
+static CLAUDE: ClientProfile = ClientProfile {
+    name: "claude",
+    title: "Claude Code",
+    programs: &["claude"],
+    user_dir: UserDir::Home("CLAUDE_CONFIG_DIR", ".claude"),
+    project_dir: ".claude",
+    guard: hooks(HookForm::Groups, CLAUDE_EVENTS, CLAUDE_TOOLS),
+    guarded: "reads, edits, writes, notebooks and commands",
+    limits: &[],
+};
+
+static CODEX: ClientProfile = ClientProfile {
+    name: "codex",
+    title: "Codex CLI",
+    programs: &["codex"],
+    user_dir: UserDir::Home("CODEX_HOME", ".codex"),
+    project_dir: ".codex",
+    guard: hooks(HookForm::Groups, EVENTS_WITHOUT_FAILURE, CODEX_TOOLS),
+    guarded: "patches and commands",
+    limits: &[],
+};
+
+static GEMINI: ClientProfile = ClientProfile {
+    name: "gemini",
+    title: "Gemini CLI",
+    programs: &["gemini"],
+    user_dir: UserDir::Home("", ".gemini"),
+    project_dir: ".gemini",
+    // `PreCompress` is sent before every model call, so it is not used.
+    guard: hooks(HookForm::NamedGroups, &["SessionStart", "BeforeAgent", "BeforeTool", "AfterTool"], GEMINI_TOOLS),
+    guarded: "reads, edits, writes and commands",
+    limits: &[],
+};
+
+static CURSOR: ClientProfile = ClientProfile {
+    name: "cursor",
+    title: "Cursor",
+    programs: &["cursor", "cursor-agent"],
+    user_dir: UserDir::Home("", ".cursor"),
+    project_dir: ".cursor",
+    guard: hooks(HookForm::Cursor, &["sessionStart", "preToolUse", "postToolUse", "preCompact"], CURSOR_TOOLS),
+    guarded: "reads, writes, deletions and commands",
+    limits: &["this follows Cursor's documentation and was not tried with Cursor itself"],
+};
+
+static OPENCODE: ClientProfile = ClientProfile {
+    name: "opencode",
+    title: "opencode",
+    programs: &["opencode"],
+    user_dir: UserDir::Config("opencode"),
+    project_dir: ".opencode",
+    guard: ToolGuard::Plugin,
+    guarded: "reads, edits, writes, patches and commands",
+    limits: &[],
+};
+
+static QWEN: ClientProfile = ClientProfile {
+    name: "qwen",
+    title: "Qwen Code",
+    programs: &["qwen"],
+    user_dir: UserDir::Home("QWEN_HOME", ".qwen"),
+    project_dir: ".qwen",
+    guard: hooks(HookForm::NamedGroups, CLAUDE_EVENTS, QWEN_TOOLS),
+    guarded: "reads, edits, writes, notebooks and commands",
+    limits: &[],
+};
+
+static COPILOT: ClientProfile = ClientProfile {
+    name: "copilot",
+    title: "Copilot CLI",
+    programs: &["copilot"],
+    user_dir: UserDir::Home("COPILOT_HOME", ".copilot"),
+    project_dir: ".github",
+    guard: hooks_with_event(
+        HookForm::Copilot,
+        &["sessionStart", "userPromptSubmitted", "preToolUse", "postToolUse", "postToolUseFailure", "preCompact"],
+        None,
+    ),
+    guarded: "reads, edits, new files and commands",
+    limits: &[],
+};
+
+static GOOSE: ClientProfile = ClientProfile {
+    name: "goose",
+    title: "goose",
+    programs: &["goose"],
+    user_dir: UserDir::Config("goose"),
+    project_dir: ".agents/plugins/surehand",
+    guard: hooks_with_event(HookForm::Groups, CLAUDE_EVENTS, None),
+    guarded: "edits, writes and commands",
+    limits: &[
+        "hooks cannot add to what the model reads, so notes and directory instructions do not reach it",
+        "no compaction was seen to reach a hook, so what left the context may still count as read",
+    ],
+};
+
+static CLINE: ClientProfile = ClientProfile {
+    name: "cline",
+    title: "Cline",
+    programs: &["cline"],
+    user_dir: UserDir::Home("CLINE_DIR", ".cline"),
+    project_dir: ".clinerules",
+    guard: hooks_with_event(HookForm::Scripts, &["TaskStart", "TaskResume", "PreToolUse", "PostToolUse", "PreCompact"], None),
+    guarded: "reads, edits, writes and commands",
+    limits: &[
+        "a hook that denies a call ends the whole task, so a call is stopped by taking its arguments away; a version that does not allow that goes on with it",
+    ],
+};
+
+static REASONIX: ClientProfile = ClientProfile {
+    name: "reasonix",
+    title: "Reasonix",
+    programs: &["reasonix"],
+    user_dir: UserDir::Home("REASONIX_HOME", ".reasonix"),
+    project_dir: ".reasonix",
+    guard: hooks_with_event(HookForm::Reasonix, EVENTS_WITHOUT_FAILURE, Some(REASONIX_TOOLS)),
+    guarded: "reads, edits, writes, moves and commands",
+    limits: &[
+        "hooks can add to what the model reads only at the start of a session",
+        "no compaction was seen to reach a hook, so what left the context may still count as read",
+    ],
+};
+
+static CONTINUE: ClientProfile = ClientProfile {
+    name: "continue",
+    title: "Continue",
+    programs: &["cn"],
+    user_dir: UserDir::Home("CONTINUE_GLOBAL_DIR", ".continue"),
+    project_dir: ".continue",
+    guard: ToolGuard::Nothing,
+    guarded: "what goes through the MCP server",
+    limits: &[
+        "it runs no hooks, so its own tools are not guarded: a write of theirs can overwrite a change that it has not seen",
+    ],
+};
+
+static VSCODE: ClientProfile = ClientProfile {
+    name: "vscode",
+    title: "VS Code",
+    programs: &["code", "codium"],
+    user_dir: UserDir::Config("Code/User"),
+    project_dir: ".vscode",
+    guard: ToolGuard::Nothing,
+    guarded: "what goes through the MCP server",
+    limits: &[
+        "its own tools are not guarded: a write of theirs can overwrite a change that it has not seen",
+        "this follows its documentation and was not tried with VS Code itself",
+    ],
+};
 
 impl InitClient {
     pub(crate) fn all() -> impl Iterator<Item = Self> {
@@ -244,7 +252,20 @@ impl InitClient {
     }
 
     pub(crate) fn profile(self) -> &'static ClientProfile {
-        &PROFILES[self as usize]
+        match self {
+            InitClient::Claude => &CLAUDE,
+            InitClient::Codex => &CODEX,
+            InitClient::Gemini => &GEMINI,
+            InitClient::Cursor => &CURSOR,
+            InitClient::Opencode => &OPENCODE,
+            InitClient::Qwen => &QWEN,
+            InitClient::Copilot => &COPILOT,
+            InitClient::Goose => &GOOSE,
+            InitClient::Cline => &CLINE,
+            InitClient::Reasonix => &REASONIX,
+            InitClient::Continue => &CONTINUE,
+            InitClient::Vscode => &VSCODE,
+        }
     }
 
     pub(crate) fn name(self) -> &'static str {
