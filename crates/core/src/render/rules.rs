@@ -8,7 +8,7 @@ pub fn instructions(names: &ToolNames) -> String {
     let edits =
         names.any_of(&[Tool::EditFile, Tool::MultiEdit, Tool::EditLines, Tool::ApplyPatch, Tool::DeleteFile, Tool::MoveFile]);
     let mut text = String::from(
-        "Surehand reads and edits the files of this workspace and keeps everybody's changes safe. Prefer its tools to built-in ones here.\n",
+        "Surehand reads and edits the files of this workspace without losing anyone's changes. Prefer its tools to built-in ones.\n",
     );
     let mut rule = |rule: String| text.push_str(&format!("- {rule}\n"));
     if let Some(search) = names.get(Tool::SearchFiles) {
@@ -18,7 +18,7 @@ pub fn instructions(names: &ToolNames) -> String {
     let over = names.phrase(Tool::WriteFile, "; the whole file before ", " over it");
     let edits = if edits.is_empty() { "an edit".to_owned() } else { edits };
     rule(format!("Read before you edit: {read} (any part) before {edits}{over}. Your own writes count as read."));
-    rule("A file that changed since you read it is not written: the refusal shows the changed lines, they count as read, and the corrected call passes.".to_owned());
+    rule("A file that changed since you read it is not written: the refusal shows the changed lines, which count as read, so the corrected call passes.".to_owned());
     rule("A refusal changes nothing. Do not send the same call again unless it says so.".to_owned());
     let batch = names.all_of(&[Tool::MultiEdit, Tool::ApplyPatch]);
     let both = [Tool::MultiEdit, Tool::ApplyPatch].iter().all(|tool| names.get(*tool).is_some());
@@ -30,7 +30,7 @@ pub fn instructions(names: &ToolNames) -> String {
         rule(format!("{batch}{undo}{restore}").trim().to_owned());
     }
     rule(
-        "A note \"changed since you read it\" names files that others changed: read them again before you rely on what you saw."
+        "A note \"changed since you read it\" names files that others changed: read them again before you rely on them."
             .to_owned(),
     );
     rule("A reply may end with instructions from the owner of this repository for a directory: follow them there.".to_owned());
@@ -39,7 +39,7 @@ pub fn instructions(names: &ToolNames) -> String {
     }
     if let Some(forget) = names.get(Tool::Forget) {
         rule(format!(
-            "After your context was compacted or reset, what you had read no longer counts: call {forget}, then read again what you need."
+            "After your context was compacted or reset, earlier reads no longer count: call {forget}, then read again."
         ));
     }
     text

@@ -8,8 +8,8 @@ use super::ToolArguments;
 use crate::calls::Call;
 
 /// Replace an exact text in a file that was read in this session and is unchanged since; otherwise nothing is written
-/// and the refusal shows what to do. `old_string` must be there exactly once, or set `replace_all`. An empty one
-/// creates a new file.
+/// and the refusal shows what to do. `old_string` must occur exactly once, unless `replace_all` is set. An empty one
+/// creates a file.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct EditFile {

@@ -7,8 +7,8 @@ use surehand_core::Refusal;
 use super::ToolArguments;
 use crate::calls::{Call, ForgetCall};
 
-/// Say that what you had read is no longer in your context, after a compaction or reset: all of it, or these files.
-/// Read them again before you edit them.
+/// After a compaction or reset of your context: earlier reads no longer count, all of them or those of these files. Read
+/// again before you edit.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ForgetArguments {

@@ -7,7 +7,7 @@ use surehand_core::{Refusal, Tool};
 use super::{ToolArguments, WholeNumber, limit};
 use crate::calls::{Call, ListCall};
 
-/// List files by name, without what .gitignore or .ignore names.
+/// List files by name, except those that .gitignore or .ignore excludes.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ListFiles {

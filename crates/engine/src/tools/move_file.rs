@@ -7,8 +7,7 @@ use surehand_core::{Edit, Refusal};
 use super::ToolArguments;
 use crate::calls::Call;
 
-/// Move or rename a file to a path where nothing is. A text file must have been read in this session and be unchanged
-/// since.
+/// Move or rename a file to a free path. A text file must have been read in this session and be unchanged since.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct MoveFile {

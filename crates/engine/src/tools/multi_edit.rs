@@ -8,7 +8,7 @@ use super::ToolArguments;
 use crate::calls::Call;
 
 /// Several replacements in one or more files, all or nothing. Every file must have been read in this session and be
-/// unchanged since. Later edits see what earlier ones made of a file.
+/// unchanged since. Later edits see the results of earlier ones.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct MultiEdit {

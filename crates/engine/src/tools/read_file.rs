@@ -36,13 +36,13 @@ impl ToolArguments for ReadFile {
     fn describe(names: &ToolNames) -> String {
         let any_part = names.all_of(&[Tool::EditFile, Tool::MultiEdit, Tool::ApplyPatch]);
         let any_part = if any_part.is_empty() { any_part } else { format!("any part for {any_part}") };
-        let lines = names.get(Tool::EditLines).map(|edit| format!("the lines themselves for {edit}")).unwrap_or_default();
-        let whole = names.get(Tool::WriteFile).map(|write| format!("all for {write}")).unwrap_or_default();
+        let lines = names.get(Tool::EditLines).map(|edit| format!("the edited lines for {edit}")).unwrap_or_default();
+        let whole = names.get(Tool::WriteFile).map(|write| format!("the whole file for {write}")).unwrap_or_default();
         let needs: Vec<String> = [any_part, lines, whole].into_iter().filter(|need| !need.is_empty()).collect();
         let needs = if needs.is_empty() { String::new() } else { format!(": {}", needs.join(", ")) };
         format!(
-            "Read a text file, whole or in part, as `LINE|text`. What is shown counts as read{needs}. After your \
-             context was compacted or reset, read again what you want to edit."
+            "Read a text file, whole or in part, as `LINE|text`. Shown lines count as read{needs}. Read again after your \
+             context was compacted or reset."
         )
     }
 

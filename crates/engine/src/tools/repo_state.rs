@@ -7,8 +7,8 @@ use surehand_core::Refusal;
 use super::ToolArguments;
 use crate::calls::{Call, StateFormat};
 
-/// The repository in a few hundred tokens: open tasks, files that changed since you read them, files created or
-/// changed, the rest as counts. Use it after a compaction instead of looking everything up again.
+/// Show open tasks, files that changed since you read them, files created or changed, and counts of the rest, in a few
+/// hundred tokens. Use it after a compaction.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RepoStateArguments {

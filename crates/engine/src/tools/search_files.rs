@@ -29,8 +29,8 @@ pub(super) struct SearchFiles {
 impl ToolArguments for SearchFiles {
     fn describe(names: &ToolNames) -> String {
         format!(
-            "Search files for a regular expression (Rust syntax) within a line. Lines come as from {}, and exactly \
-             those that are shown count as read. What .gitignore or .ignore names is searched only if `path` names it.",
+            "Search files for a regular expression (Rust syntax), line by line. Lines are shown as by {}, and exactly \
+             those count as read. Ignored files are searched only if `path` names them.",
             names.read()
         )
     }

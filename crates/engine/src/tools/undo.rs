@@ -10,7 +10,7 @@ use surehand_core::{
 use super::ToolArguments;
 use crate::calls::Call;
 
-/// Take back this session's last change, that of a file, or a named one with all its files. Lines that others have
+/// Undo this session's last change, the last one of a file, or a named one in all its files. Lines that others have
 /// changed since stay, and are shown.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

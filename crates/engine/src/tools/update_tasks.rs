@@ -57,7 +57,7 @@ struct TaskToAdd {
 struct TaskToSet {
     #[schemars(with = "WholeNumber")]
     id: TaskNumbers,
-    #[schemars(with = "Option<String>", extend("enum" = ["pending", "in_progress", "completed", "cancelled", null]))]
+    #[schemars(with = "Option<String>", extend("enum" = ["pending", "in_progress", "completed", "cancelled"]))]
     status: Option<TaskStatus>,
     description: Option<String>,
     priority: Option<WholeNumber>,
@@ -84,8 +84,8 @@ impl ToolArguments for UpdateTasks {
     fn describe(names: &ToolNames) -> String {
         let shown = names.get(Tool::RepoState).map(|state| format!("; {state} shows what is left"));
         format!(
-            "Keep the task list: add what is to be done, set a task to in_progress when you begin it, then to completed. The \
-             list outlives your context{}. When no task is open, everything is done.",
+            "Keep the task list: add tasks, set a task to in_progress when you begin it, then to completed. The list \
+             outlives your context{}.",
             shown.unwrap_or_else(|| ", and every call shows what is left, so read its reply".to_owned())
         )
     }

@@ -18,9 +18,9 @@ pub(super) struct WriteFile {
 impl ToolArguments for WriteFile {
     fn describe(names: &ToolNames) -> String {
         let part = names.any_of(&[Tool::EditFile, Tool::EditLines, Tool::ApplyPatch]);
-        let part = if part.is_empty() { String::new() } else { format!(" For a change of a part, use {part}.") };
+        let part = if part.is_empty() { String::new() } else { format!(" To change a part, use {part}.") };
         format!(
-            "Write a whole file. A new one needs nothing; of an existing one all must have been read in this session and be unchanged since.{part}"
+            "Write a whole file. An existing file must have been read in full in this session and be unchanged since.{part}"
         )
     }
 
