@@ -8,6 +8,7 @@ use std::{
     os::unix::fs::{PermissionsExt, symlink},
     path::PathBuf,
     process::{Command, Output, Stdio},
+    time::SystemTime,
 };
 
 use proptest::prelude::*;
@@ -85,6 +86,18 @@ impl Stage {
     }
 
     #[track_caller]
+    /// Returns once new files are younger than everything before. Until then, a restore cannot know whether a file that
+    /// a checkpoint does not have came after it, and leaves the file: the times of files move in steps of milliseconds.
+    fn wait_for_the_clock_of_files(&self) {
+        let (before, probe) = (SystemTime::now(), self.at(".git/probe"));
+        let written = || {
+            fs::write(&probe, "").unwrap();
+            fs::metadata(&probe).unwrap().modified().unwrap()
+        };
+        while written() <= before {}
+        fs::remove_file(&probe).unwrap();
+    }
+
     pub(crate) fn json(&self, words: &[&str]) -> Value {
         let output = self.command(PROGRAM).args(words).arg("--json").output().unwrap();
         assert!(output.status.success(), "{words:?}: {output:?}");
@@ -590,6 +603,7 @@ proptest! {
         first.iter().for_each(|act| carry_out(&stage, act));
         let before = stage.files();
         stage.json(&["checkpoint", "mine"]);
+        stage.wait_for_the_clock_of_files();
         then.iter().for_each(|act| carry_out(&stage, act));
         let restored = stage.json(&["restore", "--to", "mine", "--yes"]);
         prop_assert!(restored["failed"].as_array().is_none_or(Vec::is_empty), "{:#}", restored);

@@ -313,7 +313,7 @@ impl Session {
             if self.identity(&path, &have).is_some_and(|identity| identities.contains(&identity)) {
                 self.judge(plan, path, have, PathState::Nothing);
             } else {
-                let why = "it was there before the checkpoint, which does not know of it".to_owned();
+                let why = "it is not younger than the checkpoint, which does not have it".to_owned();
                 plan.left.push(NotKept { path: path.to_string(), why });
             }
         }
