@@ -1,7 +1,7 @@
 //! The data that Surehand stores, and its removal: `usage`, `clean`.
 #![expect(clippy::disallowed_methods, reason = "tests play the other programs")]
 
-use std::{fs, path::PathBuf, process::Command};
+use std::{fs, path::PathBuf, process::Command, sync::LazyLock, time::SystemTime};
 
 use insta::assert_snapshot;
 use serde_json::{Value, json};
@@ -181,6 +181,9 @@ fn keep_rescue(stage: &Stage, name: &str, content: &str) -> PathBuf {
     let rescued = stage.at(".git/surehand/checkouts/main/rescued");
     fs::create_dir_all(&rescued).unwrap();
     fs::write(rescued.join(name), content).unwrap();
+    // All are equally old, so their order is that of their names.
+    static NOW: LazyLock<SystemTime> = LazyLock::new(SystemTime::now);
+    fs::File::open(rescued.join(name)).unwrap().set_modified(*NOW).unwrap();
     rescued.join(name)
 }
 
