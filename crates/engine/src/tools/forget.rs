@@ -7,8 +7,8 @@ use surehand_core::Refusal;
 use super::ToolArguments;
 use crate::calls::{Call, ForgetCall};
 
-/// After a compaction or reset of your context: earlier reads no longer count, all of them or those of these files. Read
-/// again before you edit.
+/// After a compaction or reset of your context: earlier reads no longer count, all of them or those of these files.
+/// Read again before you edit.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ForgetArguments {

@@ -1,5 +1,5 @@
-//! Watches a workspace for a long-running server and provides hints: the paths that may have changed since the last call.
-//! A hint decides nothing; the caller compares content.
+//! Watches a workspace for a long-running server and provides hints: the paths that may have changed since the last
+//! call. A hint decides nothing; the caller compares content.
 //!
 //! The answer of [`FileWatcher::hints`] covers everything that happened before the call, because events are read on the
 //! caller's thread. A background thread only adds the watches of a large tree. Until it is done, the answer is

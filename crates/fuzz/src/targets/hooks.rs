@@ -131,7 +131,8 @@ pub(super) fn run(data: &[u8]) {
     }
 }
 
-/// The client that the first line names. Kept inputs begin with one, so that a new client does not change what they try.
+/// The client that the first line names. Kept inputs begin with one, so that a new client does not change what they
+/// try.
 fn named_client(source: &mut Source<'_>) -> Option<HookClient> {
     let mut ahead = source.clone();
     let name: Vec<u8> =

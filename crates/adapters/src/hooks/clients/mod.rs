@@ -106,8 +106,8 @@ pub(super) struct ClientAdapter {
     mcp_name: &'static str,
     /// The variable that names the project of the session to its hooks, if it sets one.
     project_variable: Option<&'static str>,
-    /// The variable that names the conversation to the MCP servers that it starts, if it sets one. Hooks and server then
-    /// share a session.
+    /// The variable that names the conversation to the MCP servers that it starts, if it sets one. Hooks and server
+    /// then share a session.
     conversation_variable: Option<&'static str>,
     pub names: fn() -> ToolNames,
     /// How many bytes of context it takes at once.
