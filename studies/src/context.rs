@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use surehand_agent::command::CommandRequest;
 use surehand_agent::event::StopReason;
 use surehand_agent::model::{ChatModel, ModelAnswer, ModelError, Prompt, StreamEvent, TokenUsage};
-use surehand_agent::{AgentRun, Approval, Approver, CancelToken, Nobody, Ports, RunEvent, RunLimits, RunSettings};
+use surehand_agent::{AgentRun, Approval, Approver, CancelToken, NoPerson, Ports, RunEvent, RunLimits, RunSettings};
 use surehand_engine::core::ContextMode;
 use surehand_engine::{Config, Durability, Workspace};
 use surehand_testkit::rng::Rng;
@@ -106,7 +106,7 @@ fn listen(workspace: Arc<Workspace>, settings: RunSettings, player: &mut Player,
     let ports = Ports {
         model: player,
         permission: &mut Everything,
-        person: &mut Nobody,
+        person: &mut NoPerson,
         listener: &mut listener,
         cancel: CancelToken::default(),
     };

@@ -152,7 +152,8 @@ pub enum RunEvent {
     Stopped {
         /// Why it stopped.
         stop: StopReason,
-        /// The model's summary if the run is done, or else the reason and the command that continues it.
+        /// The model's summary if the run is done, or else the reason, mostly with the command that
+        /// continues it.
         text: String,
         /// Totals of the run, including earlier processes.
         #[serde(default)]

@@ -4,7 +4,7 @@
 //! ```
 //! use serde_json::json;
 //! use surehand_agent::{
-//!     AgentRun, Approval, Approver, CancelToken, Nobody, Ports, RunEvent, RunSettings,
+//!     AgentRun, Approval, Approver, CancelToken, NoPerson, Ports, RunEvent, RunSettings,
 //!     command::CommandRequest,
 //!     event::StopReason,
 //!     model::scripted::{ScriptedCall, ScriptedModel, ScriptedTurn},
@@ -37,7 +37,7 @@
 //! let ports = Ports {
 //!     model: &mut model,
 //!     permission: &mut Never,
-//!     person: &mut Nobody,
+//!     person: &mut NoPerson,
 //!     listener: &mut listener,
 //!     cancel: CancelToken::default(),
 //! };

@@ -1,6 +1,7 @@
 //! The context in snapshot mode: each prompt is rendered from the open files as they are now, the state of the
 //! repository and the last turn. Every part has its share of the budget, and after rendering the session's views
-//! equal what the prompt shows.
+//! equal what the prompt shows. The last turn is plain text, not tool-call messages, so that no stale content of a file
+//! can stay in the prompt.
 
 use std::collections::VecDeque;
 

@@ -33,7 +33,7 @@ impl Executor {
     }
 
     pub(crate) fn block_on<T>(&self, work: impl Future<Output = T>) -> T {
-        self.0.as_ref().expect("the runtime exists until the drop").block_on(work)
+        self.0.as_ref().expect("the runtime is only taken on drop").block_on(work)
     }
 }
 

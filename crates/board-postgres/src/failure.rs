@@ -1,4 +1,4 @@
-//! The reasons for which an operation fails, and their mapping to errors of the board.
+//! Why an operation fails, and which board error that is.
 
 use std::{error::Error, fmt::Write as _, time::Duration};
 

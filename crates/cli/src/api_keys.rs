@@ -41,7 +41,7 @@ pub(crate) fn clear_environment_of(secrets: &Secrets) {
 #[cfg(target_os = "linux")]
 fn close_to_others() {
     use rustix::process::{DumpableBehavior, set_dumpable_behavior};
-    // This value cannot fail.
+    // Setting this value cannot fail.
     let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
 }
 

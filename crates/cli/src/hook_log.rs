@@ -7,7 +7,7 @@ use rustix::fs::{self as sys, Mode, OFlags};
 
 use crate::user_dirs;
 
-/// A longer log is truncated, in bytes.
+/// Limit in bytes; a longer log is truncated.
 const MOST_BYTES: u64 = 256 * 1024;
 
 /// Returns `None` without a home directory.

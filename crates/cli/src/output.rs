@@ -100,12 +100,14 @@ pub(crate) fn first_names(names: &[String], most: usize) -> String {
     if others > 0 { format!("{named} and {others} more") } else { named }
 }
 
-/// Formats `90 s`, `5 min`, `3 h`.
+/// Formats `90 s`, `5 min`, `3 h`, `2 h 59 min`.
 pub(crate) fn span(seconds: u64) -> String {
-    match seconds {
-        0..120 => format!("{seconds} s"),
-        120..7200 => format!("{} min", seconds / 60),
-        7200.. => format!("{} h", seconds / 3600),
+    let minutes = seconds / 60;
+    match (seconds, minutes % 60) {
+        (0..120, _) => format!("{seconds} s"),
+        (120..7200, _) => format!("{minutes} min"),
+        (_, 0) => format!("{} h", minutes / 60),
+        (_, rest) => format!("{} h {rest} min", minutes / 60),
     }
 }
 

@@ -164,7 +164,7 @@ pub fn take_away(target: &Target<'_>) -> Result<(), Refusal> {
     }
 }
 
-/// The cause for a missing file: deleted if the session has seen it, else it never existed.
+/// The cause for a missing file: deleted if the session has seen it; otherwise, as far as it knows, it never existed.
 fn missing_cause(target: &Target<'_>) -> Cause {
     if target.view().is_some() { Cause::Deleted } else { Cause::NoSuchFile }
 }

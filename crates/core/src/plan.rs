@@ -263,7 +263,7 @@ pub fn edit_lines(target: &Target<'_>, edits: &[LineEdit]) -> Result<Planned, Re
     draft.finish()
 }
 
-/// Plans `write_file`. A file keeps its line endings and byte order mark.
+/// Plans `write_file`. Content without carriage returns or a byte order mark keeps those of the file.
 pub fn write_file(target: &Target<'_>, content: &str) -> Result<WritePlan, Refusal> {
     let base = target.present.text();
     let content = base.map_or_else(|| content.to_owned(), |base| kept_endings(base, content));
@@ -413,7 +413,7 @@ impl<'a> PatchDraft<'a, '_> {
     }
 }
 
-/// Plans `delete_file`. The session must have seen a part of the file.
+/// Plans `delete_file`. A text file must have been read, if the policy requires it, and must not have changed since.
 pub fn delete_file(target: &Target<'_>) -> Result<Planned, Refusal> {
     gate::take_away(target)?;
     Ok(Planned::whole(target, FileAction::Remove, LineMap::same(), None))

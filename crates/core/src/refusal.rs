@@ -84,7 +84,7 @@ pub enum Cause {
     Deleted,
     /// The call would replace lines that were never seen.
     Partial {
-        /// The lines of those that were not seen.
+        /// The lines that were never seen.
         unseen: LineSet,
         /// The text of those lines.
         fresh: Excerpt,
@@ -213,7 +213,7 @@ pub enum Cause {
         /// Why the arguments are invalid.
         why: String,
     },
-    /// A text in the place of an anchor is not one.
+    /// An anchor is malformed.
     BadAnchor {
         /// The number of the edit in the call, 1-based.
         edit: usize,

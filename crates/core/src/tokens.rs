@@ -140,7 +140,7 @@ mod tests {
     }
 
     const PROSE: &str = "It was already dark when the last of the children came down from the hill, carrying between them a \
-        basket of apples and an old lantern that no one had been able to light. Their mother had waited at the gate for an hour. \
+        basket of apples and an old lantern that nobody had been able to light. Their mother had waited at the gate for an hour. \
         \"You are late,\" she said, but she did not sound angry; she took the basket, counted the apples, and laughed. In the \
         kitchen there was soup, bread, and a letter from their uncle, who wrote that the harvest had been poor, that the river had \
         risen twice since March, and that he hoped to visit before the winter made the roads impossible.";

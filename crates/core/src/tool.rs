@@ -22,7 +22,7 @@ pub enum Tool {
     MultiEdit,
     /// Replaces lines that are named by anchors.
     EditLines,
-    /// Applies a patch to several files.
+    /// Applies a patch to one or more files.
     ApplyPatch,
     /// Writes a whole file.
     WriteFile,

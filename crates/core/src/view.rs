@@ -17,9 +17,8 @@ use crate::{
     text::Text,
 };
 
-/// Everything a session knows about one file, at one version. When the file changes, unchanged lines are carried over
-/// to
-/// the new version and the others drop out.
+/// Everything a session knows about one file, at one version. When the file changes, unchanged lines are carried
+/// over to the new version and the others drop out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct View {
     version: ContentHash,
@@ -123,7 +122,7 @@ impl View {
         if self.last_known() == now {
             return false;
         }
-        // // A return to the version seen needs no notice, but the next change after it does.
+        // A return to the version seen needs no notice, but the next change after it does.
         self.reported = (now != OutsideState::Version(self.version)).then_some(now);
         self.reported.is_some()
     }

@@ -60,11 +60,11 @@ impl KnownFiles {
         self.names.remove(path);
     }
 
-    /// The known names that differ from this one only in case, and the name itself in lower case.
+    /// The known names that equal this one if case is ignored.
     pub(crate) fn in_other_letters(&self, path: &RelPath) -> Vec<RelPath> {
         let lower_case = path.as_str().to_lowercase();
-        let itself = self.names.get(lower_case.as_str());
-        self.by_lower_case.get(&lower_case).into_iter().chain(itself).cloned().collect()
+        let in_lower_case = self.names.get(lower_case.as_str());
+        self.by_lower_case.get(&lower_case).into_iter().chain(in_lower_case).cloned().collect()
     }
 
     /// The cached names with the same inode.

@@ -5,8 +5,8 @@
 //! and into JSON for programs:
 //!
 //! ```
-//! use surehand_engine::{Call, Config, Edit, ReadCall, Session, StateHome, ToolNames, Workspace, core::RefusalCode,
-//! render};
+//! use surehand_engine::{Call, Config, Edit, ReadCall, Session, StateHome, ToolNames, Workspace};
+//! use surehand_engine::{core::RefusalCode, render};
 //!
 //! let (dir, state) = (tempfile::tempdir()?, tempfile::tempdir()?);
 //! std::fs::write(dir.path().join("a.txt"), "one\ntwo\n")?;

@@ -16,9 +16,9 @@ pub enum IdKind {
     Change,
     /// A checkpoint; it may also have a name.
     Checkpoint,
-    /// A change or a checkpoint.
+    /// An entry of the log.
     LogEntry,
-    /// A file under `rescued/`.
+    /// A rescued file, kept or dropped.
     Rescue,
     /// One `surehand run`.
     Run,

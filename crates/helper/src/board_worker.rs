@@ -151,7 +151,7 @@ impl BoardWorker {
                 }
                 // The caller must see the effect of its own call.
                 self.read = None;
-                let _ = reply.send(answer.map_err(BoardError::for_another_process));
+                let _ = reply.send(answer);
             }
             WorkerCommand::Look { workspace, reply } => {
                 self.watch(&workspace);

@@ -240,7 +240,7 @@ impl Server {
         }
         match receiver.recv() {
             Ok(Ok(done)) => answer(done),
-            Ok(Err(failure)) => Reply::Failed(failure),
+            Ok(Err(failure)) => Reply::Failed(failure.for_another_process()),
             Err(_) => Reply::Rejected { why: "the thread of the board has ended".to_owned() },
         }
     }

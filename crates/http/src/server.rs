@@ -51,7 +51,7 @@ pub type HttpAnswer = Response<BoxBody<Bytes, Infallible>>;
 
 /// Answers the requests of a server.
 pub trait Handler: Send + Sync + 'static {
-    /// Answers one request of a connection. It also has to use a [`RequestGuard`].
+    /// Answers one request of a connection. It must hold a `RequestGuard` of the connection meanwhile.
     fn answer(&self, request: Request<Incoming>, connection: Arc<HttpConnection>) -> impl Future<Output = HttpAnswer> + Send;
 }
 

@@ -61,7 +61,7 @@ impl SocketTable {
 }
 
 impl SocketOwner {
-    /// Whether this is the effective user of this process. Root counts as another user.
+    /// Whether this is the effective user of this process. Root has no special rights.
     pub fn is_this_user(self) -> bool {
         self.uid == geteuid().as_raw() && (self.uid != OVERFLOW_UID || maps_every_user())
     }

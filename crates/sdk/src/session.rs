@@ -72,7 +72,7 @@ pub(crate) struct SessionCell {
     permits: AtomicU64,
 }
 
-/// The longest id, because every table stores it.
+/// Limit of an id in bytes, because every table stores it.
 const MOST_ID_BYTES: usize = 200;
 
 impl Session {

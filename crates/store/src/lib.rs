@@ -139,7 +139,7 @@ pub struct EntryChange {
 }
 
 impl EntryChange {
-    /// The permissions before and after, if a file changed nothing else.
+    /// The permissions before and after, if both states are files with known permissions.
     pub fn modes(&self) -> Option<(u32, u32)> {
         match (&self.before, &self.after) {
             (PathEntry::File(Some(before)), PathEntry::File(Some(after))) => Some((*before, *after)),
@@ -347,7 +347,8 @@ pub enum StoreRecord {
     /// The state of the workspace's files at one time. The contents that it refers to are recorded before it, and kept
     /// at least as long.
     Checkpointed(Checkpoint),
-    /// The files were unchanged since a checkpoint when they were checked again. An earlier check changes nothing.
+    /// The files were unchanged since a checkpoint when they were checked again. An earlier check does not move its
+    /// time back.
     StillSo {
         /// The checkpoint that still describes the files.
         checkpoint: CheckpointId,

@@ -103,7 +103,7 @@ impl Question {
     }
 }
 
-/// Longer diffs are cut for the page, in bytes.
+/// Limit in bytes of a diff on the page; a longer one is cut.
 const MOST_OF_DIFF: usize = 1 << 20;
 
 fn entry(workspace: &Workspace, id: &str) -> Result<Value, ApiError> {

@@ -43,7 +43,7 @@ struct Refresh {
 }
 
 impl BoardView {
-    /// A view without `access` shows that the user has disabled the board.
+    /// Without `access`, the page says that the user has disabled the board.
     pub(crate) fn new(access: Option<Box<dyn BoardAccess>>) -> Self {
         Self(access.map(|access| Arc::new(Connection { access, refresh: Mutex::default() })))
     }

@@ -1,4 +1,5 @@
-//! Approval of commands: by a list of allowed commands, by a person, or for all of them.
+//! Approval of commands: by a list of allowed commands, by a person, or for all of them. A wrong match would run a
+//! command unasked, so [`surehand_engine::core::shell::covered`] decides what the list covers.
 
 use std::{
     collections::HashSet,

@@ -96,7 +96,7 @@ impl GenerationSettings {
                     ReasoningEffort::XHigh | ReasoningEffort::Max => 6,
                 };
                 let tokens = (max_tokens / 8 * eighths).max(LEAST_THINKING);
-                // If there is no room for both, the text and the calls go first.
+                // If there is no room for both, text and calls take precedence over thinking.
                 if tokens < max_tokens {
                     body["thinking"] = json!({ "type": "enabled", "budget_tokens": tokens });
                 }

@@ -1,5 +1,5 @@
-//! The exchange between a run and its model. The prompt goes out redacted, and every piece of the answer is redacted,
-//! too.
+//! The exchange between a run and its model. Both the prompt and every piece of the answer are
+//! redacted.
 
 use serde_json::Value;
 

@@ -107,7 +107,7 @@ pub struct RunOutcome {
     pub run: String,
     /// Why the run stopped.
     pub stop: StopReason,
-    /// The model's summary if the run is done, or else the reason and the command that continues it.
+    /// The model's summary if the run is done, or else the reason, mostly with the command that continues it.
     pub text: String,
     /// Tokens and cost of all turns.
     pub usage: TokenUsage,

@@ -128,7 +128,7 @@ impl Weave {
         Ok(())
     }
 
-    /// Adds a step that replaced the whole text by this many lines.
+    /// Adds a step of which only the number of lines after it is known. The whole text counts as replaced.
     pub fn replace(&mut self, lines: usize) {
         let all = crate::line_map::Hunk { before: 0..self.alive, after: 0..lines };
         let hunks = if self.alive + lines > 0 { vec![all] } else { Vec::new() };

@@ -21,8 +21,8 @@ pub enum Overlaps {
 
 /// All places of `needle` (not empty) in the text, from top to bottom.
 ///
-/// If the needle has carriage returns, they must match, because line endings are part of the edit. If it is not found
-/// like this, or has none, the kind of line endings does not matter.
+/// A needle with carriage returns is first searched exactly, because line endings are part of the edit. If that finds
+/// nothing, or the needle has none, the kind of line endings does not matter.
 pub fn find(text: &Text, needle: &str, overlaps: Overlaps) -> Vec<Match> {
     let body = &text.as_str()[text.body_start()..];
     let place = |start: usize, end: usize| text.body_start() + start..text.body_start() + end;

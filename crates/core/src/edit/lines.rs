@@ -439,8 +439,8 @@ mod tests {
         let refusal = edit(&after, Some(&view), &[LineEdit::Delete { at: old, to: old }]).unwrap_err();
         let new = refusal.remaps()[0].to;
         assert_eq!(new, anchor(&after, 3));
-        let view = refusal.view_after.unwrap();
-        assert_eq!(edit(&after, Some(&view), &[LineEdit::Delete { at: new, to: new }]).as_deref(), Ok("x\na\nc\n"));
+        let known = refusal.view_after.unwrap();
+        assert_eq!(edit(&after, Some(&known), &[LineEdit::Delete { at: new, to: new }]).as_deref(), Ok("x\na\nc\n"));
         // A model that computes the new number itself is right, too.
         assert_eq!(edit(&after, Some(&view), &[LineEdit::Delete { at: new, to: new }]).as_deref(), Ok("x\na\nc\n"));
     }

@@ -139,8 +139,7 @@ impl Edit {
         }
     }
 
-    /// The paths in the edit, as the caller spells them. An undo refers to other edits, so it has none, except for a
-    /// file's.
+    /// The paths in the edit, as the caller spells them. An undo has a path only if it names a file.
     pub fn paths(&self) -> Vec<String> {
         let mut paths: Vec<String> = match self {
             Edit::Replace(replacement) => vec![replacement.path.clone()],

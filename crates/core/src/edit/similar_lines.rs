@@ -240,7 +240,8 @@ impl Bigrams {
         Self { counts: vec![0; 1 << 16] }
     }
 
-    /// How similar a line is to the wanted one, or to what contains it, from 0 to 1. Lines with little in common get 0.
+    /// How similar a line is to the wanted one, or how much of the wanted one it contains, from 0 to 1. Lines with
+    /// little in common get 0.
     fn similarity(&mut self, wanted: &str, line: &str, may_be_part: bool) -> f64 {
         const HARDLY_ALIKE: f64 = 0.4;
         const MOST_OF_A_PART: f64 = 0.75;
@@ -324,7 +325,7 @@ mod tests {
     fn a_part_of_a_line_is_like_the_line() {
         check(FILE, "close_the_windwo(2)", "~9");
         check(
-            "let value = compute_total(items, rates) + another_very_long_call(with, many, arguments, of, which, no, one, knows);\nx\n",
+            "let value = compute_total(items, rates) + another_very_long_call(with, many, arguments, of, which, nobody, knows);\nx\n",
             "compute_totl(items",
             "~1",
         );

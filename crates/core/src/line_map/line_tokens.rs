@@ -21,7 +21,7 @@ pub(super) struct LineTokens<'a> {
 impl<'a> LineTokens<'a> {
     /// Gives equal lines the same token.
     ///
-    /// If a text was rewritten, most of its lines have no equal in the other text. A sieve of hashes finds them, and
+    /// If a text was rewritten, most of its lines have no equal in the other text. A Bloom filter of hashes finds them, and
     /// they get a token without a lookup: a table of all lines would exceed the cache of a processor, and each lookup
     /// would wait for memory.
     pub(super) fn of(old: &'a [&'a str], new: &'a [&'a str]) -> Self {
@@ -76,7 +76,7 @@ struct LineTable<'a> {
 }
 
 impl<'a> LineTable<'a> {
-    /// The tokens of the lines of one text; `other` is the sieve of the other text.
+    /// The tokens of the lines of one text; `other` is the filter of the other text's lines.
     fn tokens_of(&mut self, lines: &[&'a str], hashes: &[u64], other: &BloomFilter) -> Vec<Token> {
         let token = |(&line, &hash): (&&'a str, &u64)| {
             if !other.may_hold(hash) {
@@ -131,12 +131,12 @@ impl BloomFilter {
     fn of(hashes: &[u64]) -> Self {
         // Sixteen bits for each hash, of which two are set: one in seventy of the other hashes passes.
         let words = hashes.len().div_ceil(4).next_power_of_two();
-        let mut sieve = Self { bits: vec![0; words] };
+        let mut filter = Self { bits: vec![0; words] };
         for hash in hashes {
-            let (word, bits) = sieve.place(*hash);
-            sieve.bits[word] |= bits;
+            let (word, bits) = filter.place(*hash);
+            filter.bits[word] |= bits;
         }
-        sieve
+        filter
     }
 
     fn may_hold(&self, hash: u64) -> bool {

@@ -365,7 +365,7 @@ mod tests {
             }
         }
 
-        /// The law above, for anchors. Every line is unique, so the lines that were meant are known.
+        /// The same property, for anchors. Every line is unique, so the lines that were meant are known.
         #[test]
         fn a_rebased_line_is_the_line_that_was_meant(
             count in 1usize..20, target in 0usize..20, at in 0usize..20, gone in 0usize..4, come in 0usize..4,

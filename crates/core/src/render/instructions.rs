@@ -28,7 +28,8 @@ pub fn fit(news: Vec<Instruction>, settings: &InstructionSettings) -> ToldInstru
     let mut left = settings.total_tokens;
     for instruction in news {
         let part = part(instruction, settings.tokens.min(settings.total_tokens));
-        // The estimate includes the note on how to read the rest of a long file, which costs a few tokens more.
+        // The estimate uses the default names of the tools, so the note on how to read the rest of a long file may be a
+        // few tokens longer or shorter.
         let tokens = estimate(&body(&part, &ToolNames::default()));
         // The first one is always shown, and none is shown before an earlier one.
         if !given.later.is_empty() || (!given.parts.is_empty() && tokens > left) {

@@ -200,12 +200,12 @@ pub fn changed_elsewhere(files: &[crate::notice::ChangedFile]) -> String {
     format!("note: {}\n", notice::notice(&Notice::ChangedOutside { files: files.to_vec() }))
 }
 
-/// Notes on changes by others in files that another agent's tool is about to edit.
+/// Notes on changes by others in files that a tool of the model's own client is about to edit.
 pub fn changed_before(files: &[ChangedBefore], names: &ToolNames) -> String {
     files.iter().map(|file| change::changed_before(file, ReplyAudience::new(names))).collect()
 }
 
-/// Notes on files that another agent's tool is about to create, and that existed when the model last read them.
+/// Notes on files that a tool of the model's own client is about to create, and that existed when the model last read them.
 pub fn gone_before(paths: &[RelPath]) -> String {
     paths.iter().map(change::gone_before).collect()
 }

@@ -8,7 +8,7 @@ pub fn instructions(names: &ToolNames) -> String {
     let edits =
         names.any_of(&[Tool::EditFile, Tool::MultiEdit, Tool::EditLines, Tool::ApplyPatch, Tool::DeleteFile, Tool::MoveFile]);
     let mut text = String::from(
-        "Surehand reads and edits the files of this workspace without losing anyone's changes. Prefer its tools to built-in ones.\n",
+        "Surehand reads and edits the files of this workspace without losing anyone's changes. Prefer its tools to built-in ones here.\n",
     );
     let mut rule = |rule: String| text.push_str(&format!("- {rule}\n"));
     if let Some(search) = names.get(Tool::SearchFiles) {

@@ -154,7 +154,15 @@ fn cause(why: &NotUndoneCause, audience: ReplyAudience<'_>) -> String {
             format!("another file is called {} now, so it keeps its name", audience.path(name))
         }
         NotUndoneCause::Failed(why) => why.clone(),
-        _ => code_and_text(why).1.to_owned(),
+        NotUndoneCause::LinesChanged
+        | NotUndoneCause::LinesInDoubt
+        | NotUndoneCause::Unencodable
+        | NotUndoneCause::EncodingChanged
+        | NotUndoneCause::Deleted
+        | NotUndoneCause::NotText
+        | NotUndoneCause::NotKept
+        | NotUndoneCause::Moved
+        | NotUndoneCause::EntryChanged => code_and_text(why).1.to_owned(),
     }
 }
 

@@ -22,9 +22,8 @@ use super::{
 /// Commands may be joined by `&&`, `||`, `|`, `;` or the end of a line; then each must be covered. A line with a
 /// substitution, a variable, a subshell, a background job, a comment or a redirection other than `2>&1` and
 /// `2>/dev/null` is not covered. A variable assignment before the program is a word like any other: the list must have
-/// it, too. After the words of an entry, an option that is known to write a file or to run a program (`git diff
-/// --output`, `find -exec`) is not covered.
-/// `find -exec`) is not covered.
+/// it, too. After the words of an entry, an option that is known to write a file or to run a program
+/// (`git diff --output`, `find -exec`) is not covered.
 pub fn covered(line: &str, allow: &[String]) -> bool {
     let entries: Vec<AllowedCommand> = allow.iter().filter_map(|entry| AllowedCommand::of(entry)).collect();
     if entries.iter().any(|entry| matches!(entry, AllowedCommand::Everything)) {

@@ -80,8 +80,8 @@ impl<'a> Pieces<'a> {
         }
     }
 
-    /// Whether a character outside ASCII may belong to the word that ends here. A letter outside ASCII counts as an `s`
-    /// after an apostrophe.
+    /// Whether a character outside ASCII may belong to the word that ends here. One letter outside ASCII (`ſ`) counts as
+    /// an `s` after an apostrophe.
     fn is_continued(&self, end: usize) -> bool {
         self.is(end, is_foreign) || (self.peek(end) == Some(b'\'') && self.is(end + 1, is_foreign))
     }

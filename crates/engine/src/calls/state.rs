@@ -9,7 +9,7 @@ use crate::{repo_state, session::Session};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StateFormat {
-    /// In a few hundred tokens.
+    /// A summary of a few hundred tokens.
     #[default]
     #[serde(rename(deserialize = "text"))]
     Summary,

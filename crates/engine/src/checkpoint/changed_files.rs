@@ -25,7 +25,7 @@ pub(crate) struct WalkContext<'a> {
 
 /// A file or link that differs from the commit, or that the commit does not have.
 #[derive(Debug, Clone)]
-pub(crate) struct UncommittedCandidate {
+pub(crate) struct CheckpointCandidate {
     pub path: String,
     pub is_link: bool,
     /// The permissions of a file.
@@ -47,7 +47,7 @@ pub(crate) struct ChangeFinder<'a> {
     key: String,
     /// The entries of git's index that were visited, one bit each.
     pub seen: Vec<u64>,
-    pub candidates: Vec<UncommittedCandidate>,
+    pub candidates: Vec<CheckpointCandidate>,
     /// Directories that were visited, and those that have entries.
     pub directories: Vec<String>,
     pub filled: Vec<String>,
@@ -146,7 +146,7 @@ impl<'a> ChangeFinder<'a> {
                 return;
             }
         }
-        self.candidates.push(UncommittedCandidate {
+        self.candidates.push(CheckpointCandidate {
             path: path.to_owned(),
             is_link: kind == FileType::Symlink,
             mode,

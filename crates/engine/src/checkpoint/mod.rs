@@ -23,7 +23,7 @@ use surehand_store::{
     StoreError, StoreRecord,
 };
 
-use self::changed_files::UncommittedCandidate;
+use self::changed_files::CheckpointCandidate;
 pub(crate) use self::changed_files::{ChangeFinder, WalkContext, usual_mode};
 pub(crate) use self::nested::NestedPaths;
 use self::nested::NestedRepository;
@@ -193,7 +193,7 @@ impl Session {
         }
     }
 
-    /// A checkpoint that fails stops nothing; the next reply reports it.
+    /// A failed checkpoint does not stop the session; the next reply reports it.
     fn checkpoint_for(&self, occasion: String) {
         let request = CheckpointRequest { session: Some(self.id()), occasion, name: None };
         if let Err(error) = self.workspace().checkpoint(&request) {
@@ -250,7 +250,7 @@ struct CheckpointBuilder<'a> {
     git: Option<GitState>,
     nested: Vec<NestedRepository>,
     last: HashMap<&'a RelPath, &'a FileState>,
-    candidates: Vec<UncommittedCandidate>,
+    candidates: Vec<CheckpointCandidate>,
     files: Vec<CheckpointFile>,
     not_kept: Vec<NotKept>,
     is_whole: bool,
@@ -260,7 +260,7 @@ struct CheckpointBuilder<'a> {
 
 /// A file that was read.
 struct ReadCandidate {
-    candidate: UncommittedCandidate,
+    candidate: CheckpointCandidate,
     path: RelPath,
     version: ContentHash,
     content: Vec<u8>,
@@ -458,7 +458,7 @@ impl<'a> CheckpointBuilder<'a> {
     /// The state of a file, if it is known without reading the file.
     fn known(
         &mut self,
-        candidate: &UncommittedCandidate,
+        candidate: &CheckpointCandidate,
         path: &RelPath,
         excluded: &ignore::gitignore::Gitignore,
     ) -> Result<Option<FileState>, StoreError> {
@@ -504,18 +504,18 @@ impl<'a> CheckpointBuilder<'a> {
     }
 
     /// Whether the commit still has this blob for the file.
-    fn is_at_head(&self, candidate: &UncommittedCandidate, id: &str) -> bool {
+    fn is_at_head(&self, candidate: &CheckpointCandidate, id: &str) -> bool {
         candidate.nested.is_none() && self.blob_at_head(candidate).is_some_and(|blob| blob.to_string() == id)
     }
 
-    fn git_of(&self, candidate: &UncommittedCandidate) -> Option<&GitState> {
+    fn git_of(&self, candidate: &CheckpointCandidate) -> Option<&GitState> {
         match candidate.nested {
             Some(number) => Some(&self.nested[number].git),
             None => self.git.as_ref(),
         }
     }
 
-    fn blob_at_head(&self, candidate: &UncommittedCandidate) -> Option<ObjectId> {
+    fn blob_at_head(&self, candidate: &CheckpointCandidate) -> Option<ObjectId> {
         let git = self.git_of(candidate)?;
         if let Some(place) = candidate.place.filter(|place| git.head.has(*place)) {
             return Some(git.index.entries()[place].id);
@@ -530,7 +530,7 @@ impl<'a> CheckpointBuilder<'a> {
     }
 
     /// The blob of the commit for a file, if it has the same content.
-    fn committed_as(&self, candidate: &UncommittedCandidate, content: &[u8]) -> Option<ObjectId> {
+    fn committed_as(&self, candidate: &CheckpointCandidate, content: &[u8]) -> Option<ObjectId> {
         let git = self.git_of(candidate)?;
         let blob = self.blob_at_head(candidate)?;
         if let Some(place) = candidate.place.filter(|place| git.head.has(*place)) {
@@ -588,7 +588,7 @@ pub(crate) fn read_file(workspace: &Workspace, path: &RelPath, limit: u64) -> io
 }
 
 /// The order in which files are kept while there is room.
-fn rank(candidate: &UncommittedCandidate) -> (bool, bool, u64, &str) {
+fn rank(candidate: &CheckpointCandidate) -> (bool, bool, u64, &str) {
     (candidate.nested.is_some(), candidate.is_ignored, candidate.stamp.size, &candidate.path)
 }
 

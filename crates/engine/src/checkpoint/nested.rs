@@ -7,7 +7,7 @@ use std::{collections::HashMap, fs};
 use surehand_core::RelPath;
 use surehand_store::NotKept;
 
-use super::{ChangeFinder, CheckpointBuilder, GitState, UncommittedCandidate, WalkContext};
+use super::{ChangeFinder, CheckpointBuilder, CheckpointCandidate, GitState, WalkContext};
 use crate::{
     disk::{
         root_dir::RootDir,
@@ -106,7 +106,7 @@ impl CheckpointBuilder<'_> {
         self.note_unreadable(&inside, walked.left_out, found.unreadable.drain(..));
         // Changed permissions alone do not justify a copy of committed content.
         let changed = found.candidates.into_iter().filter(|candidate| !candidate.is_committed);
-        let in_workspace = |candidate: UncommittedCandidate| UncommittedCandidate {
+        let in_workspace = |candidate: CheckpointCandidate| CheckpointCandidate {
             path: format!("{inside}{}", candidate.path),
             nested: Some(number),
             ..candidate

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use super::{checkout_state::lock, replace_file};
 use crate::{
     git,
-    state_dir::{self, IfThere, check_private, open_dir, write_file},
+    state_dir::{self, check_private, open_dir},
     user::effective_user,
 };
 
@@ -62,7 +62,7 @@ impl ExportDir {
     pub(crate) fn put(&self, state: &File, name: &str, content: &[u8]) -> io::Result<()> {
         let dir = self.open(state)?;
         match replace_file::put((state, STAGED), (&dir, name), content) {
-            Err(error) if Errno::from_io_error(&error) == Some(Errno::XDEV) => write_file(&dir, name, content, IfThere::Replace),
+            Err(error) if Errno::from_io_error(&error) == Some(Errno::XDEV) => put_beside(&dir, name, content),
             put => put,
         }
     }
@@ -199,6 +199,20 @@ fn open_private(parent: &File, name: &str) -> io::Result<File> {
     let dir = open_dir(parent, name)?;
     check_private(&sys::fstat(&dir)?).map_err(io::Error::other)?;
     Ok(dir)
+}
+
+/// Replaces a file through a temporary one beside it, if the state is on another file system.
+fn put_beside(dir: &File, name: &str, content: &[u8]) -> io::Result<()> {
+    let new = format!(".{name}.{}", std::process::id());
+    // One of this name was left by a process that was killed.
+    let _ = sys::unlinkat(dir, &new, AtFlags::empty());
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let mut file = File::from(sys::openat(dir, &new, flags, Mode::from_raw_mode(0o600))?);
+    let put = file.write_all(content).and_then(|()| Ok(sys::renameat(dir, &new, dir, name)?));
+    if put.is_err() {
+        let _ = sys::unlinkat(dir, &new, AtFlags::empty());
+    }
+    put
 }
 
 fn ignore_itself(dir: &File) -> io::Result<()> {

@@ -1,5 +1,5 @@
-//! The journal of a process records what the process is about to do to files. A living process holds a lock on its
-//! journal. A journal without a lock was left by a crash, and the next process to start recovers from it.
+//! The journal of a process: each entry says what the process will do to files, and is written before it does so. A
+//! living process holds a lock on its journal. A journal without a lock was left by a crash, and the next process to start recovers from it.
 
 use std::{
     fs::File,

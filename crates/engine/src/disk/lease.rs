@@ -35,8 +35,8 @@ pub(crate) enum NoLease {
 
 impl Lease {
     pub(crate) fn take(file: &File) -> Result<Self, NoLease> {
-        // By default the signal that announces a break ends the process. SIGURG is ignored by default, and we poll
-        // anyway.
+        // By default the signal that announces a break ends the process. SIGURG is ignored by default, and we query
+        // the lease ourselves.
         let taken = control(file, F_SETSIG, libc::SIGURG).and_then(|_| control(file, F_SETLEASE, F_WRLCK));
         taken.map(|_| Self(())).map_err(|error| match error.raw_os_error() {
             Some(libc::EAGAIN) => NoLease::IsOpen,

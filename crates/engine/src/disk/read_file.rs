@@ -80,13 +80,13 @@ pub(crate) fn kind_of(stat: &Stat) -> Option<&'static str> {
     }
 }
 
-/// Opens a file for reading, following no symlink and waiting for nothing.
+/// Opens a file in a directory for reading, without following a symlink of this name and without blocking.
 pub(crate) fn open_at(dir: impl AsFd, name: &str) -> rustix::io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     sys::openat(dir, name, flags, Mode::empty()).map(File::from)
 }
 
-/// Retries an open that fails because another Surehand process holds a lease on the file for a moment.
+/// Retries an open that fails because another process holds a lease on the file, usually Surehand for a moment.
 pub(crate) fn open_patiently<T>(open: impl Fn() -> rustix::io::Result<T>) -> rustix::io::Result<T> {
     for _ in 0..5000 {
         match open() {

@@ -179,8 +179,8 @@ impl JournalRecovery<'_> {
     fn recover(&mut self) -> io::Result<bool> {
         // Names of staged files that must wait for a later start.
         let mut waiting = Vec::new();
-        // Half-done commits come first: settling a commit removes this journal's mark from its locks, and they still
-        // need it.
+        // Half-done commits come first: settling a commit removes the mark of this journal from its locks, and a
+        // half-done commit still needs that mark.
         for half_done in [true, false] {
             for place in 0..self.entries.len() {
                 let JournalEntry::Begin { commit, files } = self.entries[place].clone() else { continue };

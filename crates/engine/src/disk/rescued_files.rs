@@ -95,7 +95,9 @@ pub(crate) fn discard(checkout: &File, name: &str) -> io::Result<()> {
 /// Deletes a rescued file and its note, unless a program has the file open: it may still write to it.
 pub(crate) fn discard_unless_open(checkout: &File, name: &str) -> io::Result<bool> {
     let rescued = open_dir_if_any(checkout, RESCUED)?.ok_or(Errno::NOENT)?;
-    if let Err(NoLease::IsOpen) = Lease::take_patiently(&open_at(&rescued, name)?) {
+    // The lease lasts as long as its file is open, so until the name is gone.
+    let file = open_at(&rescued, name)?;
+    if let Err(NoLease::IsOpen) = Lease::take_patiently(&file) {
         return Ok(false);
     }
     discard(checkout, name).map(|()| true)

@@ -29,7 +29,7 @@ pub(crate) struct RootDir {
 /// Whether the path of a workspace still leads to the directory that was opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RootStatus {
-    /// The same directory, or none although the open one still exists (it was moved).
+    /// The same directory, or no sign that the open one has been replaced or removed.
     Same,
     /// Another directory, which has taken its place.
     Another,

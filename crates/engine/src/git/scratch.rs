@@ -84,7 +84,7 @@ impl ScratchRepository {
     }
 }
 
-/// Reads a blob of the repository: git does not write an object that the repository has.
+/// Reads a blob from the repository itself: git does not write an object that the repository already has.
 fn blob_of(git: &GitDirs, id: &ObjectId) -> Option<Vec<u8>> {
     Objects::of(&git.common).blob(id, usize::MAX).ok()?
 }

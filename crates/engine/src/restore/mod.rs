@@ -211,13 +211,13 @@ impl Session {
             RestoreTo::Time(moment) => (*moment, events.iter().take_while(|event| event.at > *moment).count()),
         };
         let checkpoints = workspace.ask(|store| store.checkpoints(usize::MAX))?;
-        let (base, first) = match checkpoints.iter().find(|checkpoint| checkpoint.at <= moment) {
-            Some(info) => (read(&info.id)?, None),
-            None if later == 0 => {
-                return Err(RestoreError::TooEarly { oldest: checkpoints.into_iter().next_back().map(Box::new) });
-            }
-            None => (None, checkpoints.last().map(|first| read(&first.id)).transpose()?.flatten()),
-        };
+        let listed = checkpoints.iter().find(|checkpoint| checkpoint.at <= moment);
+        if listed.is_none() && later == 0 {
+            return Err(RestoreError::TooEarly { oldest: checkpoints.into_iter().next_back().map(Box::new) });
+        }
+        let load = |info: Option<&CheckpointInfo>| info.map(|info| read(&info.id)).transpose().map(Option::flatten);
+        let base = load(listed)?;
+        let first = if base.is_none() { load(checkpoints.last())? } else { None };
         Ok(RestorePoint { moment, base, first, events, later })
     }
 
@@ -313,7 +313,7 @@ impl Session {
             if self.identity(&path, &have).is_some_and(|identity| identities.contains(&identity)) {
                 self.judge(plan, path, have, PathState::Nothing);
             } else {
-                let why = "it is not younger than the checkpoint, which does not have it".to_owned();
+                let why = "it may be older than the checkpoint, which does not have it".to_owned();
                 plan.left.push(NotKept { path: path.to_string(), why });
             }
         }

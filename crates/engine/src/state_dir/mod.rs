@@ -61,7 +61,7 @@ pub enum StateDirError {
 pub struct PassedOver {
     /// The directory that is not used.
     pub path: PathBuf,
-    /// Why it cannot be trusted, as a message.
+    /// Why it is not used, as a message.
     pub why: String,
 }
 
@@ -260,7 +260,7 @@ impl RepositoryPlace {
         }
     }
 
-    /// A directory named after the tree, in `roots/` of one of the user's directories.
+    /// A directory named after the tree, in `roots/` of a state directory of the user.
     fn in_home(
         home: &Path,
         tree: &WorkTree,
@@ -386,7 +386,7 @@ pub(crate) fn make_board_dir(home: &StateHome, board: &str) -> Result<PathBuf, S
     make().map_err(|error| StateDirError::Unusable { path: home.join(BOARDS).join(board), error })
 }
 
-/// A recognisable name for a tree that no other tree has.
+/// A name that people recognise and that is unique to this tree.
 fn name_of(root: &Path) -> String {
     use std::os::unix::ffi::OsStrExt;
     let plain = |byte: u8| if byte.is_ascii_alphanumeric() || b"-_.".contains(&byte) { char::from(byte) } else { '_' };

@@ -22,7 +22,7 @@ pub(super) enum IfMissing {
 /// Opens a git directory if it can hold state. It must be ours, on a local file system, where locks and shared memory
 /// work, and no other user may be able to replace it: SQLite opens its files by name.
 ///
-/// The error is the reason against it.
+/// The error says why it cannot hold state.
 pub(super) fn open_if_it_can_hold_state(common: &Path) -> Result<File, String> {
     let dir = open_dir(rustix::fs::CWD, common).map_err(|errno| io::Error::from(errno).to_string())?;
     let stat = sys::fstat(&dir).map_err(|errno| io::Error::from(errno).to_string())?;

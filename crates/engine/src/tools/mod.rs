@@ -1,5 +1,5 @@
-//! The tools as models call them: name, description, schema, and the conversion of arguments into a [`Call`]. All doors
-//! offer the same tools with the same texts. A description names another tool only if the model has it.
+//! The tools as models call them: name, description, schema, and the conversion of arguments into a [`Call`]. All
+//! interfaces offer the same tools with the same texts. A description names another tool only if the model has it.
 
 mod apply_patch;
 mod delete_file;

@@ -19,9 +19,7 @@ impl ToolArguments for WriteFile {
     fn describe(names: &ToolNames) -> String {
         let part = names.any_of(&[Tool::EditFile, Tool::EditLines, Tool::ApplyPatch]);
         let part = if part.is_empty() { String::new() } else { format!(" To change a part, use {part}.") };
-        format!(
-            "Write a whole file. An existing file must have been read in full in this session and be unchanged since.{part}"
-        )
+        format!("Write a whole file. An existing file must have been read in full in this session and be unchanged since.{part}")
     }
 
     fn into_call(self) -> Result<Call, Refusal> {

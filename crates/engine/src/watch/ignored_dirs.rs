@@ -1,12 +1,12 @@
 //! Directories that are not watched: those that git ignores, and git's and our own. This saves watches on
 //! `node_modules` and `target`; nothing depends on it.
 
-use std::{collections::HashMap, path::Path, sync::Arc};
+use std::{collections::HashMap, os::fd::AsFd, path::Path, sync::Arc};
 
 use ignore::{Match, gitignore::Gitignore};
-use rustix::fs::CWD;
+use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, openat};
 
-use crate::disk::{export_dir::EXPORT_DIR, walk::read_rules};
+use crate::disk::{export_dir::EXPORT_DIR, walk::rules_in};
 
 pub(super) const RULES: &str = ".gitignore";
 
@@ -61,7 +61,7 @@ fn rules_above(root: &Path) -> Option<Vec<(Gitignore, String)>> {
     let mut above = Vec::new();
     for dir in root.ancestors() {
         if dir != root
-            && let Some(rules) = read_rules(CWD, &dir.join(RULES))
+            && let Some(rules) = read_rules(CWD, dir.join(RULES))
         {
             above.push((rules, root.strip_prefix(dir).ok()?.to_str()?.to_owned()));
         }
@@ -70,6 +70,14 @@ fn rules_above(root: &Path) -> Option<Vec<(Gitignore, String)>> {
         }
     }
     None
+}
+
+/// The rules in a file, if it exists. A call waits for this, so a file on which another program holds a lease has none.
+pub(super) fn read_rules(dir: impl AsFd, path: impl rustix::path::Arg) -> Option<Gitignore> {
+    // A named pipe of this name must not block.
+    let file = openat(dir, path, OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty()).ok()?;
+    let is_file = FileType::from_raw_mode(fstat(&file).ok()?.st_mode) == FileType::RegularFile;
+    is_file.then(|| rules_in(file.into()))?
 }
 
 #[cfg(test)]
@@ -93,7 +101,7 @@ mod tests {
         for (dir, _) in rules {
             let dir = repository.path().join(dir).canonicalize().unwrap();
             if let Ok(inside) = dir.strip_prefix(root.canonicalize().unwrap()) {
-                found.set(&inside.to_str().unwrap().into(), read_rules(CWD, &dir.join(RULES)));
+                found.set(&inside.to_str().unwrap().into(), read_rules(CWD, dir.join(RULES)));
             }
         }
         for path in ignored {

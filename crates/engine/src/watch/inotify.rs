@@ -29,10 +29,10 @@ use surehand_core::RelPath;
 
 use super::{
     PlacingProgress, WatchTrouble,
-    ignored_dirs::{IgnoredDirs, RULES},
+    ignored_dirs::{IgnoredDirs, RULES, read_rules},
     recent_paths::{MOST_PATHS, RecentPaths},
 };
-use crate::disk::{root_dir::RootDir, walk::read_rules};
+use crate::disk::root_dir::RootDir;
 
 #[derive(Debug)]
 pub(super) struct WatchedTree {

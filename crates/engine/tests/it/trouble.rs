@@ -45,9 +45,14 @@ fn a_file_that_may_not_be_removed_now_is_removed_later() {
         fs::copy(std::env::current_exe().unwrap(), &copy).unwrap();
         fs::set_permissions(open_dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
         let mut command = std::process::Command::new(copy);
-        command.args(["--exact", "what_may_not_be_removed_now_is_removed_later"]).env("TMPDIR", "/tmp").uid(65534).gid(65534);
+        command
+            .args(["--exact", "trouble::a_file_that_may_not_be_removed_now_is_removed_later"])
+            .env("TMPDIR", "/tmp")
+            .uid(65534)
+            .gid(65534);
         let output = command.output().unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+        let report = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success() && report.contains("1 passed"), "{report}");
         return;
     }
     let dir = lay_out(&[("a.txt", "one\n")]);

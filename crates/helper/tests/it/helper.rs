@@ -483,7 +483,7 @@ fn changed_lines_are_known_in_the_other_clone_which_forecasts_the_conflict() {
     machine.git("-C two pull -q");
     let running = machine.start();
     let places = [machine.place("one", None), machine.place("two", None)];
-    // One task was added by a person, the other one by an agent.
+    // One change is by a person, the other one by an agent.
     write("one", &text("mine", 5));
     let workspace = machine.open("two");
     let mut session = Session::continued(workspace.clone(), SessionId("b".to_owned()));
@@ -502,7 +502,7 @@ fn changed_lines_are_known_in_the_other_clone_which_forecasts_the_conflict() {
     session.edit(&Edit::replace("a.txt", "\n5\n", "\ntheirs\n")).result.unwrap();
     workspace.flush();
     until("the conflict is forecast", || machine.overview("one").forecasts.len() == 1);
-    // The person withdraws the task.
+    // The person reverts the change.
     write("one", &text("", 0));
     until("the change is gone", || machine.overview("two").changes.iter().all(|change| change.here));
     assert_eq!(machine.overview("two").forecasts, []);

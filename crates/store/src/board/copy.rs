@@ -129,7 +129,7 @@ impl BoardCopy {
 }
 
 impl News {
-    /// Whether the news contain nothing new.
+    /// Whether the news is empty.
     pub fn is_empty(&self) -> bool {
         self.checkouts.is_empty()
             && self.agents.is_empty()

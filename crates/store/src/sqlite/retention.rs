@@ -13,7 +13,7 @@ use crate::{Millis, SessionId, StoreBounds, StoreRecord};
 
 const MILLIS_OF_A_DAY: Millis = 24 * 60 * 60 * 1000;
 
-/// The number of bytes and rows that are deleted in one transaction; more bytes if twice as many were added.
+/// The bytes and rows that are deleted in one transaction; at least twice the bytes that were added.
 const PART_BYTES: i64 = 8 << 20;
 const PART_ROWS: usize = 2000;
 

@@ -114,7 +114,8 @@ fn printed(content: &str) -> String {
     gemini::without_status(content, BELOW).to_owned()
 }
 
-/// The shown part of a search: the two ends of a long result. The hook sees all of it before.
+/// The shown part of a search: the two ends of a long result. The hook gets the whole result, before it is
+/// cut.
 fn found(content: &str) -> String {
     const MOST: usize = 20_000;
     const BETWEEN: &str = "\n\n---\n... [CONTENT TRUNCATED] ...\n---\n\n";

@@ -61,7 +61,7 @@ pub(super) fn try_out() -> io::Result<ConfinementSupport> {
 const NO_LANDLOCK: &str = "the kernel has no Landlock, or not the version of Linux 6.2 or newer";
 
 impl Restrictions {
-    /// Restrictions that grant only harmless devices yet.
+    /// Restrictions that so far grant only harmless devices.
     pub(super) fn new(allow_network: bool) -> io::Result<Self> {
         let files = ruleset(allow_network).map_err(|_| io::Error::other(NO_LANDLOCK))?;
         let sockets = if allow_network { None } else { Some(socket_filter()?) };

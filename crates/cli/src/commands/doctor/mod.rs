@@ -143,7 +143,7 @@ fn this_program() -> Vec<Check> {
     vec![program, path]
 }
 
-/// Older failures are not reported. In seconds.
+/// Failures older than this many seconds are not reported.
 const NEWS: i64 = 7 * 24 * 3600;
 
 fn hook_failures() -> Check {

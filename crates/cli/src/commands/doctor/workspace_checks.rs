@@ -22,7 +22,7 @@ use crate::{fleet, output, workspace};
 /// The name of the settings check. If it fails, hooks still work.
 pub(super) const SETTINGS: &str = "settings";
 
-/// Warns if less than this is free, in bytes.
+/// `doctor` warns if fewer bytes than this are free.
 const ROOM: u64 = 100 << 20;
 
 pub(super) fn check(root: &Path) -> Vec<Check> {

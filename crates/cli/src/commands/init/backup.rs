@@ -12,9 +12,9 @@ use anyhow::{Context, ensure};
 use rustix::fs::{Mode, OFlags};
 use tempfile::NamedTempFile;
 
-pub(super) const BACKUP: &str = ".surehand-backup";
-
 use super::changes::ConfigChange;
+
+pub(super) const BACKUP: &str = ".surehand-backup";
 
 /// Reads a file; `None` if it does not exist.
 pub(crate) fn read(path: &Path) -> anyhow::Result<Option<String>> {

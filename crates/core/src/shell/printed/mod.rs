@@ -101,11 +101,11 @@ impl PrintedOutput {
     /// The output of a command, as the model received it.
     ///
     /// ```
-    /// use surehand_core::{Text, shell::printed::{Candidate, Printed, Rank}};
+    /// use surehand_core::{Text, shell::printed::{Candidate, CandidateRank, PrintedOutput}};
     ///
     /// let text = Text::of("fn a() {\n    one();\n}\n".to_owned()).expect("valid text");
-    /// let mut printed = Printed::new("cat -n a.rs | tail -2", "     2\t    one();\n     3\t}\n");
-    /// let shown = printed.lines_of(&[Candidate { path: "a.rs", text: &text, rank: Rank::Named }]);
+    /// let mut printed = PrintedOutput::new("cat -n a.rs | tail -2", "     2\t    one();\n     3\t}\n");
+    /// let shown = printed.lines_of(&[Candidate { path: "a.rs", text: &text, rank: CandidateRank::Named }]);
     /// assert_eq!(shown[0].to_string(), "2-3");
     /// assert!(printed.is_accounted_for());
     /// ```

@@ -104,7 +104,8 @@ fn stage_with_name(place: &CommitTarget<'_>) -> Result<(File, StagedName), Commi
     }
 }
 
-/// Gives a new file the mode of the file that it continues and, as far as we may, the owner and attributes.
+/// Gives a new file the mode of the file that it continues and, as far as we are permitted, its owner and
+/// attributes.
 fn give_metadata(place: &CommitTarget<'_>, new: &File) -> Result<(), CommitError> {
     let FileAction::Write { marks, .. } = place.planned.act() else { return Ok(()) };
     let given = match marks {

@@ -276,7 +276,7 @@ fn write_new(place: &CommitTarget<'_>, old: &OldFile, staged: &StagedName) -> Re
     (&new).write_all(place.content()).map_err(NotWritten::Content)?;
     let stat = sys::fstat(&new).map_err(|errno| NotWritten::Content(errno.into()))?;
     let now = Metadata::of(&new, &stat).map_err(NotWritten::Metadata)?;
-    // The labels of the new file are the system's, and stay.
+    // The new file keeps the security labels that the system gave it.
     let change = metadata.change_from(&now.without_labels());
     change.map_or(Ok(()), |change| change.apply(&new)).map_err(NotWritten::Metadata)?;
     Ok((new, stat, metadata))
@@ -291,8 +291,8 @@ pub(super) struct VerifiedOld {
     other: Option<File>,
 }
 
-/// Verifies that the file that came out has the content that the plan was made for. `may_go` rejects a file whose other
-/// names would lose it.
+/// Verifies that the file that came out has the content that the plan was made for. `may_go`
+/// says whether a file with this status may leave its place, which a file with other hard links may not in an exchange.
 pub(super) fn verify_old(
     place: &CommitTarget<'_>,
     old: &OldFile,

@@ -1,6 +1,9 @@
 //! Commit is the only writer of user files. It replaces all files of a change or none. At the moment of its
 //! replacement, each file must still have the content that the plan was made for.
 //!
+//! With [`Durability::Full`], one file needs two syncs, of its content and of its directory. Its journal need not be on
+//! the disk, because the exchange is atomic. A batch syncs all contents, the journal, and each directory once.
+//!
 //! A commit is a list of [`CommitStep`]s, carried out one by one, so that a test can stop after any of them and check
 //! recovery.
 
@@ -100,7 +103,8 @@ pub(crate) struct FileChange<'a> {
 
 #[derive(Debug)]
 pub(crate) struct Committed {
-    /// The stamp of each file after the commit, in the order given; `None` if another program has changed it.
+    /// The stamp of each file after the commit, in the order given; `None` if another program has changed it, or its
+    /// status could not be read.
     pub stamps: Vec<Option<Stamp>>,
     pub how: Vec<CommitMethod>,
 }

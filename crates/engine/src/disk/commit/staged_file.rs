@@ -236,7 +236,7 @@ impl WriteStrategy {
 
 fn stage_replacement(place: &CommitTarget<'_>) -> Result<WriteStrategy, CommitError> {
     let old = place.open_old(OFlags::RDONLY)?;
-    // For a file of ours, the mode is enough; otherwise the system is asked.
+    // If we own the file and its mode lets us write, that is enough; otherwise the system is asked.
     let is_writable = place.copy.is_owner(&old.stat) && Mode::from_raw_mode(old.stat.st_mode).contains(Mode::WUSR);
     if !is_writable && sys::accessat(&place.dir, place.name(), Access::WRITE_OK, AtFlags::EACCESS) == Err(Errno::ACCESS) {
         return Err(place.failed("write (the file is read-only)", Errno::ACCESS));

@@ -2,13 +2,7 @@
 //! and the user's global rules are not read. ripgrep's crate matches patterns; this module decides which file has the
 //! last word.
 
-use std::{
-    ffi::CStr,
-    fs::File,
-    io::Read,
-    os::fd::{AsFd, OwnedFd},
-    sync::Arc,
-};
+use std::{ffi::CStr, fs::File, io::Read, os::fd::OwnedFd, sync::Arc};
 
 use ignore::{
     Match,
@@ -84,14 +78,14 @@ fn exclude(dir: &OwnedFd) -> Gitignore {
 }
 
 fn parse(dir: &OwnedFd, name: &CStr) -> Gitignore {
-    read_rules(dir, name).unwrap_or_else(Gitignore::empty)
+    let opened = open_file(dir, name).ok().flatten();
+    opened.and_then(|(fd, _)| rules_in(File::from(fd))).unwrap_or_else(Gitignore::empty)
 }
 
-/// Reads the patterns of an ignore file; `None` if it is missing or cannot be read. Invalid patterns are skipped.
-pub(crate) fn read_rules(dir: impl AsFd, path: impl rustix::path::Arg + Copy) -> Option<Gitignore> {
-    let (fd, _) = open_file(dir, path).ok()??;
+/// The patterns of an open ignore file; `None` if it cannot be read. Invalid patterns are skipped.
+pub(crate) fn rules_in(file: File) -> Option<Gitignore> {
     let mut bytes = Vec::new();
-    File::from(fd).take(MAX_BYTES).read_to_end(&mut bytes).ok()?;
+    file.take(MAX_BYTES).read_to_end(&mut bytes).ok()?;
     let text = String::from_utf8_lossy(&bytes);
     let mut builder = GitignoreBuilder::new("");
     for line in text.strip_prefix('\u{feff}').unwrap_or(&text).lines() {

@@ -33,7 +33,7 @@ use super::{
 };
 use crate::call_progress::CallProgress;
 use ignore_rules::IgnoreRules;
-pub(crate) use ignore_rules::read_rules;
+pub(crate) use ignore_rules::rules_in;
 pub(crate) use recheck::{FileRecheck, RecheckResult};
 use work_queue::WorkQueue;
 
