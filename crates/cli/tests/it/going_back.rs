@@ -82,26 +82,29 @@ impl Stage {
     }
 
     pub(crate) fn surehand(&self, words: &[&str]) -> Output {
-        self.command(PROGRAM).args(words).output().unwrap()
+        let output = self.command(PROGRAM).args(words).output().unwrap();
+        self.wait_for_the_clock_of_files();
+        output
     }
 
     #[track_caller]
+    pub(crate) fn json(&self, words: &[&str]) -> Value {
+        let output = self.command(PROGRAM).args(words).arg("--json").output().unwrap();
+        assert!(output.status.success(), "{words:?}: {output:?}");
+        self.wait_for_the_clock_of_files();
+        serde_json::from_slice(&output.stdout).unwrap()
+    }
+
     /// Returns once new files are younger than everything before. Until then, a restore cannot know whether a file that
     /// a checkpoint does not have came after it, and leaves the file: the times of files move in steps of milliseconds.
     fn wait_for_the_clock_of_files(&self) {
-        let (before, probe) = (SystemTime::now(), self.at(".git/probe"));
+        let (before, probe) = (SystemTime::now(), self.dir.path().join("probe"));
         let written = || {
             fs::write(&probe, "").unwrap();
             fs::metadata(&probe).unwrap().modified().unwrap()
         };
         while written() <= before {}
         fs::remove_file(&probe).unwrap();
-    }
-
-    pub(crate) fn json(&self, words: &[&str]) -> Value {
-        let output = self.command(PROGRAM).args(words).arg("--json").output().unwrap();
-        assert!(output.status.success(), "{words:?}: {output:?}");
-        serde_json::from_slice(&output.stdout).unwrap()
     }
 
     /// Runs a hook of Claude Code, one process per event, as Claude Code does.
@@ -115,6 +118,7 @@ impl Stage {
         let output = child.wait_with_output().unwrap();
         let said = String::from_utf8_lossy(&output.stdout).into_owned();
         assert!(output.status.success() && !said.contains("deny"), "{said}");
+        self.wait_for_the_clock_of_files();
         said
     }
 
@@ -603,7 +607,6 @@ proptest! {
         first.iter().for_each(|act| carry_out(&stage, act));
         let before = stage.files();
         stage.json(&["checkpoint", "mine"]);
-        stage.wait_for_the_clock_of_files();
         then.iter().for_each(|act| carry_out(&stage, act));
         let restored = stage.json(&["restore", "--to", "mine", "--yes"]);
         prop_assert!(restored["failed"].as_array().is_none_or(Vec::is_empty), "{:#}", restored);
