@@ -4,8 +4,6 @@
 
 use surehand_engine::ClientInstructions;
 
-use crate::hooks::HookClient;
-
 /// A client that loads none of the files that Surehand gives.
 pub(crate) const NOTHING: ClientInstructions = at_the_top(&[]);
 
@@ -37,19 +35,11 @@ pub(crate) const GOOSE: ClientInstructions = ClientInstructions { where_files_ar
 
 pub(crate) const CLINE: ClientInstructions = at_the_top(&["AGENTS.md"]);
 
+pub(crate) const CONTINUE: ClientInstructions = at_the_top(&["AGENTS.md"]);
+
 pub(crate) const REASONIX: ClientInstructions = at_the_top(&["AGENTS.md", "CLAUDE.md"]);
 
 /// The files with these names in the working directory of the client and above.
 const fn at_the_top(names: &'static [&'static str]) -> ClientInstructions {
     ClientInstructions { names, instead: &[], where_files_are_read: false }
-}
-
-/// The rule of a client by its name in MCP.
-pub(crate) fn of_mcp_client(name: &str) -> &'static ClientInstructions {
-    match HookClient::with_mcp_name(name) {
-        Some(client) => client.instructions(),
-        // It has no hooks.
-        None if name.to_lowercase().starts_with("continue") => &CLINE,
-        None => &NOTHING,
-    }
 }

@@ -41,3 +41,16 @@ impl LogLevel {
         asked.or_else(|| is_new.then_some(LogLevel::NEVER))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn levels_are_in_the_order_of_the_protocol() {
+        use LoggingLevel::{Alert, Critical, Debug, Emergency, Error, Info, Notice, Warning};
+        let levels = [Debug, Info, Notice, Warning, Error, Critical, Alert, Emergency].map(LogLevel::of);
+        assert!(levels.is_sorted() && levels[7] < LogLevel::NEVER, "{levels:?}");
+        assert_eq!(levels[3], LogLevel::WARNING);
+    }
+}

@@ -17,11 +17,10 @@ use serde_json::Value;
 use surehand_engine::{CallProgress, ClientInstructions, Done, Outcome, ReplyGroup, ToolNames, Workspace, render};
 
 use super::{
-    CallThread, ClientLink, Server, client_log, client_name,
+    CallThread, ClientLink, Server, client_log, client_name, instructions_loaded_by,
     resources::changed_by,
     sessions::{ToolCall, call, lock},
 };
-use crate::client_instructions;
 
 /// A call without fields that need the SDK.
 #[derive(Deserialize)]
@@ -100,7 +99,7 @@ impl Server {
         if is_old && matches!(self.link, ClientLink::Stdio { .. }) {
             self.known_client.get_or_init(|| {
                 let name = client_name(context);
-                let instructions = client_instructions::of_mcp_client(&name);
+                let instructions = instructions_loaded_by(&name);
                 KnownClient { name, names: self.names_for(context), instructions }
             });
         }

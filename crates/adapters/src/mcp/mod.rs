@@ -39,12 +39,15 @@ use rmcp::{
 };
 use serde_json::Value;
 use surehand_engine::{
-    CallProgress, Outcome, Tool as EngineTool, ToolNames, Workspace, client_process::ClientProcess, core::EditDialect, render,
+    CallProgress, ClientInstructions, Outcome, Tool as EngineTool, ToolNames, Workspace, client_process::ClientProcess,
+    core::EditDialect, render,
 };
 use surehand_http::HttpConnection;
 
-use crate::client_instructions;
-use crate::hooks::conversation;
+use crate::{
+    client_instructions,
+    hooks::{HookClient, conversation},
+};
 
 pub use surehand_http::{Stopper, Token};
 
@@ -428,7 +431,7 @@ impl ServerHandler for Server {
             arguments: Value::Object(request.arguments.unwrap_or_default()),
             names: self.names_for(&context),
             wants_object: wants_object(&context),
-            instructions: client_instructions::of_mcp_client(&client_name(&context)),
+            instructions: instructions_loaded_by(&client_name(&context)),
         };
         let refused = self.pool.refuse_hidden(&tool_call.tool).or_else(|| self.pool.follow_root().err());
         let answer = match refused {
@@ -460,6 +463,16 @@ const OBJECT: &str = "surehand/result";
 fn wants_object(context: &RequestContext<RoleServer>) -> bool {
     // Command-line clients may send it as a string.
     context.meta.get(OBJECT).is_some_and(|wanted| *wanted == true || *wanted == "true")
+}
+
+/// The instruction files that the client with this name loads itself.
+fn instructions_loaded_by(client: &str) -> &'static ClientInstructions {
+    match HookClient::with_mcp_name(client) {
+        Some(client) => client.instructions(),
+        // It has no hooks.
+        None if client.to_lowercase().starts_with("continue") => &client_instructions::CONTINUE,
+        None => &client_instructions::NOTHING,
+    }
 }
 
 fn client_name(context: &RequestContext<RoleServer>) -> String {
