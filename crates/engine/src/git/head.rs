@@ -1,10 +1,10 @@
 //! Finds the commit at HEAD of a checkout.
 
-use std::{fs, path::Path};
+use std::fs;
 
 use super::{
     CannotTell, GitDirs, ObjectId,
-    work_tree::{MAX_CONFIG, config_value, read_small},
+    work_tree::{MAX_CONFIG, config_value, read_list, read_small},
 };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -107,12 +107,4 @@ pub(super) fn packed_below(git: &GitDirs, prefix: &str) -> Result<Vec<String>, C
     let list = read_list(&git.common.join("packed-refs"), MAX_PACKED)?;
     let names = list.lines().filter_map(|line| line.split_once(' ').map(|(_, name)| name.trim_end()));
     Ok(names.filter_map(|name| name.strip_prefix(prefix)).map(str::to_owned).collect())
-}
-
-/// Reads a list in a git directory; empty if it does not exist.
-pub(super) fn read_list(path: &Path, limit: u64) -> Result<String, CannotTell> {
-    if fs::symlink_metadata(path).is_err() {
-        return Ok(String::new());
-    }
-    read_small(path, limit).ok_or_else(|| CannotTell::of(path, "it cannot be read"))
 }

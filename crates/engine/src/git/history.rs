@@ -8,7 +8,7 @@ use std::{
     rc::Rc,
 };
 
-use super::{CannotTell, GitDirs, ObjectId, ObjectKind, Objects, head, objects::MAX_OBJECT};
+use super::{CannotTell, GitDirs, ObjectId, ObjectKind, Objects, head, objects::MAX_OBJECT, work_tree::read_list};
 
 /// The parts of a commit that are needed here.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,14 +65,14 @@ pub(crate) struct History<'a> {
 impl<'a> History<'a> {
     pub(crate) fn of(git: &GitDirs, objects: &'a Objects) -> Result<Self, CannotTell> {
         let mut grafts = HashMap::new();
-        for line in head::read_list(&git.common.join("info/grafts"), MAX_LIST)?.lines().filter(|line| !line.starts_with('#')) {
+        for line in read_list(&git.common.join("info/grafts"), MAX_LIST)?.lines().filter(|line| !line.starts_with('#')) {
             let ids: Option<Vec<ObjectId>> = line.split_whitespace().map(ObjectId::from_hex).collect();
             // Git skips a line that it cannot parse.
             if let Some([commit, parents @ ..]) = ids.as_deref() {
                 grafts.insert(*commit, parents.to_vec());
             }
         }
-        let shallow = head::read_list(&git.common.join("shallow"), MAX_LIST)?;
+        let shallow = read_list(&git.common.join("shallow"), MAX_LIST)?;
         grafts.extend(shallow.lines().filter_map(|line| Some((ObjectId::from_hex(line.trim())?, Vec::new()))));
         Ok(Self { objects, grafts, replaced: replacements(git)?, read: RefCell::default() })
     }

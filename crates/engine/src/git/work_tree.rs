@@ -10,6 +10,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use super::CannotTell;
 use crate::user::effective_user;
 
 /// A directory tree under version control.
@@ -257,6 +258,14 @@ pub(super) fn read_small(path: &Path, limit: u64) -> Option<String> {
     let mut text = String::with_capacity(meta.len() as usize);
     file.take(limit).read_to_string(&mut text).ok()?;
     Some(text)
+}
+
+/// Reads a list in a git directory; empty if it does not exist.
+pub(super) fn read_list(path: &Path, limit: u64) -> Result<String, CannotTell> {
+    if fs::symlink_metadata(path).is_err() {
+        return Ok(String::new());
+    }
+    read_small(path, limit).ok_or_else(|| CannotTell::of(path, "it cannot be read"))
 }
 
 #[cfg(test)]
