@@ -142,7 +142,7 @@ impl Workspace {
         let file = BlamedFile::read(self, path)?;
         let BlamedFile { text, steps, names, removed_by } = file;
         let mut git_trouble = None;
-        let head = HeadCommit::of(self).map_err(|error| git_trouble = Some(error.to_string())).ok().flatten();
+        let head = HeadCommit::of(self).inspect_err(|error| git_trouble = Some(error.to_string())).ok().flatten();
         let committed = head.as_ref().and_then(|head| head_text(self, head, &names, &text));
         let marked: Vec<_> = committed.iter().map(|(_, text)| text.version()).collect();
         let history = LineHistory::follow(self, steps, text, &marked);
@@ -152,7 +152,7 @@ impl Workspace {
             (Some(head), Some((in_tree, _))) => {
                 let asked = lines_to_ask_about(&history, &owned);
                 commits_of_lines(self.copy.tree.path(), &head.id, in_tree.as_str(), &asked)
-                    .map_err(|error| git_trouble = Some(error.to_string()))
+                    .inspect_err(|error| git_trouble = Some(error.to_string()))
                     .unwrap_or_default()
             }
             _ => Vec::new(),

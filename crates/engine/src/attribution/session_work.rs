@@ -212,7 +212,7 @@ impl Workspace {
         let mut git_trouble = None;
         let head = match base {
             WorkBase::Found => None,
-            WorkBase::Commit => HeadCommit::of(self).map_err(|error| git_trouble = Some(error.to_string())).ok().flatten(),
+            WorkBase::Commit => HeadCommit::of(self).inspect_err(|error| git_trouble = Some(error.to_string())).ok().flatten(),
         };
         let git = self.git_dirs().filter(|_| base == WorkBase::Commit);
         let mut sources = WorkSources { workspace: self, head: head.as_ref(), conversions: None, changes, base };
@@ -220,8 +220,9 @@ impl Workspace {
         let readings: Vec<FileReading> = readings.collect::<Result<_, _>>()?;
         if let Some(git) = &git {
             let paths = readings.iter().flat_map(|reading| reading.names_in_tree(self)).collect();
-            sources.conversions =
-                Conversions::of(self.copy.tree.path(), git, &paths).map_err(|error| git_trouble = Some(error.to_string())).ok();
+            sources.conversions = Conversions::of(self.copy.tree.path(), git, &paths)
+                .inspect_err(|error| git_trouble = Some(error.to_string()))
+                .ok();
         }
         let moved: HashSet<RelPath> = readings.iter().filter_map(FileReading::old_name).cloned().collect();
         let mut files = BTreeMap::new();
