@@ -149,39 +149,38 @@ fn rows(left: &NotUndone, hunk: &LeftHunk) -> String {
 }
 
 fn cause(why: &NotUndoneCause, audience: ReplyAudience<'_>) -> String {
-    match why {
+    let why = match why {
+        NotUndoneCause::LinesChanged => "changed since",
+        NotUndoneCause::LinesInDoubt => "cannot be told from equal lines beside it",
+        NotUndoneCause::Unencodable => "the old text does not fit the encoding that the file has now",
+        NotUndoneCause::EncodingChanged => "the change was one of the encoding, and the file has changed since",
+        NotUndoneCause::Deleted => "it was deleted or moved since",
+        NotUndoneCause::NotText => "it has changed since and is not text, or too large to compare",
+        NotUndoneCause::NotKept => "it has changed since, and the versions to compare are no longer kept",
+        NotUndoneCause::Moved => "it was moved since, and keeps its name",
+        NotUndoneCause::EntryChanged => "its permissions have changed since, or it is something else now",
         NotUndoneCause::NameTaken(name) => {
-            format!("another file is called {} now, so it keeps its name", audience.path(name))
+            return format!("another file is called {} now, so it keeps its name", audience.path(name));
         }
-        NotUndoneCause::Failed(why) => why.clone(),
-        NotUndoneCause::LinesChanged
-        | NotUndoneCause::LinesInDoubt
-        | NotUndoneCause::Unencodable
-        | NotUndoneCause::EncodingChanged
-        | NotUndoneCause::Deleted
-        | NotUndoneCause::NotText
-        | NotUndoneCause::NotKept
-        | NotUndoneCause::Moved
-        | NotUndoneCause::EntryChanged => code_and_text(why).1.to_owned(),
-    }
+        NotUndoneCause::Failed(why) => return why.clone(),
+    };
+    why.to_owned()
 }
 
-/// The name of a cause for programs, and its text; the text of a cause with a value is empty.
-fn code_and_text(why: &NotUndoneCause) -> (&'static str, &'static str) {
+/// The name of a cause for programs.
+fn code(why: &NotUndoneCause) -> &'static str {
     match why {
-        NotUndoneCause::LinesChanged => ("lines_changed", "changed since"),
-        NotUndoneCause::LinesInDoubt => ("lines_in_doubt", "cannot be told from equal lines beside it"),
-        NotUndoneCause::Unencodable => ("unencodable", "the old text does not fit the encoding that the file has now"),
-        NotUndoneCause::EncodingChanged => {
-            ("encoding_changed", "the change was one of the encoding, and the file has changed since")
-        }
-        NotUndoneCause::Deleted => ("deleted", "it was deleted or moved since"),
-        NotUndoneCause::NotText => ("not_text", "it has changed since and is not text, or too large to compare"),
-        NotUndoneCause::NotKept => ("not_kept", "it has changed since, and the versions to compare are no longer kept"),
-        NotUndoneCause::Moved => ("moved", "it was moved since, and keeps its name"),
-        NotUndoneCause::EntryChanged => ("entry_changed", "its permissions have changed since, or it is something else now"),
-        NotUndoneCause::NameTaken(_) => ("name_taken", ""),
-        NotUndoneCause::Failed(_) => ("failed", ""),
+        NotUndoneCause::LinesChanged => "lines_changed",
+        NotUndoneCause::LinesInDoubt => "lines_in_doubt",
+        NotUndoneCause::Unencodable => "unencodable",
+        NotUndoneCause::EncodingChanged => "encoding_changed",
+        NotUndoneCause::Deleted => "deleted",
+        NotUndoneCause::NotText => "not_text",
+        NotUndoneCause::NotKept => "not_kept",
+        NotUndoneCause::Moved => "moved",
+        NotUndoneCause::NameTaken(_) => "name_taken",
+        NotUndoneCause::EntryChanged => "entry_changed",
+        NotUndoneCause::Failed(_) => "failed",
     }
 }
 
@@ -190,7 +189,7 @@ pub(super) fn not_undone_json(left: &[NotUndone]) -> Value {
     let hunk = |hunk: &LeftHunk| {
         json!({
             "change": hunk.change,
-            "why": code_and_text(&hunk.why).0,
+            "why": code(&hunk.why),
             "lines": LineRange::from_indexes(hunk.now.clone()),
             "below": hunk.now.start,
             "wanted": hunk.wanted,
@@ -199,7 +198,7 @@ pub(super) fn not_undone_json(left: &[NotUndone]) -> Value {
     let file = |left: &NotUndone| {
         let mut file = json!({ "path": left.path, "hunks": left.hunks.iter().map(hunk).collect::<Vec<_>>() });
         if let Some(why) = &left.why {
-            file["why"] = json!(code_and_text(why).0);
+            file["why"] = json!(code(why));
             if let NotUndoneCause::Failed(reason) = why {
                 file["reason"] = json!(reason);
             }
