@@ -212,3 +212,10 @@ pub(crate) fn report_hook(session: SessionId, client: &str, place: &WorkspacePla
     // If this fails, the next hook reports the same.
     let _ = helper().map(|helper| helper.report(place, vec![report]));
 }
+
+/// An id for a claim or a request, so that a repeated one is recognised.
+pub(crate) fn random_id() -> anyhow::Result<String> {
+    let mut random = [0_u8; 16];
+    rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())?;
+    Ok(random.iter().map(|byte| format!("{byte:02x}")).collect())
+}

@@ -6,7 +6,7 @@ use std::{
 };
 
 use anyhow::Context;
-use surehand_engine::render::Reply;
+use surehand_engine::render::{self, Reply};
 
 use crate::display::escape::prose;
 
@@ -91,6 +91,13 @@ pub(crate) fn listed<T>(items: &[T], most: usize, line: impl Fn(&T) -> String, m
     let others = items.len().saturating_sub(most);
     let lines: String = items.iter().take(most).map(line).collect();
     if others > 0 { lines + &more(others) } else { lines }
+}
+
+/// A line about the items that a list leaves out, if any.
+pub(crate) fn unlisted(what: &str, left: usize, all: usize) -> String {
+    let are = if left == 1 { "is" } else { "are" };
+    let note = || format!("{} {are} not shown: surehand {what}s -n {all} lists all.\n", render::count(left, what));
+    (left > 0).then(note).unwrap_or_default()
 }
 
 /// The first names and the number of the others: `a, b and 3 more`.

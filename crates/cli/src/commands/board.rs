@@ -92,7 +92,7 @@ fn change(args: &BoardArgs, act: &BoardAct, workspace: &Workspace) -> anyhow::Re
         BoardAct::Claim { pattern, lasts } => claim(workspace, pattern, *lasts)?,
         BoardAct::Release { pattern } => release(workspace, pattern)?,
         BoardAct::Add { description, story, priority } => {
-            let key = format!("{} {}", person().0, super::run_fleet::unique()?);
+            let key = format!("{} {}", person().0, fleet::random_id()?);
             let task = NewTask { key, description: description.trim().to_owned(), priority: *priority };
             let added = call(workspace, &BoardCall::AddTasks { story: story.clone(), tasks: vec![task] })?;
             let surehand_engine::store::board::BoardAnswer::Added(ids) = added else {

@@ -19,7 +19,7 @@ use surehand_engine::{
 };
 
 use super::{
-    log::EntryFormat,
+    entry_format::EntryFormat,
     usage::{amount_as_json, size},
 };
 use crate::{args::CleanArgs, output, question, user_dirs, workspace};
@@ -148,8 +148,8 @@ impl Found {
 
     fn rescue_lines(&self) -> anyhow::Result<String> {
         let Some(workspace) = &self.workspace else { return Ok(String::new()) };
-        let words = EntryFormat::of(workspace)?;
-        Ok(listed(&self.rescues, "rescued file", |rescue| format!("{} {}", rescue.id, words.rescue(rescue))))
+        let format = EntryFormat::of(workspace)?;
+        Ok(listed(&self.rescues, "rescued file", |rescue| format!("{} {}", rescue.id, format.rescue(rescue))))
     }
 
     fn remove(&self) -> anyhow::Result<Removed> {

@@ -16,7 +16,7 @@ use surehand_engine::{
     render::count,
 };
 
-use super::{log::EntryFormat, session_work::has_work};
+use super::{entry_format::EntryFormat, session_work::has_work};
 use crate::{args::CommitArgs, local_paths::LocalPaths, output, workspace};
 
 pub(crate) fn run(args: &CommitArgs) -> anyhow::Result<ExitCode> {
@@ -89,12 +89,12 @@ fn paths(workspace: &Workspace, typed: &[String]) -> anyhow::Result<Vec<RelPath>
 struct CommitReport<'a> {
     workspace: &'a Workspace,
     args: &'a CommitArgs,
-    words: EntryFormat,
+    format: EntryFormat,
 }
 
 impl<'a> CommitReport<'a> {
     fn new(workspace: &'a Workspace, args: &'a CommitArgs) -> anyhow::Result<Self> {
-        Ok(Self { workspace, args, words: EntryFormat::of(workspace)? })
+        Ok(Self { workspace, args, format: EntryFormat::of(workspace)? })
     }
 
     fn done(&self, plan: &SessionCommitPlan, commit: Option<&SessionCommit>) -> anyhow::Result<ExitCode> {
@@ -125,13 +125,13 @@ impl<'a> CommitReport<'a> {
 
     fn note_left(&self, plan: &SessionCommitPlan) {
         if !self.args.state.json {
-            let notes = plan.left.iter().flat_map(|file| self.words.left(file));
+            let notes = plan.left.iter().flat_map(|file| self.format.left(file));
             notes.for_each(|note| anstream::eprintln!("note: {note}"));
         }
     }
 
     fn print_json(&self, plan: &SessionCommitPlan, commit: Option<&SessionCommit>, patch: Option<&str>) -> anyhow::Result<()> {
-        let object = json::session_commit(plan, commit, patch, &self.words.names);
+        let object = json::session_commit(plan, commit, patch, &self.format.names);
         output::print_json(&object)
     }
 }

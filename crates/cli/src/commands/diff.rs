@@ -14,7 +14,7 @@ use surehand_engine::{
     json,
 };
 
-use super::{log::EntryFormat, session_work::has_work};
+use super::{entry_format::EntryFormat, session_work::has_work};
 use crate::{args::DiffArgs, display::diff::coloured, local_paths::LocalPaths, output, pager, workspace};
 
 pub(crate) fn run(args: &DiffArgs) -> anyhow::Result<()> {
@@ -121,16 +121,16 @@ fn show(
     files: &mut Vec<Value>,
     text: &mut Vec<u8>,
 ) -> anyhow::Result<bool> {
-    let words = EntryFormat::of(workspace)?;
+    let format = EntryFormat::of(workspace)?;
     for file in &work.files {
         if args.json {
-            files.push(json::session_file(workspace.path(), file, &words.names));
+            files.push(json::session_file(workspace.path(), file, &format.names));
             continue;
         }
         if !args.patch {
             text.extend_from_slice(shown(&file.diff()).as_bytes());
         }
-        words.left(file).iter().for_each(|note| anstream::eprintln!("note: {note}"));
+        format.left(file).iter().for_each(|note| anstream::eprintln!("note: {note}"));
     }
     Ok(!work.files.is_empty())
 }

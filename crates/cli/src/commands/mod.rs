@@ -10,6 +10,7 @@ pub(crate) mod completions;
 pub(crate) mod demo;
 pub(crate) mod diff;
 pub(crate) mod doctor;
+mod entry_format;
 pub(crate) mod helper;
 pub(crate) mod hook;
 pub(crate) mod init;

@@ -12,7 +12,7 @@ use surehand_engine::{
     session_names::IdError,
 };
 
-use super::log::EntryFormat;
+use super::entry_format::EntryFormat;
 use crate::{
     args::{RescuedAct, RescuedArgs},
     display::diff::coloured,
@@ -36,9 +36,9 @@ fn list(args: &RescuedArgs) -> anyhow::Result<()> {
         return output::print_json(&Value::Array(rescues.iter().map(surehand_engine::json::rescue).collect()));
     }
     let mut text = if rescues.is_empty() { "There are no rescued files.\n".to_owned() } else { String::new() };
-    let words = EntryFormat::of(&workspace)?;
+    let format = EntryFormat::of(&workspace)?;
     for rescue in &rescues {
-        text.push_str(&line(&words, rescue));
+        text.push_str(&line(&format, rescue));
     }
     if !rescues.is_empty() {
         text.push_str(
@@ -48,9 +48,9 @@ fn list(args: &RescuedArgs) -> anyhow::Result<()> {
     output::print(&text)
 }
 
-fn line(words: &EntryFormat, rescue: &Rescue) -> String {
-    let ago = output::ago(words.now - rescue.at);
-    format!("\x1b[33m{}\x1b[0m {ago:>9}  {}\n", rescue.id, words.rescue(rescue))
+fn line(format: &EntryFormat, rescue: &Rescue) -> String {
+    let ago = output::ago(format.now - rescue.at);
+    format!("\x1b[33m{}\x1b[0m {ago:>9}  {}\n", rescue.id, format.rescue(rescue))
 }
 
 fn show(args: &RescuedArgs, id: &str) -> anyhow::Result<()> {
@@ -102,8 +102,8 @@ fn drop_all(args: &RescuedArgs, ids: &[String], yes: bool) -> anyhow::Result<Exi
         anyhow::bail!("{}: it was applied or dropped before", gone.id);
     }
     if !args.json && !yes {
-        let words = EntryFormat::of(workspace)?;
-        output::print(&rescues.iter().map(|rescue| line(&words, rescue)).collect::<String>())?;
+        let format = EntryFormat::of(workspace)?;
+        output::print(&rescues.iter().map(|rescue| line(&format, rescue)).collect::<String>())?;
     }
     if !yes && !question::ask("Drop this?", args.json)? {
         return answer(args, &json!({ "dropped": [] }), "", ExitCode::FAILURE);

@@ -34,7 +34,7 @@ impl FleetWork {
     /// Registers the agent.
     pub(super) fn on(workspace: &Workspace, story: &str) -> anyhow::Result<Self> {
         let link = workspace.fleet().cloned().context("the board is switched off: board.enabled is false in your settings")?;
-        let session = SessionId(format!("surehand-{}", unique()?));
+        let session = SessionId(format!("surehand-{}", crate::fleet::random_id()?));
         link.note_story(&session, story);
         Ok(Self { link, session, story: story.to_owned(), lease: workspace.config().board.lease() })
     }
@@ -42,7 +42,7 @@ impl FleetWork {
     /// Claims the next free task; `None` if there is none.
     pub(super) fn claim(&self) -> anyhow::Result<Option<BoardTask>> {
         let request = TaskClaimRequest {
-            id: ClaimId(unique()?),
+            id: ClaimId(crate::fleet::random_id()?),
             by: agent_of(&self.session),
             choice: TaskChoice::NextOf(self.story.clone()),
             lease: self.lease,
@@ -114,10 +114,4 @@ fn has_lost(link: &FleetLink, task: &BoardTask) -> bool {
 /// Ends the thread of [`FleetWork::watch`] when dropped.
 pub(super) struct LossWatch {
     _done: mpsc::Sender<()>,
-}
-
-pub(super) fn unique() -> anyhow::Result<String> {
-    let mut random = [0_u8; 16];
-    rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty()).context("no random number")?;
-    Ok(random.iter().map(|byte| format!("{byte:02x}")).collect())
 }

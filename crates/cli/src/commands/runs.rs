@@ -29,15 +29,8 @@ pub(crate) fn run(args: &ListArgs) -> anyhow::Result<()> {
     if all == 0 {
         text.push_str("There are no runs. `surehand run \"STORY\"` begins one.\n");
     }
-    text.push_str(&unlisted("run", all - runs.len(), all));
+    text.push_str(&output::unlisted("run", all - runs.len(), all));
     output::print(&text)
-}
-
-/// A line about the items that a list leaves out, if any.
-pub(super) fn unlisted(what: &str, left: usize, all: usize) -> String {
-    let are = if left == 1 { "is" } else { "are" };
-    let note = || format!("{} {are} not shown: surehand {what}s -n {all} lists all.\n", count(left, what));
-    (left > 0).then(note).unwrap_or_default()
 }
 
 /// The part of a story that is shown, in tokens.

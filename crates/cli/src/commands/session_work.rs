@@ -6,7 +6,7 @@ use surehand_engine::{
     render::count,
 };
 
-use super::log::EntryFormat;
+use super::entry_format::EntryFormat;
 
 /// Whether a session has any work that is not left out.
 pub(super) fn has_work(workspace: &Workspace, session: &SessionId, base: WorkBase) -> Result<bool, SessionWorkError> {

@@ -6,7 +6,7 @@ use serde_json::Value;
 use surehand_agent::past_runs::{self, PastRun, PastRunError};
 use surehand_engine::{Workspace, activity::Activity, json, render::count, repo_state::rfc3339, session_names::IdError};
 
-use super::{log::EntryFormat, show_run};
+use super::{entry_format::EntryFormat, show_run};
 use crate::{args::ShowArgs, display::diff::coloured, output, pager, workspace};
 
 pub(crate) fn run(args: &ShowArgs) -> anyhow::Result<()> {
@@ -61,15 +61,15 @@ pub(super) struct ShownText {
 impl ShownText {
     fn of_entry(workspace: &Workspace, entry: &Activity) -> anyhow::Result<Self> {
         let files = workspace.diffs_of(entry)?;
-        let words = EntryFormat::of(workspace)?;
-        let mut text = words.entry(None, entry);
+        let format = EntryFormat::of(workspace)?;
+        let mut text = format.entry(None, entry);
         text.push_str(&format!("    {}\n\n", rfc3339(entry.at())));
         let is_terminal = io::stdout().is_terminal();
         for (path, diff) in &files {
             match diff {
                 Some(diff) if is_terminal => text.push_str(&coloured(diff)),
                 Some(diff) => text.push_str(&diff.to_string()),
-                None => text.push_str(&format!("{}: its diff cannot be shown\n", words.local_paths.shown(path.as_str()))),
+                None => text.push_str(&format!("{}: its diff cannot be shown\n", format.local_paths.shown(path.as_str()))),
             }
         }
         if let (Activity::Checkpoint(checkpoint), Some(commit)) = (entry, commit_of(entry)) {

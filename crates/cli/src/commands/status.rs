@@ -12,7 +12,7 @@ use surehand_engine::{
     views_by_session,
 };
 
-use super::log::EntryFormat;
+use super::entry_format::EntryFormat;
 use crate::{args::StateArgs, output, workspace};
 
 /// The number of names of each kind that are listed; the rest are counted.
@@ -47,8 +47,8 @@ pub(crate) fn run(args: &StateArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn as_text(state: &RepoState, last: &str, rescued: &[String], views: &[SessionViews], words: &EntryFormat) -> String {
-    let shown = |paths: Vec<String>| paths.iter().map(|path| words.local_paths.shown(path)).collect::<Vec<_>>();
+fn as_text(state: &RepoState, last: &str, rescued: &[String], views: &[SessionViews], format: &EntryFormat) -> String {
+    let shown = |paths: Vec<String>| paths.iter().map(|path| format.local_paths.shown(path)).collect::<Vec<_>>();
     let mut text = format!("workspace {}\n", state.work_dir);
     for (word, status) in [("created", FileStatus::Created), ("modified", FileStatus::Modified), ("deleted", FileStatus::Deleted)]
     {
@@ -58,7 +58,7 @@ fn as_text(state: &RepoState, last: &str, rescued: &[String], views: &[SessionVi
     text.push_str(last);
     text.push_str(&named("rescued, with text that other programs wrote while a file was replaced (surehand rescued)", rescued));
     let sessions = if views.len() == 1 { "session has seen files" } else { "sessions have seen files" };
-    text.push_str(&named(sessions, &views.iter().rev().map(|views| holder(views, words)).collect::<Vec<_>>()));
+    text.push_str(&named(sessions, &views.iter().rev().map(|views| holder(views, format)).collect::<Vec<_>>()));
     text.push_str(&render::tasks::tasks(&state.tasks, &ToolNames::default()));
     text
 }
@@ -70,12 +70,12 @@ fn last_change(last: &LoggedChange, is_undoable: bool) -> String {
 }
 
 /// The number of files that a session has seen, and of the stale ones among them.
-fn holder(holder: &SessionViews, words: &EntryFormat) -> String {
-    let (files, name) = (render::count(holder.files, "file"), words.names.name(&holder.session));
+fn holder(holder: &SessionViews, format: &EntryFormat) -> String {
+    let (files, name) = (render::count(holder.files, "file"), format.names.name(&holder.session));
     if holder.stale.is_empty() {
         return format!("{name}: {files}");
     }
-    let stale: Vec<String> = holder.stale.iter().map(|path| words.local_paths.shown(path.as_str())).collect();
+    let stale: Vec<String> = holder.stale.iter().map(|path| format.local_paths.shown(path.as_str())).collect();
     format!("{name}: {files}, changed since: {}", output::first_names(&stale, 3))
 }
 

@@ -386,7 +386,7 @@ fn cut(text: &str, mut path: Vec<usize>, originals: &[String]) -> Result<String,
     while path.len() > 1 {
         let holder = &path[..path.len() - 1];
         let Some(container) = follow(root, holder).and_then(container) else { break };
-        if !container.is_only_one_item(text) || was_there(originals, &names(root, holder)) {
+        if !container.has_one_item_only(text) || was_there(originals, &names(root, holder)) {
             break;
         }
         path.pop();

@@ -94,7 +94,7 @@ impl Container {
     }
 
     /// Whether it has a single item, and no comments.
-    pub(super) fn is_only_one_item(&self, text: &str) -> bool {
+    pub(super) fn has_one_item_only(&self, text: &str) -> bool {
         self.items.len() == 1 && !self.has_comments(text)
     }
 
@@ -157,7 +157,7 @@ impl Container {
     /// Removes an item, its comma, and the white space before it.
     pub(super) fn without(&self, text: &str, index: usize) -> String {
         let item = &self.items[index];
-        if self.is_only_one_item(text) {
+        if self.has_one_item_only(text) {
             return spliced(text, vec![(self.open + 1..self.close, String::new())]);
         }
         let previous = index.checked_sub(1).map(|previous| &self.items[previous]);
