@@ -85,7 +85,8 @@ pub enum TaskStatus {
 }
 
 impl TaskStatus {
-    const ALL: [Self; 4] = [Self::Pending, Self::InProgress, Self::Completed, Self::Cancelled];
+    /// Every status, in the order of the work.
+    pub const ALL: [Self; 4] = [Self::Pending, Self::InProgress, Self::Completed, Self::Cancelled];
 
     /// The name for models and programs.
     pub fn name(self) -> &'static str {

@@ -271,6 +271,18 @@ mod tests {
     }
 
     #[test]
+    fn the_schemas_list_every_status_and_format() {
+        let names = ToolNames::default();
+        let schema = |tool| Value::Object(input_schema(tool, &names));
+        let listed = &schema(Tool::UpdateTasks)["properties"]["set"]["items"]["properties"]["status"]["enum"];
+        assert_eq!(*listed, serde_json::json!(surehand_core::TaskStatus::ALL));
+        let formats = &schema(Tool::RepoState)["properties"]["format"]["enum"];
+        let read = |format: &Value| serde_json::from_value::<crate::calls::StateFormat>(format.clone()).unwrap();
+        let read: Vec<_> = formats.as_array().unwrap().iter().map(read).collect();
+        assert_eq!(read, [crate::calls::StateFormat::Summary, crate::calls::StateFormat::Json]);
+    }
+
+    #[test]
     fn descriptions_name_only_tools_that_exist() {
         let dialects: [&[EditDialect]; 5] =
             [&EditDialect::ALL, &[EditDialect::Text], &[EditDialect::Lines], &[EditDialect::Patch], &[]];
